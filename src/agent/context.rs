@@ -1,0 +1,1 @@
+//! The model's view of a conversation.

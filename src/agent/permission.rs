@@ -1,0 +1,1 @@
+//! Whether a tool may run: one pure function.

@@ -1,0 +1,218 @@
+//! The one error type that crosses rooms, and the closed set of codes that
+//! clients see (contract section 7, with `rate_limited` as an extension).
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+/// What went wrong, as a client may act on it. Closed: adding a code is a
+/// protocol change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    /// No, wrong, expired or revoked credential.
+    InvalidToken,
+    /// The credential is valid but its role, address or origin is not permitted.
+    Unauthorized,
+    /// No such conversation, message, approval, delivery, machine or path.
+    NotFound,
+    /// The request is malformed, incomplete, mistyped or too large.
+    InvalidRequest,
+    /// Our fault, or the model provider's.
+    ServerError,
+    /// Too many requests; try again later.
+    RateLimited,
+}
+
+impl Code {
+    /// Every code, in the order of the contract's table.
+    pub const ALL: [Code; 6] = [
+        Code::InvalidToken,
+        Code::Unauthorized,
+        Code::NotFound,
+        Code::InvalidRequest,
+        Code::ServerError,
+        Code::RateLimited,
+    ];
+
+    /// The word on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Code::InvalidToken => "invalid_token",
+            Code::Unauthorized => "unauthorized",
+            Code::NotFound => "not_found",
+            Code::InvalidRequest => "invalid_request",
+            Code::ServerError => "server_error",
+            Code::RateLimited => "rate_limited",
+        }
+    }
+
+    /// The code of a word on the wire, for reading stored errors back.
+    pub fn parse(word: &str) -> Option<Code> {
+        Code::ALL.into_iter().find(|code| code.as_str() == word)
+    }
+
+    /// The HTTP status of this code where nothing more exact is known.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Code::InvalidToken => 401,
+            Code::Unauthorized => 403,
+            Code::NotFound => 404,
+            Code::InvalidRequest => 400,
+            Code::ServerError => 500,
+            Code::RateLimited => 429,
+        }
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for Code {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+/// An error that may be shown to a client: a [`Code`], one sentence for a
+/// person, and where known the exact HTTP status and when to try again.
+///
+/// Nothing private belongs in `message`: what only the owner may see goes to
+/// the log through [`Error::server`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Error {
+    code: Code,
+    message: String,
+    status: u16,
+    retry_after: Option<u32>,
+}
+
+/// What most functions of the house return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// An error of `code` that says `message`.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error {
+            code,
+            message: message.into(),
+            status: code.http_status(),
+            retry_after: None,
+        }
+    }
+
+    /// [`Code::InvalidToken`].
+    pub fn invalid_token(message: impl Into<String>) -> Error {
+        Error::new(Code::InvalidToken, message)
+    }
+
+    /// [`Code::Unauthorized`].
+    pub fn unauthorized(message: impl Into<String>) -> Error {
+        Error::new(Code::Unauthorized, message)
+    }
+
+    /// [`Code::NotFound`].
+    pub fn not_found(message: impl Into<String>) -> Error {
+        Error::new(Code::NotFound, message)
+    }
+
+    /// [`Code::InvalidRequest`].
+    pub fn invalid_request(message: impl Into<String>) -> Error {
+        Error::new(Code::InvalidRequest, message)
+    }
+
+    /// [`Code::InvalidRequest`] with HTTP 413: something is over a size limit.
+    pub fn too_large(message: impl Into<String>) -> Error {
+        Error::new(Code::InvalidRequest, message).with_status(413)
+    }
+
+    /// [`Code::RateLimited`], to be tried again after `retry_after` seconds.
+    pub fn rate_limited(message: impl Into<String>, retry_after: u32) -> Error {
+        Error::new(Code::RateLimited, message).with_retry_after(retry_after)
+    }
+
+    /// [`Code::ServerError`] with HTTP 503: too much to do right now.
+    pub fn overloaded(message: impl Into<String>, retry_after: u32) -> Error {
+        Error::new(Code::ServerError, message)
+            .with_status(503)
+            .with_retry_after(retry_after)
+    }
+
+    /// [`Code::ServerError`]. `public` is what the client reads, followed by a
+    /// short reference; `detail` goes to the log under the same reference, so
+    /// that the owner can find it and the client learns nothing private.
+    pub fn server(public: impl fmt::Display, detail: impl fmt::Display) -> Error {
+        let reference = crate::secret::reference();
+        log::error!("reference {reference}: {public}: {detail}");
+        Error::new(
+            Code::ServerError,
+            format!("{public} (reference {reference})"),
+        )
+    }
+
+    /// The same error with a more exact HTTP status than its code implies.
+    pub fn with_status(mut self, status: u16) -> Error {
+        self.status = status;
+        self
+    }
+
+    /// The same error with the number of seconds after which to try again.
+    pub fn with_retry_after(mut self, seconds: u32) -> Error {
+        self.retry_after = Some(seconds);
+        self
+    }
+
+    /// What a client may act on.
+    pub fn code(&self) -> Code {
+        self.code
+    }
+
+    /// The sentence for a person.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The HTTP status that carries this error.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Seconds after which trying again may help.
+    pub fn retry_after(&self) -> Option<u32> {
+        self.retry_after
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_survives_its_word() {
+        for code in Code::ALL {
+            assert_eq!(Code::parse(code.as_str()), Some(code));
+        }
+        assert_eq!(Code::parse("teapot"), None);
+    }
+
+    #[test]
+    fn a_server_error_hides_its_detail_and_quotes_a_reference() {
+        let error = Error::server("the reply could not be stored", "disk full at /secret/path");
+        assert!(
+            error
+                .message()
+                .starts_with("the reply could not be stored (reference ")
+        );
+        assert!(!error.message().contains("/secret/path"));
+    }
+}

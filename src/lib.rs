@@ -1,0 +1,12 @@
+pub mod agent;
+pub mod clock;
+pub mod config;
+pub mod error;
+pub mod gate;
+pub mod http;
+pub mod ids;
+pub mod protocol;
+pub mod secret;
+pub mod service;
+pub mod store;
+pub mod webhook;

@@ -1,0 +1,476 @@
+//! Commands as a client sends them (contract section 4.1, protocol section 2).
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+use super::envelope::RequestId;
+use super::event;
+use super::fields::Fields;
+use crate::error::{Error, Result};
+use crate::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, TurnId};
+use crate::secret::Secret;
+
+/// Longest chat message, in bytes of UTF-8.
+pub const CHAT_MESSAGE_BYTES: usize = 256 * 1024;
+/// Most rows of one list.
+pub const LIST_LIMIT: u64 = 500;
+/// Rows of a list when the client names no limit.
+pub const LIST_DEFAULT: u64 = 50;
+
+/// One request: a command and the client's own name for it.
+#[derive(Debug)]
+pub struct Request {
+    /// Returned with the response. Without one, responses keep request order.
+    pub id: Option<RequestId>,
+    /// What to do, or why it cannot be done.
+    pub command: Result<Command>,
+}
+
+/// How long an approval holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remember {
+    /// This call only.
+    Once,
+    /// This tool, in this conversation.
+    Conversation,
+    /// This tool, always: written to `tool_permissions`.
+    Always,
+}
+
+/// What a client asks for. Fields are checked for type and size here; whether
+/// what they name exists, and whether the client may, is the service's affair.
+#[derive(Debug)]
+pub enum Command {
+    Auth {
+        token: Secret,
+    },
+    Chat(Chat),
+    GetConfig,
+    UpdateConfig {
+        config: Map<String, Value>,
+    },
+    ListConversations {
+        limit: usize,
+        cursor: Option<ConversationCursor>,
+    },
+    GetMessages {
+        conversation_id: ConversationId,
+        limit: usize,
+        before: Option<MessageId>,
+    },
+    ListTools,
+    Ping,
+    Subscribe {
+        events: EventSet,
+        since: Option<u64>,
+    },
+    GetTurn {
+        turn_id: TurnId,
+    },
+    Cancel {
+        turn_id: TurnId,
+    },
+    RenameConversation {
+        conversation_id: ConversationId,
+        title: String,
+    },
+    DeleteConversation {
+        conversation_id: ConversationId,
+    },
+    SearchMessages {
+        query: String,
+        limit: usize,
+    },
+    ListApprovals,
+    Approve {
+        approval_id: ApprovalId,
+        remember: Remember,
+    },
+    Deny {
+        approval_id: ApprovalId,
+    },
+    ListMemories,
+    DeleteMemory {
+        memory_id: MemoryId,
+    },
+    ListDeliveries {
+        state: Option<String>,
+        limit: usize,
+    },
+    RetryDelivery {
+        delivery_id: DeliveryId,
+    },
+    ServerInfo,
+}
+
+/// A person's message.
+#[derive(Debug)]
+pub struct Chat {
+    /// 1 byte to 256 KiB, not only white space.
+    pub message: String,
+    /// Which conversation to go on with; a new one when absent.
+    pub conversation_id: Option<ConversationId>,
+    /// Whether this connection wants the turn's events.
+    pub stream: bool,
+    /// A repeat within 24 hours joins or returns the first turn.
+    pub idempotency_key: Option<String>,
+}
+
+/// Where a list of conversations goes on: the `next_cursor` of the page before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConversationCursor(pub MessageId);
+
+impl FromStr for ConversationCursor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<ConversationCursor> {
+        text.parse().map(ConversationCursor).map_err(|_| {
+            Error::invalid_request("\"cursor\" must be the \"next_cursor\" of an earlier response")
+        })
+    }
+}
+
+/// A set of event names, as bits in the order of [`event::NAMES`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventSet(u16);
+
+impl EventSet {
+    /// Every event.
+    pub const ALL: EventSet = EventSet((1 << event::NAMES.len()) - 1);
+
+    /// The set of these names; `*` is every event.
+    ///
+    /// Errors: `invalid_request` naming the unknown event and the known ones.
+    pub fn of(names: &[String]) -> Result<EventSet> {
+        let mut set = EventSet::default();
+        for name in names {
+            match event::NAMES.iter().position(|known| known == name) {
+                Some(place) => set.0 |= 1 << place,
+                None if name == "*" => set = EventSet::ALL,
+                None => {
+                    return Err(Error::invalid_request(format!(
+                        "there is no event {name:?}; the events are {}",
+                        event::NAMES.join(", ")
+                    )));
+                }
+            }
+        }
+        Ok(set)
+    }
+
+    /// Whether this kind of event is in it.
+    pub fn contains(self, kind: &event::Kind) -> bool {
+        self.0 & (1 << kind.index()) != 0
+    }
+}
+
+/// Every command's name on the wire, the contract's seven first.
+pub const NAMES: [&str; 22] = [
+    "auth",
+    "chat",
+    "get_config",
+    "update_config",
+    "list_conversations",
+    "get_messages",
+    "list_tools",
+    "ping",
+    "subscribe",
+    "get_turn",
+    "cancel",
+    "rename_conversation",
+    "delete_conversation",
+    "search_messages",
+    "list_approvals",
+    "approve",
+    "deny",
+    "list_memories",
+    "delete_memory",
+    "list_deliveries",
+    "retry_delivery",
+    "server_info",
+];
+
+impl Request {
+    /// Parses one message. A message whose `id` can be read keeps it even when
+    /// the rest is wrong, so that the client can match the error.
+    pub fn parse(text: &str) -> Request {
+        let mut fields = match Fields::parse(text) {
+            Ok(fields) => fields,
+            Err(error) => {
+                return Request {
+                    id: None,
+                    command: Err(error),
+                };
+            }
+        };
+        match RequestId::from_member(fields.get("id")) {
+            Ok(id) => Request {
+                id,
+                command: Command::from_fields(&mut fields),
+            },
+            Err(error) => Request {
+                id: None,
+                command: Err(error),
+            },
+        }
+    }
+}
+
+impl Command {
+    fn from_fields(fields: &mut Fields) -> Result<Command> {
+        let name = fields.string("type")?;
+        Ok(match name.as_str() {
+            "auth" => Command::Auth {
+                token: Secret::new(fields.string("token")?),
+            },
+            "chat" => Command::Chat(Chat::from_fields(fields)?),
+            "get_config" => Command::GetConfig,
+            "update_config" => Command::UpdateConfig {
+                config: fields.object("config")?,
+            },
+            "list_conversations" => Command::ListConversations {
+                limit: limit(fields)?,
+                cursor: optional_id(fields, "cursor")?,
+            },
+            "get_messages" => Command::GetMessages {
+                conversation_id: id(fields, "conversation_id")?,
+                limit: limit(fields)?,
+                before: optional_id(fields, "before")?,
+            },
+            "list_tools" => Command::ListTools,
+            "ping" => Command::Ping,
+            "subscribe" => Command::Subscribe {
+                events: match fields.optional_strings("events")? {
+                    Some(names) => EventSet::of(&names)?,
+                    None => EventSet::ALL,
+                },
+                since: fields.optional_integer("since", 0..=u64::MAX)?,
+            },
+            "get_turn" => Command::GetTurn {
+                turn_id: id(fields, "turn_id")?,
+            },
+            "cancel" => Command::Cancel {
+                turn_id: id(fields, "turn_id")?,
+            },
+            "rename_conversation" => Command::RenameConversation {
+                conversation_id: id(fields, "conversation_id")?,
+                title: bounded(fields, "title", 200)?,
+            },
+            "delete_conversation" => Command::DeleteConversation {
+                conversation_id: id(fields, "conversation_id")?,
+            },
+            "search_messages" => Command::SearchMessages {
+                query: bounded(fields, "query", 1000)?,
+                limit: limit(fields)?,
+            },
+            "list_approvals" => Command::ListApprovals,
+            "approve" => Command::Approve {
+                approval_id: id(fields, "approval_id")?,
+                remember: remember(fields)?,
+            },
+            "deny" => Command::Deny {
+                approval_id: id(fields, "approval_id")?,
+            },
+            "list_memories" => Command::ListMemories,
+            "delete_memory" => Command::DeleteMemory {
+                memory_id: id(fields, "memory_id")?,
+            },
+            "list_deliveries" => Command::ListDeliveries {
+                state: fields.optional_string("state")?,
+                limit: limit(fields)?,
+            },
+            "retry_delivery" => Command::RetryDelivery {
+                delivery_id: id(fields, "delivery_id")?,
+            },
+            "server_info" => Command::ServerInfo,
+            unknown => {
+                let shown: String = unknown.chars().take(64).collect();
+                return Err(Error::invalid_request(format!(
+                    "there is no command {shown:?}; the commands are {}",
+                    NAMES.join(", ")
+                )));
+            }
+        })
+    }
+}
+
+impl Chat {
+    fn from_fields(fields: &mut Fields) -> Result<Chat> {
+        let message = fields.string("message")?;
+        check_message(&message)?;
+        let idempotency_key = fields.optional_string("idempotency_key")?;
+        if let Some(key) = &idempotency_key {
+            check_idempotency_key("\"idempotency_key\"", key)?;
+        }
+        Ok(Chat {
+            message,
+            conversation_id: optional_id(fields, "conversation_id")?,
+            stream: fields.optional_bool("stream")?.unwrap_or(false),
+            idempotency_key,
+        })
+    }
+}
+
+/// Checks the text of a chat or webhook message.
+///
+/// Errors: `invalid_request`; HTTP 413 when it is over [`CHAT_MESSAGE_BYTES`].
+pub fn check_message(message: &str) -> Result<()> {
+    if message.len() > CHAT_MESSAGE_BYTES {
+        return Err(Error::too_large(format!(
+            "\"message\" has {} bytes; at most {CHAT_MESSAGE_BYTES} are allowed",
+            message.len()
+        )));
+    }
+    if message.trim().is_empty() {
+        return Err(Error::invalid_request("\"message\" must not be empty"));
+    }
+    Ok(())
+}
+
+/// Checks an idempotency key, called `subject` in the error: 1 to 255 characters.
+pub fn check_idempotency_key(subject: &str, key: &str) -> Result<()> {
+    if (1..=255).contains(&key.chars().count()) {
+        Ok(())
+    } else {
+        Err(Error::invalid_request(format!(
+            "{subject} must have 1 to 255 characters"
+        )))
+    }
+}
+
+fn id<I: FromStr<Err = Error>>(fields: &mut Fields, name: &str) -> Result<I> {
+    fields.string(name)?.parse()
+}
+
+fn optional_id<I: FromStr<Err = Error>>(fields: &mut Fields, name: &str) -> Result<Option<I>> {
+    fields
+        .optional_string(name)?
+        .map(|text| text.parse())
+        .transpose()
+}
+
+fn limit(fields: &mut Fields) -> Result<usize> {
+    let limit = fields
+        .optional_integer("limit", 1..=LIST_LIMIT)?
+        .unwrap_or(LIST_DEFAULT);
+    Ok(limit as usize)
+}
+
+fn bounded(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
+    let text = fields.string(name)?;
+    if text.trim().is_empty() || text.chars().count() > most {
+        return Err(Error::invalid_request(format!(
+            "\"{name}\" must have 1 to {most} characters, not only white space"
+        )));
+    }
+    Ok(text)
+}
+
+fn remember(fields: &mut Fields) -> Result<Remember> {
+    match fields.optional_string("remember")?.as_deref() {
+        None | Some("once") => Ok(Remember::Once),
+        Some("conversation") => Ok(Remember::Conversation),
+        Some("always") => Ok(Remember::Always),
+        Some(_) => Err(Error::invalid_request(
+            "\"remember\" must be \"once\", \"conversation\" or \"always\"",
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Code;
+
+    fn error_of(text: &str) -> Error {
+        Request::parse(text).command.expect_err(text)
+    }
+
+    #[test]
+    fn every_name_is_a_command() {
+        for name in NAMES {
+            let parsed = Request::parse(&format!(r#"{{"type":"{name}"}}"#)).command;
+            if let Err(error) = parsed {
+                assert!(error.message().contains("is required"), "{name}: {error}");
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_field_and_keep_the_id() {
+        for (text, says) in [
+            ("[]", "must be a JSON object, not an array"),
+            ("{", "not valid JSON"),
+            (r#"{"id":1}"#, "\"type\" is required"),
+            (
+                r#"{"id":1,"type":"nope"}"#,
+                "there is no command \"nope\"; the commands are auth, chat",
+            ),
+            (r#"{"id":1,"type":"chat"}"#, "\"message\" is required"),
+            (
+                r#"{"id":1,"type":"chat","message":7}"#,
+                "\"message\" must be a string, not a number",
+            ),
+            (
+                r#"{"id":1,"type":"chat","message":" \n"}"#,
+                "\"message\" must not be empty",
+            ),
+            (
+                r#"{"id":1,"type":"get_messages","conversation_id":"conv_0000000000001","limit":0}"#,
+                "\"limit\" must be an integer from 1 to 500, not 0",
+            ),
+            (
+                r#"{"id":1,"type":"list_conversations","limit":"5"}"#,
+                "\"limit\" must be an integer from 1 to 500, not a string",
+            ),
+            (
+                r#"{"id":1,"type":"subscribe","events":["x"]}"#,
+                "there is no event \"x\"",
+            ),
+            (
+                r#"{"id":1,"type":"approve","approval_id":"appr_0000000000001","remember":"never"}"#,
+                "\"remember\" must be",
+            ),
+        ] {
+            let error = error_of(text);
+            assert_eq!(error.code(), Code::InvalidRequest, "{text}");
+            assert!(error.message().contains(says), "{text}: {error}");
+            if text.contains("\"id\"") {
+                assert_eq!(
+                    Request::parse(text).id,
+                    Some(RequestId::Number(1)),
+                    "{text}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn deep_nesting_is_an_error_and_not_a_crash() {
+        let text = format!(
+            r#"{{"type":"chat","message":{}1{}}}"#,
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert_eq!(error_of(&text).code(), Code::InvalidRequest);
+    }
+
+    #[test]
+    fn a_message_over_the_limit_is_too_large() {
+        let text = format!(
+            r#"{{"type":"chat","message":"{}"}}"#,
+            "x".repeat(CHAT_MESSAGE_BYTES + 1)
+        );
+        assert_eq!(error_of(&text).status(), 413);
+    }
+
+    #[test]
+    fn unknown_fields_are_ignored() {
+        assert!(
+            Request::parse(r#"{"type":"ping","color":"red"}"#)
+                .command
+                .is_ok()
+        );
+    }
+}

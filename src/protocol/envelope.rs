@@ -1,0 +1,147 @@
+//! The response envelope (contract section 2) and request ids.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::error::{Code, Error, Result};
+
+/// Longest request id, in bytes.
+const ID_BYTES: usize = 64;
+
+/// A client's own name for a request, returned with its response: a string of
+/// 1 to 64 bytes or an integer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum RequestId {
+    /// A string of 1 to 64 bytes.
+    Text(String),
+    /// An integer.
+    Number(i64),
+}
+
+impl RequestId {
+    /// Takes the `id` member of a request, if it has one.
+    ///
+    /// Errors: `invalid_request` when it is neither a short string nor an integer.
+    pub fn from_member(member: Option<&Value>) -> Result<Option<RequestId>> {
+        match member {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(text)) if (1..=ID_BYTES).contains(&text.len()) => {
+                Ok(Some(RequestId::Text(text.clone())))
+            }
+            Some(Value::Number(number)) if number.is_i64() => {
+                Ok(number.as_i64().map(RequestId::Number))
+            }
+            Some(_) => Err(Error::invalid_request(
+                "\"id\" must be a string of 1 to 64 bytes or an integer",
+            )),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct Success<'a, T> {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    data: T,
+}
+
+#[derive(Serialize)]
+struct Failure<'a> {
+    status: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a RequestId>,
+    error: &'a str,
+    code: Code,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation_id: Option<&'a str>,
+}
+
+/// `{"status":"ok","data":...}` as text.
+pub fn success(id: Option<&RequestId>, data: impl Serialize) -> String {
+    to_text(&Success {
+        status: "ok",
+        id,
+        data,
+    })
+}
+
+/// `{"status":"error","error":...,"code":...}` as text.
+pub fn failure(id: Option<&RequestId>, error: &Error) -> String {
+    to_text(&Failure {
+        status: "error",
+        id,
+        error: error.message(),
+        code: error.code(),
+        retry_after: error.retry_after(),
+        conversation_id: None,
+    })
+}
+
+/// The body of a webhook callback whose turn failed: the error envelope and
+/// `conversation_id`, so that the caller knows what it was waiting for.
+pub fn failed_callback(error: &Error, conversation_id: &str) -> String {
+    to_text(&Failure {
+        status: "error",
+        id: None,
+        error: error.message(),
+        code: error.code(),
+        retry_after: error.retry_after(),
+        conversation_id: Some(conversation_id),
+    })
+}
+
+/// JSON text of a wire type. Wire types hold only strings, numbers, lists and
+/// maps with string keys, which always have one.
+pub fn to_text(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("a wire type always has a JSON text")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn envelopes_are_those_of_the_contract() {
+        let id = RequestId::Text("a".into());
+        assert_eq!(
+            success(None, json!({"x": 1})),
+            r#"{"status":"ok","data":{"x":1}}"#
+        );
+        assert_eq!(
+            success(Some(&id), json!({})),
+            r#"{"status":"ok","id":"a","data":{}}"#
+        );
+        assert_eq!(
+            failure(
+                Some(&RequestId::Number(7)),
+                &Error::rate_limited("slow down", 2)
+            ),
+            r#"{"status":"error","id":7,"error":"slow down","code":"rate_limited","retry_after":2}"#,
+        );
+    }
+
+    #[test]
+    fn ids_are_short_strings_or_integers() {
+        for (member, good) in [
+            (json!("a"), true),
+            (json!("x".repeat(64)), true),
+            (json!(-3), true),
+            (json!(""), false),
+            (json!("x".repeat(65)), false),
+            (json!(1.5), false),
+            (json!([1]), false),
+        ] {
+            assert_eq!(
+                RequestId::from_member(Some(&member)).is_ok(),
+                good,
+                "{member}"
+            );
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Reads the members of a JSON object one by one, so that every error names
+//! the member, what it must be and what it was.
+
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+
+/// The members of one request or body.
+#[derive(Debug)]
+pub struct Fields(Map<String, Value>);
+
+/// What a value is called in an error message.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+impl Fields {
+    /// Parses a text that must be one JSON object. Nesting is limited to 128
+    /// levels by the parser.
+    ///
+    /// Errors: `invalid_request` with the parser's line and column.
+    pub fn parse(text: &str) -> Result<Fields> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(members)) => Ok(Fields(members)),
+            Ok(other) => Err(Error::invalid_request(format!(
+                "the message must be a JSON object, not {}",
+                kind(&other)
+            ))),
+            Err(error) => Err(Error::invalid_request(format!(
+                "the message is not valid JSON: {error}"
+            ))),
+        }
+    }
+
+    /// The member as it is, if it is there.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    /// Takes a member out; absent and null are the same.
+    fn take(&mut self, name: &str) -> Option<Value> {
+        self.0.remove(name).filter(|value| !value.is_null())
+    }
+
+    /// A string that must be there.
+    pub fn string(&mut self, name: &str) -> Result<String> {
+        self.optional_string(name)?
+            .ok_or_else(|| missing(name, "a string"))
+    }
+
+    /// A string that may be absent.
+    pub fn optional_string(&mut self, name: &str) -> Result<Option<String>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(mistyped(name, "a string", &other)),
+        }
+    }
+
+    /// A boolean that may be absent.
+    pub fn optional_bool(&mut self, name: &str) -> Result<Option<bool>> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(value)) => Ok(Some(value)),
+            Some(other) => Err(mistyped(name, "a boolean", &other)),
+        }
+    }
+
+    /// A whole number in `range` that may be absent.
+    pub fn optional_integer(
+        &mut self,
+        name: &str,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>> {
+        let expected = || match *range.end() {
+            u64::MAX => format!("an integer of at least {}", range.start()),
+            end => format!("an integer from {} to {end}", range.start()),
+        };
+        match self.take(name) {
+            None => Ok(None),
+            Some(value) => match value.as_u64().filter(|number| range.contains(number)) {
+                Some(number) => Ok(Some(number)),
+                None if value.is_number() => Err(Error::invalid_request(format!(
+                    "\"{name}\" must be {}, not {value}",
+                    expected()
+                ))),
+                None => Err(mistyped(name, &expected(), &value)),
+            },
+        }
+    }
+
+    /// An object that must be there.
+    pub fn object(&mut self, name: &str) -> Result<Map<String, Value>> {
+        match self.take(name) {
+            None => Err(missing(name, "an object")),
+            Some(Value::Object(members)) => Ok(members),
+            Some(other) => Err(mistyped(name, "an object", &other)),
+        }
+    }
+
+    /// A list of strings that may be absent.
+    pub fn optional_strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
+        let expected = "an array of strings";
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(items)) => items
+                .into_iter()
+                .map(|item| match item {
+                    Value::String(text) => Ok(text),
+                    other => Err(mistyped(name, expected, &other)),
+                })
+                .collect::<Result<_>>()
+                .map(Some),
+            Some(other) => Err(mistyped(name, expected, &other)),
+        }
+    }
+}
+
+fn missing(name: &str, expected: &str) -> Error {
+    Error::invalid_request(format!("\"{name}\" is required and must be {expected}"))
+}
+
+fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
+    Error::invalid_request(format!(
+        "\"{name}\" must be {expected}, not {}",
+        kind(found)
+    ))
+}

@@ -1,0 +1,10 @@
+//! The wire: envelopes, commands and events as types. No I/O happens here, and
+//! nothing behind the wire uses these types: they are converted at the edge.
+
+pub mod command;
+pub mod envelope;
+pub mod event;
+pub mod fields;
+
+/// The version of the protocol, as `auth` reports it.
+pub const VERSION: u32 = 1;

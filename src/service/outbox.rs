@@ -1,0 +1,169 @@
+//! What waits to be sent on one connection: bounded, filled by any thread,
+//! emptied by the connection's own.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// Why a connection is closed: a WebSocket close code (RFC 6455 section 7.4)
+/// and a reason of at most 123 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Close {
+    pub code: u16,
+    pub reason: &'static str,
+}
+
+impl Close {
+    /// The credential was refused, or none came in time.
+    pub const UNAUTHENTICATED: Close = Close {
+        code: 1008,
+        reason: "authentication failed",
+    };
+    /// The credential was revoked or expired while the connection was open.
+    pub const REVOKED: Close = Close {
+        code: 1008,
+        reason: "the token is no longer valid",
+    };
+    /// The client does not read what it asked for.
+    pub const TOO_SLOW: Close = Close {
+        code: 1013,
+        reason: "too slow: outbox full",
+    };
+    /// The server stops.
+    pub const GOING_AWAY: Close = Close {
+        code: 1001,
+        reason: "the server is stopping",
+    };
+}
+
+/// One thing to send.
+#[derive(Debug)]
+pub enum Item {
+    /// An event; shared between all who get it.
+    Event(Arc<str>),
+    /// A response to the request that holds this ticket.
+    Response { ticket: Ticket, text: String },
+}
+
+impl Item {
+    fn len(&self) -> usize {
+        match self {
+            Item::Event(text) => text.len(),
+            Item::Response { text, .. } => text.len(),
+        }
+    }
+}
+
+/// A request's place on its connection: by it the session knows whether, and
+/// behind what, its response has to wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ticket(pub u64);
+
+/// The queue of one connection. Share it as `Arc<Outbox>`.
+pub struct Outbox {
+    queue: Mutex<Queue>,
+    bound: usize,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+#[derive(Default)]
+struct Queue {
+    items: VecDeque<Item>,
+    bytes: usize,
+    close: Option<Close>,
+}
+
+/// What [`Outbox::take`] found.
+#[derive(Debug, Default)]
+pub struct Taken {
+    pub items: VecDeque<Item>,
+    /// Set when the connection is to be closed after the items were sent.
+    pub close: Option<Close>,
+}
+
+impl Outbox {
+    /// An outbox that holds at most `bound` bytes and calls `wake` whenever
+    /// there is something new, from the thread that brought it.
+    pub fn new(bound: usize, wake: impl Fn() + Send + Sync + 'static) -> Outbox {
+        Outbox {
+            queue: Mutex::default(),
+            bound,
+            wake: Box::new(wake),
+        }
+    }
+
+    /// Adds an item; never blocks. When the outbox is full its connection is
+    /// closed as [`Close::TOO_SLOW`], and what waited is dropped with it.
+    pub fn push(&self, item: Item) {
+        let mut queue = self.lock();
+        if queue.close.is_some() {
+            return;
+        }
+        // One item may always wait, however large: only a backlog means slow.
+        if queue.bytes > 0 && queue.bytes + item.len() > self.bound {
+            queue.items.clear();
+            queue.bytes = 0;
+            queue.close = Some(Close::TOO_SLOW);
+        } else {
+            queue.bytes += item.len();
+            queue.items.push_back(item);
+        }
+        drop(queue);
+        (self.wake)();
+    }
+
+    /// Asks for the connection to be closed once what waits was sent. The
+    /// first reason stands.
+    pub fn close(&self, close: Close) {
+        self.lock().close.get_or_insert(close);
+        (self.wake)();
+    }
+
+    /// Takes everything that waits.
+    pub fn take(&self) -> Taken {
+        let mut queue = self.lock();
+        queue.bytes = 0;
+        Taken {
+            items: std::mem::take(&mut queue.items),
+            close: queue.close,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(bytes: usize) -> Item {
+        Item::Event("x".repeat(bytes).into())
+    }
+
+    #[test]
+    fn a_backlog_over_the_bound_closes_the_connection() {
+        let outbox = Outbox::new(10, || ());
+        outbox.push(event(20));
+        assert_eq!(
+            outbox.take().items.len(),
+            1,
+            "one large item is not a backlog"
+        );
+        outbox.push(event(6));
+        outbox.push(event(6));
+        let taken = outbox.take();
+        assert!(taken.items.is_empty());
+        assert_eq!(taken.close, Some(Close::TOO_SLOW));
+    }
+
+    #[test]
+    fn the_first_reason_to_close_stands() {
+        let outbox = Outbox::new(10, || ());
+        outbox.close(Close::REVOKED);
+        outbox.close(Close::GOING_AWAY);
+        outbox.push(event(1));
+        let taken = outbox.take();
+        assert_eq!((taken.items.len(), taken.close), (0, Some(Close::REVOKED)));
+    }
+}

@@ -1,0 +1,1 @@
+//! The webhook channel: incoming accounts, callbacks and their signatures.
