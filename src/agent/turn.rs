@@ -1,1 +1,460 @@
-//! The turn loop.
+//! The turn loop: asks the model, runs the tools it calls, and asks again,
+//! until there is a reply, a question to the owner, or an error.
+//!
+//! Every step is on disk before anything with an effect depends on it, so that
+//! the loop can begin again after a crash from the steps alone.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Map, Value};
+
+use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
+use super::tool::{Tool, ToolContext, check_arguments, output};
+use super::{Assistant, context, permission};
+use crate::clock::Clock;
+use crate::config::{Permission, WebhookAccount};
+use crate::error::{Error, Result};
+use crate::store::{Approval, Message, NewApproval, PastTurn, Step, Store, ToolCall, Turn, Usage};
+
+/// Earlier turns of the conversation that the model is shown at most.
+const PAST_TURNS: usize = 50;
+/// Bytes of conversation that the model is shown at most; about four to a token.
+const CONTEXT_BYTES: usize = 96 * 1024;
+/// Bytes of a tool's result that subscribers are shown.
+const SUMMARY_BYTES: usize = 200;
+
+/// What one run of a turn needs.
+pub struct TurnRun<'a> {
+    pub assistant: &'a Assistant,
+    pub store: &'a Store,
+    pub clock: &'a Clock,
+    /// Where programs run that custom tools name.
+    pub data_dir: &'a PathBuf,
+    pub turn: &'a Turn,
+    pub message: &'a Message,
+    /// Whether earlier runs may have left steps and approvals.
+    pub is_resumed: bool,
+    /// The webhook account that asked, which may narrow what is permitted.
+    pub account: Option<&'a WebhookAccount>,
+    /// When this run's time is up.
+    pub deadline: Instant,
+    pub cancel: &'a Cancel,
+    /// Whether somebody wants the pieces of text as they come.
+    pub is_streamed: &'a dyn Fn() -> bool,
+}
+
+/// What the loop reports while it runs.
+pub enum Progress<'a> {
+    /// A piece of the reply.
+    Text(&'a str),
+    /// The model calls a tool.
+    ToolCall(&'a ToolCall),
+    /// A call has its result; `summary` is its beginning.
+    ToolResult {
+        call_id: &'a str,
+        ok: bool,
+        summary: &'a str,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// With the reply.
+    Replied(String),
+    /// Put away, with these questions to the owner, which are on disk.
+    Suspended(Vec<Approval>),
+    /// Without a reply.
+    Failed(Error),
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+/// A finished run.
+#[derive(Debug)]
+pub struct Ran {
+    pub outcome: Outcome,
+    pub usage: Usage,
+    /// The model that was asked.
+    pub model: String,
+}
+
+/// Why the loop cannot go on.
+enum Stop {
+    Failed(Error),
+    Cancelled,
+}
+
+impl From<Error> for Stop {
+    fn from(error: Error) -> Stop {
+        Stop::Failed(error)
+    }
+}
+
+/// Runs a turn until it ends or waits for a person.
+pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
+    let config = &run.assistant.config;
+    let model = run
+        .account
+        .and_then(|account| account.model.as_ref())
+        .unwrap_or(&config.model);
+    let mut state = Loop {
+        run,
+        model,
+        observe,
+        steps: Vec::new(),
+        unsaved: 0,
+        usage: Usage::default(),
+    };
+    let outcome = match state.drive() {
+        Ok(outcome) => outcome,
+        _ if run.cancel.is_cancelled() => Outcome::Cancelled,
+        Err(Stop::Cancelled) => Outcome::Cancelled,
+        Err(Stop::Failed(error)) => Outcome::Failed(error),
+    };
+    Ran {
+        outcome,
+        usage: state.usage,
+        model: model.clone(),
+    }
+}
+
+struct Loop<'a, 'b> {
+    run: &'a TurnRun<'a>,
+    model: &'a String,
+    observe: &'b mut dyn FnMut(Progress<'_>),
+    /// Everything that happened so far; the last `unsaved` are not on disk yet.
+    steps: Vec<Step>,
+    unsaved: usize,
+    usage: Usage,
+}
+
+/// What is to be done about one call.
+enum Plan {
+    Run(Arc<dyn Tool>, Map<String, Value>),
+    Refuse(String),
+    Ask,
+}
+
+impl Loop<'_, '_> {
+    fn drive(&mut self) -> Result<Outcome, Stop> {
+        let run = self.run;
+        let (store, turn) = (run.store, run.turn);
+        let past = store.past_turns(turn.conversation_id, turn.id, PAST_TURNS)?;
+        let mut approvals = Vec::new();
+        if run.is_resumed {
+            self.steps = store.steps(turn.id)?;
+            approvals = store.approvals_of(turn.id)?;
+        }
+        let offered = self.offered_tools();
+        let most_rounds = run.assistant.config.limits.tool_rounds;
+        let mut nudge = None;
+        loop {
+            self.check_going_on()?;
+            if let Some(questions) = self.settle_calls(&approvals)? {
+                return Ok(Outcome::Suspended(questions));
+            }
+            let rounds = self
+                .steps
+                .iter()
+                .filter(|step| matches!(step, Step::Reply { .. }))
+                .count();
+            let is_last = rounds >= most_rounds;
+            if is_last {
+                nudge = Some("You have used all your tool calls. Answer now with what you know.");
+            }
+            let tools: &[ToolSpec] = if is_last { &[] } else { &offered };
+            let reply = self.ask_model(&past, tools, nudge)?;
+            if !reply.calls.is_empty() && !is_last {
+                self.add_calls(reply);
+                continue;
+            }
+            if !reply.text.trim().is_empty() {
+                self.save()?;
+                return Ok(Outcome::Replied(reply.text));
+            }
+            if nudge.is_some() {
+                let why = if is_last {
+                    format!("the model called tools {most_rounds} times and gave no answer")
+                } else {
+                    "the model gave an empty answer twice".to_owned()
+                };
+                return Err(Error::server(why, format!("turn {}", turn.id)).into());
+            }
+            nudge = Some("Your last answer was empty. Answer the person.");
+        }
+    }
+
+    fn check_going_on(&self) -> Result<(), Stop> {
+        if self.run.cancel.is_cancelled() {
+            return Err(Stop::Cancelled);
+        }
+        if Instant::now() >= self.run.deadline {
+            return Err(ProviderError::TimedOut.into_error().into());
+        }
+        Ok(())
+    }
+
+    fn offered_tools(&self) -> Vec<ToolSpec> {
+        let run = self.run;
+        let tools = run.assistant.toolbox.iter().map(|tool| tool.spec());
+        tools
+            .filter(|spec| self.permission(&spec.name, false) != Permission::Deny)
+            .cloned()
+            .collect()
+    }
+
+    fn permission(&self, tool: &str, is_allowed_here: bool) -> Permission {
+        let config = &self.run.assistant.config;
+        permission::decide(
+            tool,
+            config.permission_mode,
+            &config.tool_permissions,
+            self.run.account,
+            is_allowed_here,
+        )
+    }
+
+    fn ask_model(
+        &mut self,
+        past: &[PastTurn],
+        tools: &[ToolSpec],
+        nudge: Option<&str>,
+    ) -> Result<ModelReply, Stop> {
+        let run = self.run;
+        let config = &run.assistant.config;
+        let mut context = context::build(
+            &config.system_prompt,
+            past,
+            run.message,
+            &self.steps,
+            run.account.is_some(),
+            CONTEXT_BYTES,
+        );
+        if let Some(nudge) = nudge {
+            context.system.push('\n');
+            context.system.push_str(nudge);
+        }
+        let request = ModelRequest {
+            model: self.model,
+            system: &context.system,
+            messages: &context.messages,
+            tools,
+            temperature: config.temperature,
+            max_tokens: config.max_tokens,
+            stream: (run.is_streamed)(),
+            deadline: run.deadline,
+            cancel: run.cancel,
+        };
+        let observe = &mut *self.observe;
+        let reply = run
+            .assistant
+            .provider
+            .complete(&request, &mut |text| observe(Progress::Text(text)))
+            .map_err(|error| match error {
+                ProviderError::Cancelled => Stop::Cancelled,
+                error => Stop::Failed(error.into_error()),
+            })?;
+        self.usage.input += reply.usage.input;
+        self.usage.output += reply.usage.output;
+        self.usage.cached += reply.usage.cached;
+        Ok(reply)
+    }
+
+    /// Notes a reply with calls. Their ids become unique within the turn, since
+    /// some models count from one again in each reply.
+    fn add_calls(&mut self, mut reply: ModelReply) {
+        let round = self.steps.len();
+        for place in 0..reply.calls.len() {
+            let (earlier, rest) = reply.calls.split_at_mut(place);
+            let call = &mut rest[0];
+            let in_steps = self.steps.iter().any(|step| {
+                matches!(step, Step::Reply { calls, .. } if calls.iter().any(|c| c.id == call.id))
+            });
+            if in_steps || earlier.iter().any(|other| other.id == call.id) {
+                call.id = format!("{}_{round}_{place}", call.id);
+            }
+        }
+        for call in &reply.calls {
+            (self.observe)(Progress::ToolCall(call));
+        }
+        self.add(Step::Reply {
+            text: reply.text,
+            calls: reply.calls,
+            extra: reply.extra,
+        });
+    }
+
+    /// Gives every open call of the last reply its result. Calls that need the
+    /// owner's word come last: for them the turn is put away.
+    fn settle_calls(&mut self, approvals: &[Approval]) -> Result<Option<Vec<Approval>>, Stop> {
+        let mut questions = Vec::new();
+        for call in self.open_calls() {
+            self.check_going_on()?;
+            match self.plan(&call, approvals)? {
+                Plan::Refuse(why) => self.add_result(&call, Err(why)),
+                Plan::Run(tool, arguments) => self.run_tool(&call, tool.as_ref(), &arguments)?,
+                Plan::Ask => questions.push(NewApproval {
+                    reason: permission::reason(&call.tool, &call.arguments),
+                    call_id: call.id,
+                    tool: call.tool,
+                    arguments: call.arguments,
+                }),
+            }
+        }
+        if questions.is_empty() {
+            self.save()?;
+            return Ok(None);
+        }
+        let run = self.run;
+        let wait = std::time::Duration::from_secs(run.assistant.config.limits.approval_seconds);
+        let unsaved = self.take_unsaved();
+        let expires_at = run.clock.now().plus(wait);
+        Ok(Some(run.store.suspend_turn(
+            run.turn.id,
+            unsaved,
+            questions,
+            expires_at,
+        )?))
+    }
+
+    /// The calls of the last reply that have no result yet.
+    fn open_calls(&self) -> Vec<ToolCall> {
+        let last = self
+            .steps
+            .iter()
+            .rposition(|step| matches!(step, Step::Reply { .. }));
+        let Some(last) = last else { return Vec::new() };
+        let Step::Reply { calls, .. } = &self.steps[last] else {
+            return Vec::new();
+        };
+        let is_open = |call: &&ToolCall| {
+            !self.steps[last..]
+                .iter()
+                .any(|step| matches!(step, Step::Result { call_id, .. } if *call_id == call.id))
+        };
+        calls.iter().filter(is_open).cloned().collect()
+    }
+
+    fn plan(&self, call: &ToolCall, approvals: &[Approval]) -> Result<Plan, Stop> {
+        let run = self.run;
+        let Some(tool) = run.assistant.toolbox.get(&call.tool) else {
+            return Ok(Plan::Refuse(format!(
+                "there is no tool named {:?}",
+                call.tool
+            )));
+        };
+        let was_started = self
+            .steps
+            .iter()
+            .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
+        if was_started && !tool.is_read_only() {
+            return Ok(Plan::Refuse(
+                "the server was interrupted while this ran: it may or may not have taken effect"
+                    .to_owned(),
+            ));
+        }
+        let arguments = match check_arguments(tool.spec(), &call.arguments) {
+            Ok(arguments) => arguments,
+            Err(why) => return Ok(Plan::Refuse(why)),
+        };
+        let asked = approvals
+            .iter()
+            .find(|approval| approval.call_id == call.id);
+        let verdict = asked.and_then(|approval| approval.decision.as_ref());
+        let is_allowed_here = match verdict {
+            Some(decision) if decision.verdict.is_approval() => true,
+            Some(decision) => {
+                return Ok(Plan::Refuse(format!(
+                    "the owner did not allow this ({} by {})",
+                    decision.verdict.as_str(),
+                    decision.by
+                )));
+            }
+            None => run
+                .store
+                .is_allowed_in(run.turn.conversation_id, &call.tool)?,
+        };
+        Ok(match self.permission(&call.tool, is_allowed_here) {
+            Permission::Allow => Plan::Run(Arc::clone(tool), arguments),
+            Permission::Ask => Plan::Ask,
+            Permission::Deny => Plan::Refuse("this tool is not permitted here".to_owned()),
+        })
+    }
+
+    fn run_tool(
+        &mut self,
+        call: &ToolCall,
+        tool: &dyn Tool,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), Stop> {
+        let run = self.run;
+        if !tool.is_read_only() {
+            self.add(Step::Started {
+                call_id: call.id.clone(),
+            });
+            self.save()?;
+        }
+        let context = ToolContext {
+            store: run.store,
+            clock: run.clock,
+            conversation_id: run.turn.conversation_id,
+            speaker: run.message.speaker.as_deref(),
+            deadline: run.deadline,
+            cancel: run.cancel,
+            data_dir: run.data_dir,
+        };
+        let began = Instant::now();
+        let result = tool.run(arguments, &context);
+        log::info!(
+            "turn {}: tool {} {} in {} ms",
+            run.turn.id,
+            call.tool,
+            if result.is_ok() { "ran" } else { "failed" },
+            began.elapsed().as_millis()
+        );
+        self.add_result(call, result);
+        if !tool.is_read_only() {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    fn add_result(&mut self, call: &ToolCall, result: std::result::Result<String, String>) {
+        let ok = result.is_ok();
+        let text = result.unwrap_or_else(|why| format!("Error: {why}"));
+        let content = output::truncate(&text);
+        let summary = content.floor_char_boundary(SUMMARY_BYTES);
+        (self.observe)(Progress::ToolResult {
+            call_id: &call.id,
+            ok,
+            summary: &content[..summary],
+        });
+        self.add(Step::Result {
+            call_id: call.id.clone(),
+            ok,
+            content,
+        });
+    }
+
+    fn add(&mut self, step: Step) {
+        self.steps.push(step);
+        self.unsaved += 1;
+    }
+
+    fn take_unsaved(&mut self) -> Vec<Step> {
+        let unsaved = self.steps[self.steps.len() - self.unsaved..].to_vec();
+        self.unsaved = 0;
+        unsaved
+    }
+
+    fn save(&mut self) -> Result<(), Stop> {
+        let unsaved = self.take_unsaved();
+        if unsaved.is_empty() {
+            return Ok(());
+        }
+        Ok(self.run.store.record_steps(self.run.turn.id, unsaved)?)
+    }
+}

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use serde_json::{Map, Value};
 
 use super::envelope::RequestId;
-use super::event;
+use super::event::Name;
 use super::fields::Fields;
 use crate::error::{Error, Result};
 use crate::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, TurnId};
@@ -131,13 +131,13 @@ impl FromStr for ConversationCursor {
     }
 }
 
-/// A set of event names, as bits in the order of [`event::NAMES`].
+/// A set of event names, as bits in the order of [`Name::ALL`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EventSet(u16);
 
 impl EventSet {
     /// Every event.
-    pub const ALL: EventSet = EventSet((1 << event::NAMES.len()) - 1);
+    pub const ALL: EventSet = EventSet((1 << Name::ALL.len()) - 1);
 
     /// The set of these names; `*` is every event.
     ///
@@ -145,13 +145,13 @@ impl EventSet {
     pub fn of(names: &[String]) -> Result<EventSet> {
         let mut set = EventSet::default();
         for name in names {
-            match event::NAMES.iter().position(|known| known == name) {
-                Some(place) => set.0 |= 1 << place,
+            match Name::ALL.into_iter().find(|known| known.as_str() == name) {
+                Some(known) => set.0 |= 1 << known as u16,
                 None if name == "*" => set = EventSet::ALL,
                 None => {
                     return Err(Error::invalid_request(format!(
                         "there is no event {name:?}; the events are {}",
-                        event::NAMES.join(", ")
+                        Name::ALL.map(Name::as_str).join(", ")
                     )));
                 }
             }
@@ -159,9 +159,17 @@ impl EventSet {
         Ok(set)
     }
 
-    /// Whether this kind of event is in it.
-    pub fn contains(self, kind: &event::Kind) -> bool {
-        self.0 & (1 << kind.index()) != 0
+    /// Whether this event is in it.
+    pub fn contains(self, name: Name) -> bool {
+        self.0 & (1 << name as u16) != 0
+    }
+
+    /// The names in it.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Name::ALL
+            .into_iter()
+            .filter(move |&name| self.contains(name))
+            .map(Name::as_str)
     }
 }
 

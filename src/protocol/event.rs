@@ -92,58 +92,104 @@ pub struct Message {
     pub speaker: Option<String>,
 }
 
-/// The names by which `subscribe` asks for events.
-pub const NAMES: [&str; 10] = [
-    "chat.delta",
-    "chat.tool_call",
-    "chat.tool_result",
-    "chat.done",
-    "chat.failed",
-    "approval.requested",
-    "approval.resolved",
-    "message.created",
-    "delivery.updated",
-    "config.updated",
-];
+/// The name of a kind of event: what `subscribe` asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// A piece of the reply's text.
+    Delta,
+    /// The model calls a tool.
+    ToolCall,
+    /// A tool call has its result.
+    ToolResult,
+    /// The turn has its reply.
+    Done,
+    /// The turn ended without a reply.
+    Failed,
+    /// A tool waits for permission.
+    ApprovalRequested,
+    /// The owner, or time, decided.
+    ApprovalResolved,
+    /// A message was stored.
+    MessageCreated,
+    /// A callback changed its state.
+    DeliveryUpdated,
+    /// Settings changed.
+    ConfigUpdated,
+}
 
-impl Kind {
-    /// Its place in [`NAMES`].
-    pub fn index(&self) -> usize {
+impl Name {
+    /// Every name, in the order of protocol section 5.
+    pub const ALL: [Name; 10] = [
+        Name::Delta,
+        Name::ToolCall,
+        Name::ToolResult,
+        Name::Done,
+        Name::Failed,
+        Name::ApprovalRequested,
+        Name::ApprovalResolved,
+        Name::MessageCreated,
+        Name::DeliveryUpdated,
+        Name::ConfigUpdated,
+    ];
+
+    /// The name on the wire.
+    pub fn as_str(self) -> &'static str {
         match self {
-            Kind::Delta { .. } => 0,
-            Kind::ToolCall { .. } => 1,
-            Kind::ToolResult { .. } => 2,
-            Kind::Done { .. } => 3,
-            Kind::Failed { .. } => 4,
-            Kind::ApprovalRequested { .. } => 5,
-            Kind::ApprovalResolved { .. } => 6,
-            Kind::MessageCreated { .. } => 7,
-            Kind::DeliveryUpdated { .. } => 8,
-            Kind::ConfigUpdated { .. } => 9,
+            Name::Delta => "chat.delta",
+            Name::ToolCall => "chat.tool_call",
+            Name::ToolResult => "chat.tool_result",
+            Name::Done => "chat.done",
+            Name::Failed => "chat.failed",
+            Name::ApprovalRequested => "approval.requested",
+            Name::ApprovalResolved => "approval.resolved",
+            Name::MessageCreated => "message.created",
+            Name::DeliveryUpdated => "delivery.updated",
+            Name::ConfigUpdated => "config.updated",
         }
     }
 
-    /// Its name on the wire.
-    pub fn name(&self) -> &'static str {
-        NAMES[self.index()]
+    /// Whether such events are kept for those who were away: all but the
+    /// pieces of text, which the reply repeats.
+    pub fn is_kept(self) -> bool {
+        self != Name::Delta
     }
 
-    /// Whether it is kept for those who were away: all but the pieces of text,
-    /// which the reply repeats.
-    pub fn is_kept(&self) -> bool {
-        !matches!(self, Kind::Delta { .. })
+    /// Whether a connection that streams its own turn gets it.
+    pub fn is_streamed(self) -> bool {
+        !matches!(
+            self,
+            Name::MessageCreated | Name::DeliveryUpdated | Name::ConfigUpdated
+        )
     }
 
     /// Whether only an admin may see it: what it shows has a command that only
     /// an admin may send.
-    pub fn is_admin_only(&self) -> bool {
+    pub fn is_admin_only(self) -> bool {
         matches!(
             self,
-            Kind::ApprovalRequested { .. }
-                | Kind::ApprovalResolved { .. }
-                | Kind::DeliveryUpdated { .. }
-                | Kind::ConfigUpdated { .. }
+            Name::ApprovalRequested
+                | Name::ApprovalResolved
+                | Name::DeliveryUpdated
+                | Name::ConfigUpdated
         )
+    }
+}
+
+impl Kind {
+    /// Its name.
+    pub fn name(&self) -> Name {
+        match self {
+            Kind::Delta { .. } => Name::Delta,
+            Kind::ToolCall { .. } => Name::ToolCall,
+            Kind::ToolResult { .. } => Name::ToolResult,
+            Kind::Done { .. } => Name::Done,
+            Kind::Failed { .. } => Name::Failed,
+            Kind::ApprovalRequested { .. } => Name::ApprovalRequested,
+            Kind::ApprovalResolved { .. } => Name::ApprovalResolved,
+            Kind::MessageCreated { .. } => Name::MessageCreated,
+            Kind::DeliveryUpdated { .. } => Name::DeliveryUpdated,
+            Kind::ConfigUpdated { .. } => Name::ConfigUpdated,
+        }
     }
 }
 
@@ -168,6 +214,15 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_those_on_the_wire() {
+        let kind = Kind::ConfigUpdated { fields: vec![] };
+        assert_eq!(
+            serde_json::to_value(&kind).unwrap()["event"],
+            kind.name().as_str()
+        );
+    }
 
     #[test]
     fn an_event_is_flat_and_named() {

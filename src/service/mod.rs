@@ -1,25 +1,69 @@
 //! Who may do what: sessions, commands, events, approvals and the workers.
 
+mod accounts;
+mod approvals;
+mod bucket;
+mod commands;
+pub mod connections;
+pub mod hub;
 pub mod outbox;
+pub mod password;
 pub mod peer;
+mod schedule;
 pub mod session;
+pub mod throttle;
+mod turns;
+mod views;
+pub mod workers;
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use crate::agent::Assistant;
 use crate::clock::Clock;
-use crate::config::{Settings, WebhookAccount};
-use crate::error::Result;
-use crate::ids::{MachineId, TurnId};
+use crate::config::{Limits, Settings};
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, TurnId};
 use crate::secret::Secret;
-use crate::store::{Identity, Store};
-use peer::Peer;
+use crate::store::Store;
+use bucket::Bucket;
+use connections::Connections;
+use hub::Hub;
+use peer::AddressKey;
+use schedule::Schedule;
+use throttle::Throttle;
+use workers::{Deliver, Nudge};
+
+/// Numbers of events that are reserved on disk at a time: after a crash the
+/// next event gets a number above any that was given out before.
+const EVENT_NUMBERS: u64 = 1_000_000;
+const EVENT_NUMBERS_KEY: &str = "event_numbers_reserved";
 
 /// Everything that the ways in have in common.
 pub struct Service {
     settings: Arc<Settings>,
     store: Store,
     clock: Clock,
+    data_dir: PathBuf,
+    started_at: Instant,
+    assistant: RwLock<Arc<Assistant>>,
+    hub: Hub,
+    event_numbers: Mutex<u64>,
+    connections: Connections,
+    schedule: Schedule,
+    deliver: Arc<dyn Deliver>,
+    waiters: Mutex<turns::Waiters>,
+    /// Turns that wait until the database can be written again.
+    stalled: Mutex<Vec<(TurnId, ConversationId)>>,
+    nudges: (Sender<Nudge>, Receiver<Nudge>),
+    verifier: password::Verifier,
+    login_addresses: Throttle<AddressKey>,
+    login_names: Throttle<String>,
+    webhook_rates: Mutex<HashMap<String, Bucket>>,
 }
 
 /// What POST /auth returns.
@@ -46,9 +90,57 @@ pub struct Accepted {
     pub turn_id: TurnId,
 }
 
+/// What a service is made of.
+pub struct Parts {
+    pub settings: Arc<Settings>,
+    pub store: Store,
+    pub clock: Clock,
+    /// Where programs run that custom tools name.
+    pub data_dir: PathBuf,
+    pub deliver: Arc<dyn Deliver>,
+}
+
 impl Service {
+    /// A service that does not work yet: [`workers::Workers::start`] does.
+    ///
+    /// Errors: the database cannot be read or written.
+    pub fn new(parts: Parts) -> Result<Arc<Service>> {
+        let Parts {
+            settings,
+            store,
+            clock,
+            data_dir,
+            deliver,
+        } = parts;
+        let config = settings.current();
+        let last_event = match store.meta(EVENT_NUMBERS_KEY)? {
+            Some(text) => text.parse().unwrap_or(0),
+            None => 0,
+        };
+        Ok(Arc::new(Service {
+            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config)))),
+            hub: Hub::after(last_event),
+            event_numbers: Mutex::new(last_event),
+            connections: Connections::default(),
+            schedule: Schedule::new(config.workers),
+            waiters: Mutex::default(),
+            stalled: Mutex::default(),
+            nudges: bounded(4),
+            verifier: password::Verifier::default(),
+            login_addresses: Throttle::new(clock.clone()),
+            login_names: Throttle::new(clock.clone()),
+            webhook_rates: Mutex::default(),
+            started_at: Instant::now(),
+            settings,
+            store,
+            clock,
+            data_dir,
+            deliver,
+        }))
+    }
+
     /// The settings in force.
-    pub fn settings(&self) -> &Settings {
+    pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 
@@ -62,52 +154,82 @@ impl Service {
         &self.clock
     }
 
+    /// Events and their subscribers.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The authenticated connections.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
-        todo!()
+        self.started_at.elapsed()
     }
 
-    /// Checks a name and password, throttled by peer and by name, and makes a
-    /// session token. Errors: `invalid_token`, `rate_limited`.
-    pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
-        let _ = (peer, username, password);
-        todo!()
+    fn schedule(&self) -> &Schedule {
+        &self.schedule
     }
 
-    /// Who holds this token. Errors: `invalid_token`.
-    pub fn identify(&self, token: &Secret) -> Result<Identity> {
-        let _ = token;
-        todo!()
+    fn waiters(&self) -> MutexGuard<'_, turns::Waiters> {
+        self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Revokes a token and closes the connections that it opened.
-    /// Errors: `invalid_token`.
-    pub fn log_out(&self, token: &Secret) -> Result<()> {
-        let _ = token;
-        todo!()
+    /// What answers under the configuration in force.
+    fn assistant(&self) -> Arc<Assistant> {
+        let config = self.settings.current();
+        let known = self
+            .assistant
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        if Arc::ptr_eq(&known.config, &config) {
+            return Arc::clone(&known);
+        }
+        drop(known);
+        let fresh = Arc::new(Assistant::from_config(config));
+        *self
+            .assistant
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        fresh
     }
 
-    /// Registers a machine for relay connectivity (role `user`).
-    pub fn register_machine(
-        &self,
-        who: &Identity,
-        name: &str,
-        public_key: &[u8; 32],
-    ) -> Result<MachineId> {
-        let _ = (who, name, public_key);
-        todo!()
+    /// Reserves more event numbers on disk before they run out. The first are
+    /// reserved with the first tick, long before a million events.
+    fn reserve_event_numbers(&self) {
+        let mut reserved = self
+            .event_numbers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.hub.seq() + EVENT_NUMBERS / 2 < *reserved {
+            return;
+        }
+        let more = self.hub.seq() + EVENT_NUMBERS;
+        match self.store.set_meta(EVENT_NUMBERS_KEY, &more.to_string()) {
+            Ok(()) => *reserved = more,
+            Err(error) => log::warn!("event numbers: {error}"),
+        }
     }
 
-    /// Accepts a webhook message: when this returns, it is on disk and its turn
-    /// will run and be called back. Errors: `rate_limited` (account's rate),
-    /// `server_error` 503 (queue full), `invalid_request` (422: the
-    /// idempotency key was used for another body).
-    pub fn accept_webhook(
-        &self,
-        account: &WebhookAccount,
-        request: WebhookRequest,
-    ) -> Result<Accepted> {
-        let _ = (account, request);
-        todo!()
+    fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
+        let now = Instant::now();
+        let mut rates = self
+            .webhook_rates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let bucket = rates
+            .entry(account.to_owned())
+            .or_insert_with(|| Bucket::full(limits.webhook_burst, now));
+        bucket
+            .take(limits.webhook_per_second, limits.webhook_burst, now)
+            .map_err(|wait| {
+                let most = limits.webhook_per_second;
+                Error::rate_limited(
+                    format!("more than {most} requests a second for this account"),
+                    wait,
+                )
+            })
     }
 }

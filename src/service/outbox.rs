@@ -28,6 +28,11 @@ impl Close {
         code: 1013,
         reason: "too slow: outbox full",
     };
+    /// The client asks on and on behind a request that is not answered yet.
+    pub const TOO_MANY: Close = Close {
+        code: 1008,
+        reason: "too many requests at once",
+    };
     /// The server stops.
     pub const GOING_AWAY: Close = Close {
         code: 1001,
@@ -40,6 +45,9 @@ impl Close {
 pub enum Item {
     /// An event; shared between all who get it.
     Event(Arc<str>),
+    /// Events that the connection missed. They count nothing against the bound:
+    /// the hub keeps their texts anyway.
+    Replay(Vec<Arc<str>>),
     /// A response to the request that holds this ticket.
     Response { ticket: Ticket, text: String },
 }
@@ -48,6 +56,7 @@ impl Item {
     fn len(&self) -> usize {
         match self {
             Item::Event(text) => text.len(),
+            Item::Replay(_) => 0,
             Item::Response { text, .. } => text.len(),
         }
     }

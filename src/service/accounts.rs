@@ -1,0 +1,80 @@
+//! Who somebody is: sign-in, tokens, machines.
+
+use std::time::Duration;
+
+use super::peer::{AddressKey, Peer};
+use super::{Login, Service};
+use crate::error::{Error, Result};
+use crate::ids::MachineId;
+use crate::secret::{Secret, fingerprint};
+use crate::store::{Identity, NewToken, UserRole};
+
+impl Service {
+    /// Checks a name and password, throttled by peer and by name, and makes a
+    /// session token. An unknown user takes as long as a wrong password.
+    /// Errors: `invalid_token`, `rate_limited`.
+    pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
+        let address = AddressKey::of(peer.address);
+        let name = username.to_lowercase();
+        self.login_addresses.check(&address)?;
+        self.login_names.check(&name)?;
+        let config = self.settings.current();
+        let user = self.store.user(username)?;
+        let stored = user.as_ref().map(|user| user.password_hash.as_str());
+        let verified = self.verifier.verify(stored, password)?;
+        let Some(user) = user.filter(|_| verified) else {
+            self.login_addresses
+                .failed(&address, config.limits.login_failures);
+            self.login_names.failed(&name, config.limits.login_failures);
+            log::warn!("sign-in from {peer} refused");
+            return Err(Error::invalid_token("wrong user name or password"));
+        };
+        self.login_names.succeeded(&name);
+        let token = Secret::random_token();
+        let expires_in = Duration::from_secs(u64::from(config.session_days) * 24 * 3600);
+        self.store.add_token(NewToken {
+            user_id: user.id,
+            name: "session".to_owned(),
+            fingerprint: fingerprint(token.expose()),
+            role: user.role,
+            expires_at: Some(self.clock.now().plus(expires_in)),
+        })?;
+        log::info!("sign-in from {peer}: {}", user.name);
+        Ok(Login { token, expires_in })
+    }
+
+    /// Who holds this token. Errors: `invalid_token`.
+    pub fn identify(&self, token: &Secret) -> Result<Identity> {
+        self.store
+            .identity(&fingerprint(token.expose()))?
+            .ok_or_else(|| Error::invalid_token("the token is wrong, expired or revoked"))
+    }
+
+    /// Revokes a token and closes the connections that it opened.
+    /// Errors: `invalid_token`.
+    pub fn log_out(&self, token: &Secret) -> Result<()> {
+        let identity = self.identify(token)?;
+        self.store.revoke_token(identity.token_id)?;
+        self.connections.revoke(identity.token_id);
+        log::info!("{} signed out", identity.user);
+        Ok(())
+    }
+
+    /// Registers a machine for relay connectivity (role `user`).
+    pub fn register_machine(
+        &self,
+        who: &Identity,
+        name: &str,
+        public_key: &[u8; 32],
+    ) -> Result<MachineId> {
+        if who.role < UserRole::User {
+            return Err(Error::unauthorized(
+                "registering a machine needs the role user",
+            ));
+        }
+        let id = MachineId::of_public_key(public_key);
+        self.store.register_machine(&id, name, public_key)?;
+        log::info!("machine {id} registered by {}", who.user);
+        Ok(id)
+    }
+}

@@ -1,0 +1,130 @@
+//! From what the database holds to what clients are shown.
+
+use serde_json::{Value, json};
+
+use crate::protocol::event;
+use crate::store::{
+    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,
+};
+
+/// A message, as in the contract, with extensions.
+pub fn message(message: Message) -> event::Message {
+    event::Message {
+        id: message.id,
+        role: match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        },
+        content: message.content,
+        timestamp: message.created_at,
+        turn_id: message.turn_id,
+        speaker: message.speaker,
+    }
+}
+
+/// The data of `list_conversations`.
+pub fn conversations(page: ConversationPage) -> Value {
+    let conversations: Vec<Value> = page.conversations.into_iter().map(conversation).collect();
+    json!({
+        "conversations": conversations,
+        "next_cursor": page.next.map(|cursor| cursor.0),
+    })
+}
+
+fn conversation(conversation: Conversation) -> Value {
+    json!({
+        "id": conversation.id,
+        "title": conversation.title,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
+        "message_count": conversation.message_count,
+        "channel": conversation.channel,
+    })
+}
+
+/// The data of `get_messages`.
+pub fn messages(page: MessagePage) -> Value {
+    let messages: Vec<event::Message> = page.messages.into_iter().map(message).collect();
+    json!({ "messages": messages, "has_more": page.has_more })
+}
+
+/// The data of `search_messages`.
+pub fn found_messages(found: Vec<Message>) -> Value {
+    let messages: Vec<Value> = found
+        .into_iter()
+        .map(|found| {
+            let conversation_id = found.conversation_id;
+            let mut shown = json!(message(found));
+            shown["conversation_id"] = json!(conversation_id);
+            shown
+        })
+        .collect();
+    json!({ "messages": messages })
+}
+
+/// The data of `list_approvals`.
+pub fn approvals(approvals: Vec<Approval>) -> Value {
+    let approvals: Vec<Value> = approvals.iter().map(approval).collect();
+    json!({ "approvals": approvals })
+}
+
+/// One approval.
+pub fn approval(approval: &Approval) -> Value {
+    json!({
+        "approval_id": approval.id,
+        "turn_id": approval.turn_id,
+        "conversation_id": approval.conversation_id,
+        "tool": approval.tool,
+        "arguments": arguments(&approval.arguments),
+        "reason": approval.reason,
+        "created_at": approval.created_at,
+        "expires_at": approval.expires_at,
+        "decision": approval.decision.as_ref().map(|decision| decision.verdict.as_str()),
+        "by": approval.decision.as_ref().map(|decision| &decision.by),
+    })
+}
+
+/// Arguments as JSON; as the text that the model wrote where that is none.
+pub fn arguments(text: &str) -> Value {
+    match text {
+        "" => json!({}),
+        text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+    }
+}
+
+/// The data of `list_memories`.
+pub fn memories(memories: Vec<Memory>) -> Value {
+    let memories: Vec<Value> = memories
+        .into_iter()
+        .map(|memory| {
+            json!({
+                "id": memory.id,
+                "content": memory.content,
+                "speaker": memory.speaker,
+                "created_at": memory.created_at,
+            })
+        })
+        .collect();
+    json!({ "memories": memories })
+}
+
+/// The data of `list_deliveries`.
+pub fn deliveries(deliveries: Vec<Delivery>) -> Value {
+    let deliveries: Vec<Value> = deliveries.iter().map(delivery).collect();
+    json!({ "deliveries": deliveries })
+}
+
+/// One delivery.
+pub fn delivery(delivery: &Delivery) -> Value {
+    json!({
+        "delivery_id": delivery.id,
+        "account": delivery.account,
+        "turn_id": delivery.turn_id,
+        "conversation_id": delivery.conversation_id,
+        "state": delivery.state.as_str(),
+        "attempts": delivery.attempts,
+        "created_at": delivery.created_at,
+        "next_at": delivery.next_at,
+        "last_error": delivery.last_error,
+    })
+}

@@ -1,0 +1,252 @@
+//! The threads that run turns and deliveries, and the one that keeps time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::Service;
+use super::schedule::{Job, TurnJob};
+use crate::agent::provider::Cancel;
+use crate::error::{Error, Result};
+use crate::ids::{ConversationId, DeliveryId, TurnId};
+use crate::store::{Delivery, TurnEnd, TurnState, Usage};
+
+/// How often the timekeeper looks at what has no due time of its own.
+const TICK: Duration = Duration::from_secs(1);
+/// How often old rows are purged.
+const PURGE: Duration = Duration::from_secs(3600);
+/// Deliveries fetched from the database at a time.
+const DUE_AT_A_TIME: usize = 256;
+
+/// Makes one attempt at a delivery and stores what came of it. The webhook
+/// room does it; it is above this one.
+pub trait Deliver: Send + Sync {
+    /// The delivery as it stands after the attempt.
+    fn deliver(&self, delivery: DeliveryId) -> Result<Delivery>;
+}
+
+/// The running threads. [`Workers::stop`] ends and joins them.
+pub struct Workers {
+    service: Arc<Service>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Workers {
+    /// Takes up what was unfinished when the server last stopped, then starts
+    /// `count` workers and the timekeeper.
+    ///
+    /// Errors: the database cannot be read, or a thread cannot be started.
+    pub fn start(service: &Arc<Service>, count: usize) -> Result<Workers> {
+        let unfinished = service.take_up_unfinished()?;
+        if unfinished > 0 {
+            log::info!("going on with {unfinished} unfinished turns");
+        }
+        let workers = Workers {
+            service: Arc::clone(service),
+            threads: Mutex::new(Vec::new()),
+        };
+        for number in 1..=count {
+            let service = Arc::clone(service);
+            workers.spawn(format!("worker-{number}"), move || service.work())?;
+        }
+        let service = Arc::clone(service);
+        workers.spawn("timekeeper".to_owned(), move || service.keep_time())?;
+        Ok(workers)
+    }
+
+    fn spawn(&self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new()
+            .name(name.clone())
+            .spawn(body)
+            .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
+        self.threads
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(thread);
+        Ok(())
+    }
+
+    /// Lets running turns and deliveries go on for `grace`, puts the rest off
+    /// until the next start, and joins the threads.
+    pub fn stop(&self, grace: Duration) {
+        self.service.schedule.stop(grace);
+        self.service.stop_keeping_time();
+        let threads =
+            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
+        for thread in threads {
+            let name = thread.thread().name().unwrap_or("worker").to_owned();
+            if thread.join().is_err() {
+                log::error!("thread {name} ended in a panic");
+            }
+        }
+    }
+}
+
+impl Service {
+    fn take_up_unfinished(&self) -> Result<usize> {
+        let unfinished = self.store.unfinished_turns()?;
+        let count = unfinished.len();
+        for turn in unfinished {
+            if turn.state == TurnState::WaitingApproval {
+                self.schedule.adopt_suspended(turn.id, turn.conversation_id);
+            } else {
+                self.schedule.submit(TurnJob {
+                    turn: turn.id,
+                    conversation: turn.conversation_id,
+                    fresh: None,
+                });
+            }
+        }
+        Ok(count)
+    }
+
+    fn work(&self) {
+        while let Some(job) = self.schedule.next() {
+            match job {
+                Job::Turn(job, cancel) => self.work_on_turn(job, &cancel),
+                Job::Deliver(delivery) => self.work_on_delivery(delivery),
+            }
+        }
+    }
+
+    /// A panic fails its turn, not the worker.
+    fn work_on_turn(&self, job: TurnJob, cancel: &Cancel) {
+        let (id, conversation) = (job.turn, job.conversation);
+        if catch_unwind(AssertUnwindSafe(|| self.run_turn(job, cancel))).is_ok() {
+            return;
+        }
+        let error = Error::server(
+            "the turn failed inside the server",
+            format!("{id} panicked"),
+        );
+        match self.store.turn(id) {
+            Ok(turn) => self.conclude(&turn, TurnEnd::Failed(error), Usage::default(), ""),
+            Err(_) => self.schedule.turn_ended(id, conversation),
+        }
+    }
+
+    fn work_on_delivery(&self, id: DeliveryId) {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.deliver.deliver(id)));
+        self.schedule.delivery_ended(id);
+        match attempt {
+            Ok(Ok(delivery)) => self.delivery_changed(&delivery),
+            // Still due in the database: the timekeeper offers it again.
+            Ok(Err(error)) => log::warn!("delivery {id}: {error}"),
+            Err(_) => log::error!("delivery {id}: panicked"),
+        }
+    }
+
+    /// Notes a turn that cannot go on while the database cannot be written; it
+    /// is taken up again when it can.
+    pub(super) fn stall(&self, turn: TurnId, conversation: ConversationId) {
+        self.stalled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((turn, conversation));
+    }
+
+    /// Lets the timekeeper look for due deliveries now.
+    pub(super) fn nudge(&self) {
+        // A full channel holds a nudge already.
+        let _ = self.nudges.0.try_send(Nudge::Look);
+    }
+
+    /// Lets everything notice a clock that was advanced.
+    pub fn clock_advanced(&self) {
+        let _ = self.nudges.0.try_send(Nudge::Everything);
+    }
+
+    fn stop_keeping_time(&self) {
+        let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
+    }
+
+    fn keep_time(&self) {
+        let nudges: &Receiver<Nudge> = &self.nudges.1;
+        let mut next_tick = Instant::now();
+        let mut next_purge = Instant::now() + PURGE;
+        let mut data_version = None;
+        loop {
+            let now = Instant::now();
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.log_failure("approvals", self.expire_approvals());
+                self.connections.expire(self.clock.now());
+                self.reserve_event_numbers();
+                self.take_up_stalled();
+                self.notice_other_processes(&mut data_version);
+            }
+            if now >= next_purge {
+                next_purge = now + PURGE;
+                self.log_failure("purge", self.store.purge());
+            }
+            self.log_failure("deliveries", self.offer_due_deliveries());
+            match nudges.recv_timeout(self.time_to_next_delivery().min(TICK)) {
+                Ok(Nudge::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Nudge::Everything) => next_tick = Instant::now(),
+                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn log_failure(&self, what: &str, result: Result<()>) {
+        if let Err(error) = result {
+            log::warn!("{what}: {error}");
+        }
+    }
+
+    fn offer_due_deliveries(&self) -> Result<()> {
+        let due = self.store.due_deliveries(self.clock.now(), DUE_AT_A_TIME)?;
+        self.schedule
+            .offer_deliveries(due.into_iter().map(|delivery| delivery.id));
+        Ok(())
+    }
+
+    fn time_to_next_delivery(&self) -> Duration {
+        // What is due already has been offered; it is looked at again with the
+        // next tick or nudge.
+        match self.store.next_delivery_at() {
+            Ok(Some(at)) if at > self.clock.now() => at.since(self.clock.now()),
+            _ => TICK,
+        }
+    }
+
+    fn take_up_stalled(&self) {
+        if !self.store.is_writable() {
+            return;
+        }
+        let stalled =
+            std::mem::take(&mut *self.stalled.lock().unwrap_or_else(PoisonError::into_inner));
+        for (turn, conversation) in stalled {
+            self.schedule.resume(turn, conversation);
+        }
+    }
+
+    /// The command line writes to the database while the server runs: tokens
+    /// that it revoked close their connections.
+    fn notice_other_processes(&self, known: &mut Option<i64>) {
+        let version = match self.store.foreign_changes() {
+            Ok(version) => version,
+            Err(error) => return log::warn!("database: {error}"),
+        };
+        if known.replace(version).is_some_and(|known| known != version) {
+            for token in self.connections.tokens() {
+                if matches!(self.store.is_token_valid(token), Ok(false)) {
+                    self.connections.revoke(token);
+                }
+            }
+        }
+    }
+}
+
+/// What wakes the timekeeper.
+pub(super) enum Nudge {
+    /// Deliveries may be due.
+    Look,
+    /// Time has jumped.
+    Everything,
+    /// The server stops.
+    Stop,
+}
