@@ -1,0 +1,131 @@
+//! A client of the command API, over WebSocket or JSON lines.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::{Value, json};
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Message, WebSocket};
+
+use super::socket::connect;
+
+/// One connection; every wait has a deadline.
+pub enum Client {
+    WebSocket(Box<WebSocket<TcpStream>>),
+    Lines(BufReader<TcpStream>),
+}
+
+/// How a connection ended.
+#[derive(Debug, PartialEq, Eq)]
+pub enum End {
+    /// With this WebSocket close code.
+    Code(u16),
+    /// With the socket alone.
+    Closed,
+}
+
+impl Client {
+    pub fn websocket(address: SocketAddr) -> Client {
+        let url = format!("ws://{address}/ws");
+        let (websocket, _) = tungstenite::client(url, connect(address)).unwrap();
+        Client::WebSocket(Box::new(websocket))
+    }
+
+    pub fn lines(address: SocketAddr) -> Client {
+        Client::Lines(BufReader::new(connect(address)))
+    }
+
+    pub fn send(&mut self, value: &Value) {
+        self.send_text(&value.to_string());
+    }
+
+    pub fn send_text(&mut self, text: &str) {
+        match self {
+            Client::WebSocket(websocket) => websocket.send(Message::text(text)).unwrap(),
+            Client::Lines(lines) => lines.get_mut().write_all(format!("{text}\n").as_bytes()).unwrap(),
+        }
+    }
+
+    /// The next message, or how the connection ended.
+    pub fn next(&mut self) -> Result<Value, End> {
+        match self {
+            Client::WebSocket(websocket) => loop {
+                match websocket.read() {
+                    Ok(Message::Text(text)) => return Ok(serde_json::from_str(&text).unwrap()),
+                    Ok(Message::Close(frame)) => {
+                        let code = frame.map_or(CloseCode::Status, |frame| frame.code);
+                        return Err(End::Code(code.into()));
+                    }
+                    Ok(_) => {}
+                    Err(tungstenite::Error::Io(error)) if is_timeout(&error) => {
+                        panic!("no message came in time")
+                    }
+                    Err(_) => return Err(End::Closed),
+                }
+            },
+            Client::Lines(lines) => {
+                let mut line = String::new();
+                match lines.read_line(&mut line) {
+                    Ok(0) => Err(End::Closed),
+                    Ok(_) => Ok(serde_json::from_str(&line).unwrap()),
+                    Err(error) if is_timeout(&error) => panic!("no line came in time"),
+                    Err(_) => Err(End::Closed),
+                }
+            }
+        }
+    }
+
+    /// The next message, which must come.
+    pub fn receive(&mut self) -> Value {
+        self.next().unwrap_or_else(|end| panic!("the connection ended: {end:?}"))
+    }
+
+    /// The next response, past any events.
+    pub fn response(&mut self) -> Value {
+        loop {
+            let message = self.receive();
+            if message.get("status").is_some() {
+                return message;
+            }
+        }
+    }
+
+    /// The next event of this name, past everything else.
+    pub fn event(&mut self, name: &str) -> Value {
+        loop {
+            let message = self.receive();
+            if message["event"] == name {
+                return message;
+            }
+        }
+    }
+
+    /// Sends a request and returns the data of its response.
+    pub fn ask(&mut self, request: Value) -> Value {
+        self.send(&request);
+        let response = self.response();
+        assert_eq!(response["status"], "ok", "{request}: {response}");
+        response["data"].clone()
+    }
+
+    /// Sends a request and returns the code of its error.
+    pub fn refused(&mut self, request: Value) -> String {
+        self.send(&request);
+        let response = self.response();
+        assert_eq!(response["status"], "error", "{request}: {response}");
+        response["code"].as_str().unwrap().to_owned()
+    }
+
+    pub fn authenticate(&mut self, token: &str) -> Value {
+        self.ask(json!({ "type": "auth", "token": token }))
+    }
+
+    /// A chat without streaming: the reply's text and the whole data.
+    pub fn chat(&mut self, message: &str) -> Value {
+        self.ask(json!({ "type": "chat", "message": message }))
+    }
+}
+
+fn is_timeout(error: &std::io::Error) -> bool {
+    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+}

@@ -1,0 +1,148 @@
+//! A server in a folder of its own, with one token of each role.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hearth::clock::Clock;
+use hearth::secret::{Secret, fingerprint};
+use hearth::server::{Options, Server};
+use hearth::service::password;
+use hearth::store::{NewToken, Store, UserRole};
+use serde_json::{Value, json};
+
+use super::client::Client;
+
+/// The password of every test user.
+pub const PASSWORD: &str = "correct horse battery";
+
+/// A folder that is removed when it is dropped.
+pub struct Folder(PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("hearth-it-{}-{number}", std::process::id()));
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A running server and everything to reach it.
+pub struct Home {
+    pub folder: Folder,
+    pub clock: Clock,
+    pub tokens: Tokens,
+    server: Option<Server>,
+}
+
+/// One API token of each role.
+pub struct Tokens {
+    pub admin: String,
+    pub user: String,
+    pub viewer: String,
+}
+
+impl Home {
+    /// A server with this configuration; `channels` are added.
+    pub fn start(config: Value) -> Home {
+        let folder = Folder::new();
+        write_config(folder.path(), config);
+        let tokens = make_people(folder.path());
+        let mut home = Home { folder, clock: Clock::system(), tokens, server: None };
+        home.restart();
+        home
+    }
+
+    /// The default: offline provider, tools that ask.
+    pub fn offline() -> Home {
+        Home::start(json!({}))
+    }
+
+    /// Stops the server, if it runs, and starts it again on the same folder.
+    pub fn restart(&mut self) {
+        self.stop();
+        self.server = Some(
+            Server::start(Options {
+                data_dir: self.folder.path().to_owned(),
+                bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+                port: Some(0),
+                clock: self.clock.clone(),
+            })
+            .unwrap_or_else(|error| panic!("{error}")),
+        );
+    }
+
+    pub fn stop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop();
+        }
+    }
+
+    pub fn server(&self) -> &Server {
+        self.server.as_ref().expect("the server runs")
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.server().addrs()[0]
+    }
+
+    /// An authenticated WebSocket connection.
+    pub fn websocket(&self, token: &str) -> Client {
+        let mut client = Client::websocket(self.address());
+        client.authenticate(token);
+        client
+    }
+
+    /// An authenticated admin on WebSocket.
+    pub fn admin(&self) -> Client {
+        self.websocket(&self.tokens.admin)
+    }
+}
+
+/// Writes a configuration file with one tcp channel on a free port.
+pub fn write_config(folder: &Path, mut config: Value) {
+    if config.get("channels").is_none() {
+        config["channels"] = json!([{ "name": "lan", "type": "tcp", "port": 0 }]);
+    }
+    fs::write(folder.join("config.json"), config.to_string()).unwrap();
+}
+
+/// Makes the users `admin`, `user` and `viewer` and a token of each.
+pub fn make_people(folder: &Path) -> Tokens {
+    let store = Store::open(&folder.join("hearth.db"), Clock::system()).unwrap();
+    let hash = password::hash(&Secret::new(PASSWORD)).unwrap();
+    let token = |name: &str, role| {
+        let user = store.add_user(name, role, &hash).unwrap();
+        let token = Secret::random_token();
+        store
+            .add_token(NewToken {
+                user_id: user.id,
+                name: "test".to_owned(),
+                fingerprint: fingerprint(token.expose()),
+                role,
+                expires_at: None,
+            })
+            .unwrap();
+        token.expose().to_owned()
+    };
+    let tokens = Tokens {
+        admin: token("admin", UserRole::Admin),
+        user: token("user", UserRole::User),
+        viewer: token("viewer", UserRole::Viewer),
+    };
+    store.close();
+    tokens
+}

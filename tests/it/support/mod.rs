@@ -1,0 +1,28 @@
+//! What the tests share: a server in a folder of its own, clients of each kind,
+//! a scripted model server and a webhook receiver.
+
+pub mod client;
+pub mod home;
+pub mod http;
+pub mod model;
+pub mod receiver;
+pub mod socket;
+
+use std::time::{Duration, Instant};
+
+/// The longest that anything in a test may take.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits until `condition` gives something, looking again and again until
+/// [`PATIENCE`] is over. For states that no event announces.
+pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some(found) = condition() {
+            return found;
+        }
+        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}

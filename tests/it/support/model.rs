@@ -1,0 +1,269 @@
+//! A scripted model server that speaks OpenAI's Chat Completions.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::PATIENCE;
+
+/// What the model does with one request.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Answers with this text.
+    Say(String),
+    /// Calls tools: name and arguments.
+    Call(Vec<(String, Value)>),
+    /// Sends these bytes as they are and closes.
+    Raw(String),
+    /// Waits until [`Model::release`], then answers with this text.
+    Stall(String),
+    /// Waits this long, then answers with this text.
+    Slow(Duration, String),
+}
+
+impl Act {
+    pub fn say(text: &str) -> Act {
+        Act::Say(text.to_owned())
+    }
+
+    pub fn call(tool: &str, arguments: Value) -> Act {
+        Act::Call(vec![(tool.to_owned(), arguments)])
+    }
+
+    /// An HTTP error with a JSON body.
+    pub fn error(status: u16, headers: &str, message: &str) -> Act {
+        let body = json!({ "error": { "message": message } }).to_string();
+        Act::Raw(format!(
+            "HTTP/1.1 {status} Scripted\r\nContent-Type: application/json\r\n{headers}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+            body.len()
+        ))
+    }
+}
+
+type Script = Box<dyn Fn(&Value, usize) -> Act + Send + Sync>;
+
+struct Shared {
+    script: Script,
+    requests: Mutex<Vec<Value>>,
+    came: Condvar,
+    released: (Mutex<bool>, Condvar),
+    stopping: AtomicBool,
+}
+
+/// The running server.
+pub struct Model {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Model {
+    /// A model whose every request is answered by `script`, which gets the
+    /// request's JSON and its number from 0.
+    pub fn start(script: impl Fn(&Value, usize) -> Act + Send + Sync + 'static) -> Model {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            script: Box::new(script),
+            requests: Mutex::default(),
+            came: Condvar::new(),
+            released: Default::default(),
+            stopping: AtomicBool::new(false),
+        });
+        let accepting = {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || accept(&listener, &shared))
+        };
+        Model { address, shared, accepting: Some(accepting) }
+    }
+
+    /// A model that answers every message with the same text.
+    pub fn saying(text: &'static str) -> Model {
+        Model::start(move |_, _| Act::say(text))
+    }
+
+    /// A model that goes through these acts and repeats the last.
+    pub fn acting(acts: Vec<Act>) -> Model {
+        Model::start(move |_, number| acts[number.min(acts.len() - 1)].clone())
+    }
+
+    /// The configuration that uses it.
+    pub fn config(&self) -> Value {
+        json!({
+            "provider": "openai-compatible",
+            "base_url": format!("http://{}/v1", self.address),
+            "model": "scripted",
+            "permission_mode": "allow",
+        })
+    }
+
+    /// Lets every stalled request go on.
+    pub fn release(&self) {
+        *self.shared.released.0.lock().unwrap() = true;
+        self.shared.released.1.notify_all();
+    }
+
+    /// The requests so far.
+    pub fn requests(&self) -> Vec<Value> {
+        self.shared.requests.lock().unwrap().clone()
+    }
+
+    /// Waits until so many requests have come.
+    pub fn wait_for_requests(&self, count: usize) -> Vec<Value> {
+        let requests = self.shared.requests.lock().unwrap();
+        let (requests, waited) = self
+            .shared
+            .came
+            .wait_timeout_while(requests, PATIENCE, |requests| requests.len() < count)
+            .unwrap();
+        assert!(!waited.timed_out(), "{} of {count} model requests came", requests.len());
+        requests.clone()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        self.release();
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for socket in listener.incoming() {
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || serve(socket.unwrap(), &shared));
+    }
+}
+
+/// Reads one HTTP request's body; nothing when the peer has closed.
+pub fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
+    let mut head = String::new();
+    loop {
+        let begin = head.len();
+        if reader.read_line(&mut head).ok()? == 0 {
+            return None;
+        }
+        if head[begin..].trim().is_empty() {
+            break;
+        }
+    }
+    let length = head
+        .lines()
+        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned))
+        .map_or(0, |length| length.trim().parse().unwrap());
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((head, body))
+}
+
+fn serve(socket: TcpStream, shared: &Shared) {
+    socket.set_nodelay(true).unwrap();
+    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    let mut reader = BufReader::new(socket);
+    while let Some((_, body)) = read_request(&mut reader) {
+        let request: Value = serde_json::from_slice(&body).unwrap();
+        let number = {
+            let mut requests = shared.requests.lock().unwrap();
+            requests.push(request.clone());
+            shared.came.notify_all();
+            requests.len() - 1
+        };
+        let (message, reason) = match (shared.script)(&request, number) {
+            Act::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
+            Act::Call(calls) => (calling(&calls, number), "tool_calls"),
+            Act::Raw(bytes) => {
+                let _ = reader.get_mut().write_all(bytes.as_bytes());
+                return;
+            }
+            Act::Stall(text) => {
+                let released = shared.released.0.lock().unwrap();
+                drop(
+                    shared
+                        .released
+                        .1
+                        .wait_timeout_while(released, Duration::from_secs(60), |is| !*is)
+                        .unwrap(),
+                );
+                (json!({ "role": "assistant", "content": text }), "stop")
+            }
+            Act::Slow(wait, text) => {
+                std::thread::park_timeout(wait);
+                (json!({ "role": "assistant", "content": text }), "stop")
+            }
+        };
+        let answer = if request["stream"] == true {
+            streamed(&message, reason)
+        } else {
+            let body = json!({
+                "id": "scripted", "object": "chat.completion", "model": "scripted",
+                "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
+                "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
+            })
+            .to_string();
+            format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
+
+fn calling(calls: &[(String, Value)], number: usize) -> Value {
+    let calls: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .map(|(place, (tool, arguments))| {
+            json!({
+                "id": format!("call_{number}_{place}"), "type": "function",
+                "function": { "name": tool, "arguments": arguments.to_string() },
+            })
+        })
+        .collect();
+    json!({ "role": "assistant", "content": "", "tool_calls": calls })
+}
+
+/// The message as a stream of server-sent events, a word at a time.
+fn streamed(message: &Value, reason: &str) -> String {
+    let mut chunks = Vec::new();
+    let mut push = |delta: Value, reason: Value| {
+        chunks.push(json!({
+            "id": "scripted", "object": "chat.completion.chunk", "model": "scripted",
+            "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }],
+        }));
+    };
+    push(json!({ "role": "assistant", "content": "" }), Value::Null);
+    for word in message["content"].as_str().unwrap().split_inclusive(' ') {
+        push(json!({ "content": word }), Value::Null);
+    }
+    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let mut call = call.clone();
+        call["index"] = json!(index);
+        push(json!({ "tool_calls": [call] }), Value::Null);
+    }
+    push(json!({}), json!(reason));
+    chunks.push(json!({
+        "choices": [],
+        "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
+    }));
+    let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    text.push_str("data: [DONE]\n\n");
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{text}",
+        text.len()
+    )
+}

@@ -1,0 +1,130 @@
+//! A receiver of webhook callbacks.
+
+use std::io::{BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::PATIENCE;
+use super::model::read_request;
+
+/// One callback as it came.
+#[derive(Clone, Debug)]
+pub struct Callback {
+    pub head: String,
+    pub body: Value,
+    pub raw: Vec<u8>,
+}
+
+impl Callback {
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then_some(value.trim())
+        })
+    }
+}
+
+struct Shared {
+    /// The status that each callback gets, by its number from 0.
+    answer: Box<dyn Fn(&Callback, usize) -> String + Send + Sync>,
+    callbacks: Mutex<Vec<Callback>>,
+    came: Condvar,
+    stopping: AtomicBool,
+}
+
+/// The running receiver.
+pub struct Receiver {
+    pub address: SocketAddr,
+    shared: Arc<Shared>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Receiver {
+    /// Takes every callback.
+    pub fn start() -> Receiver {
+        Receiver::answering(|_, _| "200 OK".to_owned())
+    }
+
+    /// Answers each callback with a status line's rest, perhaps with headers
+    /// after a `\r\n`.
+    pub fn answering(
+        answer: impl Fn(&Callback, usize) -> String + Send + Sync + 'static,
+    ) -> Receiver {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let shared = Arc::new(Shared {
+            answer: Box::new(answer),
+            callbacks: Mutex::default(),
+            came: Condvar::new(),
+            stopping: AtomicBool::new(false),
+        });
+        let accepting = {
+            let shared = Arc::clone(&shared);
+            std::thread::spawn(move || accept(&listener, &shared))
+        };
+        Receiver { address, shared, accepting: Some(accepting) }
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/callback", self.address)
+    }
+
+    /// The callbacks so far.
+    pub fn callbacks(&self) -> Vec<Callback> {
+        self.shared.callbacks.lock().unwrap().clone()
+    }
+
+    /// Waits until so many callbacks have come.
+    pub fn wait_for(&self, count: usize) -> Vec<Callback> {
+        let callbacks = self.shared.callbacks.lock().unwrap();
+        let (callbacks, waited) = self
+            .shared
+            .came
+            .wait_timeout_while(callbacks, PATIENCE, |callbacks| callbacks.len() < count)
+            .unwrap();
+        assert!(!waited.timed_out(), "{} of {count} callbacks came", callbacks.len());
+        callbacks.clone()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+        if let Some(accepting) = self.accepting.take() {
+            let _ = accepting.join();
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    for socket in listener.incoming() {
+        if shared.stopping.load(Ordering::SeqCst) {
+            return;
+        }
+        let shared = Arc::clone(shared);
+        std::thread::spawn(move || serve(socket.unwrap(), &shared));
+    }
+}
+
+fn serve(socket: TcpStream, shared: &Shared) {
+    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    let mut reader = BufReader::new(socket);
+    while let Some((head, raw)) = read_request(&mut reader) {
+        let body = serde_json::from_slice(&raw).unwrap_or(Value::Null);
+        let callback = Callback { head, body, raw };
+        let number = shared.callbacks.lock().unwrap().len();
+        let status = (shared.answer)(&callback, number);
+        shared.callbacks.lock().unwrap().push(callback);
+        shared.came.notify_all();
+        let answer = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+        if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+            return;
+        }
+    }
+}
