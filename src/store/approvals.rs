@@ -1,39 +1,93 @@
 //! Questions to the owner and their answers.
 
+use rusqlite::{Connection, Row, params};
+
+use super::failure::Outcome;
+use super::turns::{find_unfinished, insert_steps};
 use super::*;
 use crate::clock::Timestamp;
 use crate::ids::{ApprovalId, ConversationId, TurnId};
 
+/// Most rows of one list.
+const MOST: i64 = 1000;
+
 impl Store {
-    /// Undecided approvals, oldest first.
-    pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
-        todo!()
+    /// Puts the turn away until its approvals are decided: steps, approvals and
+    /// state `waiting_approval` in one commit.
+    ///
+    /// Errors: `not_found` when the turn is gone or already at its end;
+    /// `invalid_request` without approvals, for nothing would wake the turn.
+    pub fn suspend_turn(
+        &self,
+        id: TurnId,
+        steps: Vec<Step>,
+        approvals: Vec<NewApproval>,
+        expires_at: Timestamp,
+    ) -> Result<Vec<Approval>> {
+        self.write(move |write| {
+            let turn = find_unfinished(write, id)?;
+            if approvals.is_empty() {
+                return Err(Error::invalid_request(format!(
+                    "the turn {id} has no approval to wait for"
+                ))
+                .into());
+            }
+            insert_steps(write, id, &steps)?;
+            write.execute(
+                "UPDATE turns SET state = 'waiting_approval' WHERE id = ?",
+                [id],
+            )?;
+            approvals
+                .into_iter()
+                .map(|new| insert(write, &turn, new, expires_at))
+                .collect()
+        })
     }
 
-    /// All approvals of a turn, in order.
+    /// Undecided approvals, oldest first, at most 1,000.
+    pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
+        self.read(|connection| rows(connection, WAITING_APPROVALS, [MOST], from_row))
+    }
+
+    /// All approvals of a turn, in order, at most 1,000.
     pub fn approvals_of(&self, turn: TurnId) -> Result<Vec<Approval>> {
-        let _ = turn;
-        todo!()
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT * FROM approvals WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
+                params![turn, MOST],
+                from_row,
+            )
+        })
     }
 
     /// Decides one, durably. When it was the turn's last undecided one, the
     /// turn becomes `queued` in the same commit and `resumes` is true.
     /// Errors: `not_found`; `invalid_request` when it was decided already.
     pub fn decide(&self, id: ApprovalId, decision: Decision) -> Result<Decided> {
-        let _ = (id, decision);
-        todo!()
+        self.write(move |write| decide(write, id, decision))
     }
 
-    /// Ids of the undecided approvals whose time has come.
+    /// Ids of the undecided approvals whose time has come, at most 1,000.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Vec<ApprovalId>> {
-        let _ = now;
-        todo!()
+        self.read(|connection| {
+            rows(connection, EXPIRED_APPROVALS, params![now, MOST], |row| {
+                row.get(0)
+            })
+        })
     }
 
     /// Whether the owner allowed this tool for the rest of this conversation.
     pub fn is_allowed_in(&self, conversation: ConversationId, tool: &str) -> Result<bool> {
-        let _ = (conversation, tool);
-        todo!()
+        self.read(|connection| {
+            let allowed = row(
+                connection,
+                "SELECT 1 FROM allowed_tools WHERE conversation_id = ?1 AND tool = ?2",
+                params![conversation, tool],
+                |_| Ok(()),
+            )?;
+            Ok(allowed.is_some())
+        })
     }
 }
 
@@ -43,4 +97,123 @@ pub struct Decided {
     pub approval: Approval,
     /// Whether the turn goes on now.
     pub resumes: bool,
+}
+
+pub(super) const WAITING_APPROVALS: &str = "SELECT * FROM approvals \
+     INDEXED BY approvals_undecided WHERE verdict IS NULL ORDER BY id LIMIT ?";
+
+pub(super) const EXPIRED_APPROVALS: &str = "SELECT id FROM approvals \
+     INDEXED BY approvals_undecided WHERE verdict IS NULL AND expires_at <= ?1 \
+     ORDER BY expires_at LIMIT ?2";
+
+fn insert(
+    write: &Write<'_>,
+    turn: &Turn,
+    new: NewApproval,
+    expires_at: Timestamp,
+) -> Outcome<Approval> {
+    let approval = Approval {
+        id: write.id(),
+        turn_id: turn.id,
+        conversation_id: turn.conversation_id,
+        call_id: new.call_id,
+        tool: new.tool,
+        arguments: new.arguments,
+        reason: new.reason,
+        created_at: write.now,
+        expires_at,
+        decision: None,
+    };
+    write.execute(
+        "INSERT INTO approvals
+             (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        params![
+            approval.id,
+            approval.turn_id,
+            approval.conversation_id,
+            approval.call_id,
+            approval.tool,
+            approval.arguments,
+            approval.reason,
+            approval.created_at,
+            approval.expires_at,
+        ],
+    )?;
+    Ok(approval)
+}
+
+fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Decided> {
+    let mut approval = find(write.connection, id)?;
+    if let Some(earlier) = &approval.decision {
+        return Err(Error::invalid_request(format!(
+            "the approval {id} was decided already: {} by {}",
+            earlier.verdict.as_str(),
+            earlier.by
+        ))
+        .into());
+    }
+    write.execute(
+        "UPDATE approvals SET verdict = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1",
+        params![id, decision.verdict, decision.by, write.now],
+    )?;
+    if decision.verdict == Verdict::ApprovedConversation {
+        write.execute(
+            "INSERT OR IGNORE INTO allowed_tools (conversation_id, tool) VALUES (?1, ?2)",
+            params![approval.conversation_id, approval.tool],
+        )?;
+    }
+    let queued = write.execute(
+        "UPDATE turns SET state = 'queued'
+         WHERE id = ?1 AND state = 'waiting_approval'
+           AND NOT EXISTS (SELECT 1 FROM approvals WHERE turn_id = ?1 AND verdict IS NULL)",
+        [approval.turn_id],
+    )?;
+    approval.decision = Some(decision);
+    Ok(Decided {
+        approval,
+        resumes: queued > 0,
+    })
+}
+
+/// Closes what is still asked about a turn that ends.
+pub(super) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
+    write.execute(
+        "UPDATE approvals SET verdict = ?2, decided_by = 'timeout', decided_at = ?3
+         WHERE turn_id = ?1 AND verdict IS NULL",
+        params![turn, Verdict::Expired, write.now],
+    )?;
+    Ok(())
+}
+
+fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
+    row(
+        connection,
+        "SELECT * FROM approvals WHERE id = ?",
+        [id],
+        from_row,
+    )?
+    .ok_or_else(|| Error::not_found(format!("there is no approval {id}")).into())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
+    let verdict: Option<Verdict> = row.get("verdict")?;
+    Ok(Approval {
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        conversation_id: row.get("conversation_id")?,
+        call_id: row.get("call_id")?,
+        tool: row.get("tool")?,
+        arguments: row.get("arguments")?,
+        reason: row.get("reason")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+        decision: match verdict {
+            Some(verdict) => Some(Decision {
+                verdict,
+                by: row.get("decided_by")?,
+            }),
+            None => None,
+        },
+    })
 }

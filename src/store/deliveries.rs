@@ -3,46 +3,234 @@
 //! Of the undelivered callbacks of a conversation only the oldest is `pending`;
 //! the later ones are `held` and move up when it is delivered or dead.
 
+use rusqlite::{Connection, Row, params};
+
+use super::failure::Outcome;
 use super::*;
 use crate::clock::Timestamp;
-use crate::ids::DeliveryId;
+use crate::ids::{ConversationId, DeliveryId};
+
+/// Most rows of one list, whatever a caller asks for.
+const MOST: usize = 1000;
 
 impl Store {
     /// A delivery. Errors: `not_found`.
     pub fn delivery(&self, id: DeliveryId) -> Result<Delivery> {
-        let _ = id;
-        todo!()
+        self.read(|connection| find(connection, id))
     }
 
-    /// Pending deliveries that are due at `now`, the longest due first, at most `limit`.
+    /// Pending deliveries that are due at `now`, the longest due first, at most
+    /// `limit` (and 1,000).
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
-        let _ = (now, limit);
-        todo!()
+        // On the writer's connection: a reader could show a delivery as due
+        // whose success is recorded and not committed yet.
+        self.write_behind(move |write| {
+            rows(
+                write.connection,
+                DUE_DELIVERIES,
+                params![now, limit.min(MOST) as i64],
+                from_row,
+            )
+        })
     }
 
     /// When the next pending delivery is due.
     pub fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
-        todo!()
+        self.write_behind(|write| {
+            let next = row(write.connection, NEXT_DELIVERY, [], |row| row.get(0))?;
+            Ok(next.flatten())
+        })
     }
 
     /// Stores what came of an attempt and moves the next held one up. Does not
     /// wait for the disk on success (a repeat after a crash carries the same
-    /// id), but does on `Retry` and `Dead`.
+    /// id), but does on `Retry` and `Dead`. What was delivered stays so.
+    /// Errors: `not_found`.
     pub fn record_attempt(&self, id: DeliveryId, attempt: Attempt) -> Result<Delivery> {
-        let _ = (id, attempt);
-        todo!()
+        let answer = match attempt {
+            Attempt::Delivered => Answer::Behind,
+            Attempt::Retry { .. } | Attempt::Dead { .. } => Answer::Committed,
+        };
+        self.inner
+            .writer
+            .call(answer, move |write| record(write, id, attempt))
     }
 
-    /// The newest deliveries, of one state or of all.
+    /// The newest deliveries, of one state or of all, at most 1,000.
     pub fn deliveries(&self, state: Option<DeliveryState>, limit: usize) -> Result<Vec<Delivery>> {
-        let _ = (state, limit);
-        todo!()
+        let limit = limit.min(MOST) as i64;
+        self.read(|connection| match state {
+            Some(state) => rows(
+                connection,
+                DELIVERIES_OF_STATE,
+                params![state, limit],
+                from_row,
+            ),
+            None => rows(
+                connection,
+                "SELECT * FROM deliveries ORDER BY id DESC LIMIT ?",
+                [limit],
+                from_row,
+            ),
+        })
     }
 
-    /// Makes a dead or waiting delivery due at once, with a fresh schedule.
+    /// Makes a dead or waiting delivery due at once, with a fresh schedule. It
+    /// keeps its place: it may have to wait for an older one, and a newer one
+    /// for it.
     /// Errors: `not_found`; `invalid_request` when it was delivered.
     pub fn retry_delivery(&self, id: DeliveryId) -> Result<Delivery> {
-        let _ = id;
-        todo!()
+        self.write(move |write| {
+            let delivery = find(write.connection, id)?;
+            if delivery.state == DeliveryState::Delivered {
+                return Err(Error::invalid_request(format!(
+                    "the delivery {id} was delivered already"
+                ))
+                .into());
+            }
+            // Held until `settle_queue` finds that it is the oldest.
+            write.execute(
+                "UPDATE deliveries
+                 SET state = 'held', attempts = 0, next_at = ?2, finished_at = NULL WHERE id = ?1",
+                params![id, write.now],
+            )?;
+            settle_queue(write, delivery.conversation_id)?;
+            find(write.connection, id)
+        })
     }
+}
+
+pub(super) const DUE_DELIVERIES: &str = "SELECT * FROM deliveries INDEXED BY deliveries_due \
+     WHERE state = 'pending' AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
+
+pub(super) const NEXT_DELIVERY: &str = "SELECT min(next_at) FROM deliveries \
+     INDEXED BY deliveries_due WHERE state = 'pending'";
+
+pub(super) const DELIVERIES_OF_STATE: &str = "SELECT * FROM deliveries \
+     INDEXED BY deliveries_by_state WHERE state = ?1 ORDER BY id DESC LIMIT ?2";
+
+pub(super) const UNDELIVERED_BY_STATE: &str = "SELECT state, count(*) FROM deliveries \
+     INDEXED BY deliveries_by_state WHERE state IN ('pending', 'held', 'dead') GROUP BY state";
+
+pub(super) const OLDEST_UNDELIVERED: &str = "SELECT id FROM deliveries \
+     INDEXED BY deliveries_by_conversation \
+     WHERE conversation_id = ? AND finished_at IS NULL ORDER BY id LIMIT 1";
+
+/// Stores the callback of a turn that ends.
+pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcome<Delivery> {
+    let state = match oldest_undelivered(write, turn.conversation_id)? {
+        Some(_) => DeliveryState::Held,
+        None => DeliveryState::Pending,
+    };
+    let delivery = Delivery {
+        id: write.id(),
+        turn_id: turn.id,
+        conversation_id: turn.conversation_id,
+        account: new.account,
+        body: new.body,
+        state,
+        attempts: 0,
+        created_at: write.now,
+        next_at: write.now,
+        last_error: None,
+    };
+    write.execute(
+        "INSERT INTO deliveries
+             (id, turn_id, conversation_id, account, body, state, attempts, created_at, next_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?7)",
+        params![
+            delivery.id,
+            delivery.turn_id,
+            delivery.conversation_id,
+            delivery.account,
+            delivery.body,
+            delivery.state,
+            delivery.created_at,
+        ],
+    )?;
+    Ok(delivery)
+}
+
+fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Outcome<Delivery> {
+    let delivery = find(write.connection, id)?;
+    match attempt {
+        _ if delivery.state == DeliveryState::Delivered => return Ok(delivery),
+        Attempt::Delivered => write.execute(
+            "UPDATE deliveries
+             SET state = 'delivered', attempts = attempts + 1, last_error = NULL, finished_at = ?2
+             WHERE id = ?1",
+            params![id, write.now],
+        )?,
+        Attempt::Retry { error, next_at } => write.execute(
+            "UPDATE deliveries
+             SET attempts = attempts + 1, last_error = ?2, next_at = ?3 WHERE id = ?1",
+            params![id, error, next_at],
+        )?,
+        Attempt::Dead { error } => write.execute(
+            "UPDATE deliveries
+             SET state = 'dead', attempts = attempts + 1, last_error = ?2, finished_at = ?3
+             WHERE id = ?1",
+            params![id, error, write.now],
+        )?,
+    };
+    settle_queue(write, delivery.conversation_id)?;
+    find(write.connection, id)
+}
+
+/// Makes the oldest undelivered callback of a conversation the pending one.
+/// One that moves up keeps its time, which for a new one has passed.
+fn settle_queue(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
+    let Some(oldest) = oldest_undelivered(write, conversation)? else {
+        return Ok(());
+    };
+    let moved_up = write.execute(
+        "UPDATE deliveries SET state = 'pending' WHERE id = ? AND state = 'held'",
+        [oldest],
+    )?;
+    if moved_up > 0 {
+        // One that a person sends again may be older than the pending one.
+        write.execute(
+            "UPDATE deliveries INDEXED BY deliveries_by_conversation SET state = 'held'
+             WHERE conversation_id = ?1 AND finished_at IS NULL AND state = 'pending' AND id <> ?2",
+            params![conversation, oldest],
+        )?;
+    }
+    Ok(())
+}
+
+fn oldest_undelivered(
+    write: &Write<'_>,
+    conversation: ConversationId,
+) -> Outcome<Option<DeliveryId>> {
+    row(
+        write.connection,
+        OLDEST_UNDELIVERED,
+        [conversation],
+        |row| row.get(0),
+    )
+}
+
+fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
+    row(
+        connection,
+        "SELECT * FROM deliveries WHERE id = ?",
+        [id],
+        from_row,
+    )?
+    .ok_or_else(|| Error::not_found(format!("there is no delivery {id}")).into())
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Delivery> {
+    Ok(Delivery {
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        conversation_id: row.get("conversation_id")?,
+        account: row.get("account")?,
+        body: row.get("body")?,
+        state: row.get("state")?,
+        attempts: row.get("attempts")?,
+        created_at: row.get("created_at")?,
+        next_at: row.get("next_at")?,
+        last_error: row.get("last_error")?,
+    })
 }

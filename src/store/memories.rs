@@ -1,30 +1,91 @@
 //! What the assistant was asked to remember, with full-text search.
 
+use rusqlite::{Row, params};
+
 use super::*;
 use crate::ids::MemoryId;
 
+/// Most rows of one list.
+const MOST: usize = 1000;
+
 impl Store {
-    /// Remembers a text, durably. The same text is remembered once.
+    /// Remembers a text, durably. The same text is remembered once; white
+    /// space around it does not count. Errors: `invalid_request` when empty.
     pub fn remember(&self, content: &str, speaker: Option<&str>) -> Result<Memory> {
-        let _ = (content, speaker);
-        todo!()
+        let content = content.trim().to_owned();
+        let speaker = speaker.map(str::to_owned);
+        self.write(move |write| {
+            if content.is_empty() {
+                return Err(Error::invalid_request("there is nothing to remember").into());
+            }
+            let known = row(
+                write.connection,
+                "SELECT * FROM memories WHERE content = ?",
+                [&content],
+                from_row,
+            )?;
+            if let Some(memory) = known {
+                return Ok(memory);
+            }
+            let memory = Memory {
+                id: write.id(),
+                content,
+                speaker,
+                created_at: write.now,
+            };
+            write.execute(
+                "INSERT INTO memories (id, content, speaker, created_at) VALUES (?1, ?2, ?3, ?4)",
+                params![memory.id, memory.content, memory.speaker, memory.created_at],
+            )?;
+            Ok(memory)
+        })
     }
 
-    /// The memories that fit `query` best, at most `limit`; any word may match,
-    /// as a prefix and without regard to accents.
+    /// The memories that fit `query` best, at most `limit` (and 1,000); any
+    /// word may match, as a prefix and without regard to accents.
     pub fn recall(&self, query: &str, limit: usize) -> Result<Vec<Memory>> {
-        let _ = (query, limit);
-        todo!()
+        let Some(query) = fulltext::any_word(query) else {
+            return Ok(Vec::new());
+        };
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT m.* FROM memories_fts f CROSS JOIN memories m ON m.id = f.rowid
+                 WHERE memories_fts MATCH ?1 ORDER BY f.rank LIMIT ?2",
+                params![query, limit.min(MOST) as i64],
+                from_row,
+            )
+        })
     }
 
     /// All memories, newest first, at most 1,000.
     pub fn memories(&self) -> Result<Vec<Memory>> {
-        todo!()
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT * FROM memories ORDER BY id DESC LIMIT ?",
+                [MOST as i64],
+                from_row,
+            )
+        })
     }
 
     /// Deletes one. Errors: `not_found`.
     pub fn forget(&self, id: MemoryId) -> Result<()> {
-        let _ = id;
-        todo!()
+        self.write(
+            move |write| match write.execute("DELETE FROM memories WHERE id = ?", [id])? {
+                0 => Err(Error::not_found(format!("there is no memory {id}")).into()),
+                _ => Ok(()),
+            },
+        )
     }
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Memory> {
+    Ok(Memory {
+        id: row.get("id")?,
+        content: row.get("content")?,
+        speaker: row.get("speaker")?,
+        created_at: row.get("created_at")?,
+    })
 }

@@ -3,75 +3,192 @@
 //! One writer thread commits whatever has queued in one transaction under
 //! `synchronous=FULL` and answers each caller only after it; a small pool of
 //! readers serves everything else. SQL lives in this room alone.
+//!
+//! Reads see what is committed. What is written behind (`begin_turn_behind`,
+//! `mark_running`, a delivery's success) is visible to later writes at once,
+//! and to reads within 5 ms.
 
 mod approvals;
+mod columns;
+mod commit;
+mod connection;
 mod conversations;
 mod deliveries;
+mod failure;
+mod fulltext;
+mod history;
+mod idempotency;
+mod machines;
 mod memories;
 mod people;
+mod purge;
+mod readers;
 mod records;
+mod schema;
+mod tokens;
 mod turns;
+mod writer;
+
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::clock::Clock;
-use crate::error::Result;
+use rusqlite::{Connection, OptionalExtension};
 
+use self::failure::Outcome;
+use self::readers::Readers;
+use self::writer::{Answer, Write, Writer};
+use crate::clock::Clock;
+use crate::error::{Code, Error, Result};
+use crate::ids::Sequence;
+
+pub use approvals::Decided;
 pub use records::*;
+pub use schema::OpenError;
+pub use tokens::SESSION;
 
 /// The database. Clones share it; the writer thread ends, with everything
 /// committed, when [`Store::close`] is called or the last clone is dropped.
 #[derive(Clone)]
 pub struct Store {
-    inner: Arc<()>,
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    readers: Readers,
+    writer: Writer,
+    clock: Clock,
 }
 
 impl Store {
     /// Opens or creates the database at `path` and brings its schema up to date.
+    /// The directory must exist; a new file is for its owner alone (0600).
     ///
     /// Errors (all name the path and what to do): not writable, not a
     /// database, damaged, or written by a newer version of Hearth.
     pub fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> {
-        let _ = (path, clock, Arc::new(()));
-        todo!()
+        let (connection, last) = schema::open(path)?;
+        let writer = Writer::start(connection, Sequence::after(last), clock.clone())
+            .map_err(|error| OpenError::thread(path, error))?;
+        Ok(Store {
+            inner: Arc::new(Inner {
+                readers: Readers::new(path.to_owned()),
+                writer,
+                clock,
+            }),
+        })
     }
 
     /// Whether the last commit worked: `/health` is an error while it did not.
     /// While it did not, the writer tries again every second by itself.
     pub fn is_writable(&self) -> bool {
-        todo!()
+        self.inner.writer.is_writable()
     }
 
     /// Waits until everything submitted so far is on disk.
+    ///
+    /// Errors: `server_error` when the commit failed.
     pub fn flush(&self) -> Result<()> {
-        todo!()
+        self.write(|_| Ok(()))
     }
 
     /// Commits what is queued, checkpoints and joins the writer. Later calls fail.
     pub fn close(&self) {
-        todo!()
+        // Readers first: SQLite empties the write-ahead log only without them.
+        self.inner.readers.close();
+        self.inner.writer.close();
     }
 
     /// A value of the `meta` table.
     pub fn meta(&self, key: &str) -> Result<Option<String>> {
-        let _ = key;
-        todo!()
+        self.read(|connection| {
+            let value = connection
+                .prepare_cached("SELECT value FROM meta WHERE key = ?")?
+                .query_row([key], |row| row.get(0))
+                .optional()?;
+            Ok(value)
+        })
     }
 
     /// Sets a value of the `meta` table, durably.
     pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
-        let _ = (key, value);
-        todo!()
+        let (key, value) = (key.to_owned(), value.to_owned());
+        self.write(move |write| {
+            write.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = ?2",
+                [key, value],
+            )?;
+            Ok(())
+        })
     }
 
     /// A number that changes when another process has written to the database
     /// (the command line, while the server runs): SQLite's `data_version`.
     pub fn foreign_changes(&self) -> Result<i64> {
-        todo!()
+        // On the writer's connection: to any other, its commits are foreign too.
+        self.write_behind(|write| {
+            let version = write
+                .prepare("PRAGMA data_version")?
+                .query_row([], |row| row.get(0))?;
+            Ok(version)
+        })
+    }
+
+    /// Runs statements on a reader.
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        self.inner.readers.read(work)
+    }
+
+    /// Runs statements on the writer and returns when they are on disk.
+    fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner.writer.call(Answer::Committed, work)
+    }
+
+    /// Runs statements on the writer and returns before they are on disk.
+    fn write_behind<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner.writer.call(Answer::Behind, work)
     }
 }
 
-/// Why a database cannot be opened; its text names the path and the remedy.
-#[derive(Debug)]
-pub struct OpenError {}
+/// What calls get after [`Store::close`].
+fn closed() -> Error {
+    Error::new(
+        Code::ServerError,
+        "the database is closed: the server is stopping",
+    )
+    .with_status(503)
+}
+
+/// All rows of a cached statement.
+fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    from_row: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> Outcome<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(parameters, from_row)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The first row of a cached statement.
+fn row<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    from_row: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+) -> Outcome<Option<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_row(parameters, from_row).optional()?)
+}

@@ -1,78 +1,140 @@
-//! Users, tokens and registered machines.
+//! Users.
 
+use rusqlite::{Connection, Row, params};
+
+use super::failure::Outcome;
 use super::*;
-use crate::ids::{MachineId, TokenId, UserId};
+use crate::ids::UserId;
+
+/// Most rows of one list.
+const MOST: i64 = 10_000;
 
 impl Store {
     /// Adds a user. Errors: `invalid_request` when the name is taken (names
     /// differ in more than case).
     pub fn add_user(&self, name: &str, role: UserRole, password_hash: &str) -> Result<User> {
-        let _ = (name, role, password_hash);
-        todo!()
+        let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
+        self.write(move |write| {
+            if let Some(taken) = by_name(write.connection, &name)? {
+                return Err(Error::invalid_request(format!(
+                    "there is a user {:?} already",
+                    taken.name
+                ))
+                .into());
+            }
+            let user = User {
+                id: write.id(),
+                name,
+                role,
+                password_hash,
+                created_at: write.now,
+            };
+            write.execute(
+                "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    user.id,
+                    user.name,
+                    fold(&user.name),
+                    user.role,
+                    user.password_hash,
+                    user.created_at,
+                ],
+            )?;
+            Ok(user)
+        })
     }
 
     /// The user of this name, in any case.
     pub fn user(&self, name: &str) -> Result<Option<User>> {
-        let _ = name;
-        todo!()
+        self.read(|connection| by_name(connection, name))
     }
 
-    /// All users, by name.
+    /// All users, by name, at most 10,000.
     pub fn users(&self) -> Result<Vec<User>> {
-        todo!()
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT * FROM users ORDER BY folded_name LIMIT ?",
+                [MOST],
+                from_row,
+            )
+        })
     }
 
     /// Sets a password and revokes the user's session tokens. Errors: `not_found`.
     pub fn set_password(&self, id: UserId, password_hash: &str) -> Result<()> {
-        let _ = (id, password_hash);
-        todo!()
+        let password_hash = password_hash.to_owned();
+        self.write(move |write| {
+            let changed = write.execute(
+                "UPDATE users SET password_hash = ?2 WHERE id = ?1",
+                params![id, password_hash],
+            )?;
+            if changed == 0 {
+                return Err(not_found(id).into());
+            }
+            write.execute(
+                "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
+                params![id, SESSION],
+            )?;
+            Ok(())
+        })
     }
 
     /// Removes a user and all their tokens. Errors: `not_found`;
     /// `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId) -> Result<()> {
-        let _ = id;
-        todo!()
+        self.write(move |write| {
+            let other_admin = row(
+                write.connection,
+                "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2",
+                params![UserRole::Admin, id],
+                |_| Ok(()),
+            )?;
+            let user = row(
+                write.connection,
+                "SELECT * FROM users WHERE id = ?",
+                [id],
+                from_row,
+            )?
+            .ok_or_else(|| not_found(id))?;
+            if user.role == UserRole::Admin && other_admin.is_none() {
+                return Err(Error::invalid_request(format!(
+                    "{:?} is the last admin; make another one first",
+                    user.name
+                ))
+                .into());
+            }
+            write.execute("DELETE FROM users WHERE id = ?", [id])?;
+            Ok(())
+        })
     }
+}
 
-    /// Stores a token, durably.
-    pub fn add_token(&self, new: NewToken) -> Result<Token> {
-        let _ = new;
-        todo!()
-    }
+/// Names that differ in nothing but case have the same folded form.
+fn fold(name: &str) -> String {
+    name.to_lowercase()
+}
 
-    /// Who holds the token of this fingerprint, unless it is expired or revoked.
-    pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
-        let _ = fingerprint;
-        todo!()
-    }
+fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {
+    row(
+        connection,
+        "SELECT * FROM users WHERE folded_name = ?",
+        [fold(name)],
+        from_row,
+    )
+}
 
-    /// Whether a token is still valid.
-    pub fn is_token_valid(&self, id: TokenId) -> Result<bool> {
-        let _ = id;
-        todo!()
-    }
+fn not_found(id: UserId) -> Error {
+    Error::not_found(format!("there is no user {id}"))
+}
 
-    /// Tokens, newest first; API tokens only unless `sessions`.
-    pub fn tokens(&self, sessions: bool) -> Result<Vec<Token>> {
-        let _ = sessions;
-        todo!()
-    }
-
-    /// Deletes a token. Errors: `not_found`.
-    pub fn revoke_token(&self, id: TokenId) -> Result<()> {
-        let _ = id;
-        todo!()
-    }
-
-    /// Notes a machine that registered, by its id. A repeat updates its name.
-    pub fn register_machine(
-        &self,
-        id: &MachineId,
-        name: &str,
-        public_key: &[u8; 32],
-    ) -> Result<()> {
-        let _ = (id, name, public_key);
-        todo!()
-    }
+fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {
+    Ok(User {
+        id: row.get("id")?,
+        name: row.get("name")?,
+        role: row.get("role")?,
+        password_hash: row.get("password_hash")?,
+        created_at: row.get("created_at")?,
+    })
 }

@@ -18,6 +18,23 @@ pub enum Role {
     Assistant,
 }
 
+impl Role {
+    /// The word for it in the database and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        }
+    }
+
+    /// The role of a word.
+    pub fn parse(word: &str) -> Option<Role> {
+        [Role::User, Role::Assistant]
+            .into_iter()
+            .find(|role| role.as_str() == word)
+    }
+}
+
 /// A conversation.
 #[derive(Clone, Debug)]
 pub struct Conversation {
@@ -85,6 +102,20 @@ impl TurnState {
             TurnState::Failed => "failed",
             TurnState::Cancelled => "cancelled",
         }
+    }
+
+    /// The state of a word.
+    pub fn parse(word: &str) -> Option<TurnState> {
+        [
+            TurnState::Queued,
+            TurnState::Running,
+            TurnState::WaitingApproval,
+            TurnState::Done,
+            TurnState::Failed,
+            TurnState::Cancelled,
+        ]
+        .into_iter()
+        .find(|state| state.as_str() == word)
     }
 
     /// Whether nothing more will happen to it.
@@ -300,6 +331,19 @@ impl Verdict {
             Verdict::Denied => "denied",
             Verdict::Expired => "expired",
         }
+    }
+
+    /// The verdict of a word.
+    pub fn parse(word: &str) -> Option<Verdict> {
+        [
+            Verdict::ApprovedOnce,
+            Verdict::ApprovedConversation,
+            Verdict::ApprovedAlways,
+            Verdict::Denied,
+            Verdict::Expired,
+        ]
+        .into_iter()
+        .find(|verdict| verdict.as_str() == word)
     }
 
     /// Whether the tool may run.

@@ -1,0 +1,64 @@
+//! How ids, times and states lie in columns.
+
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+
+use super::records::{DeliveryState, Role, TurnState, UserRole, Verdict};
+use crate::clock::Timestamp;
+use crate::error::{Code, Error};
+use crate::ids::{
+    ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, TokenId, TurnId, UserId,
+};
+
+macro_rules! id_columns {
+    ($($id:ty)*) => {$(
+        impl ToSql for $id {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.as_i64().into())
+            }
+        }
+
+        impl FromSql for $id {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                i64::column_result(value).map(<$id>::from)
+            }
+        }
+    )*};
+}
+
+id_columns! { ApprovalId ConversationId DeliveryId MemoryId MessageId TokenId TurnId UserId }
+
+impl ToSql for Timestamp {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.as_millis().into())
+    }
+}
+
+impl FromSql for Timestamp {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        i64::column_result(value).map(Timestamp::from_millis)
+    }
+}
+
+macro_rules! word_columns {
+    ($($kind:ty)*) => {$(
+        impl ToSql for $kind {
+            fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+                Ok(self.as_str().into())
+            }
+        }
+
+        impl FromSql for $kind {
+            fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+                let word = value.as_str()?;
+                <$kind>::parse(word).ok_or_else(|| {
+                    FromSqlError::other(Error::invalid_request(format!(
+                        "{word:?} is no {}",
+                        stringify!($kind)
+                    )))
+                })
+            }
+        }
+    )*};
+}
+
+word_columns! { Code DeliveryState Role TurnState UserRole Verdict }

@@ -1,0 +1,307 @@
+//! The writer thread: many jobs, one commit.
+//!
+//! A commit under `synchronous = FULL` costs an fsync whatever is in it. So
+//! the thread runs all jobs that have queued in one transaction, commits, and
+//! only then answers those who wait for the disk. While it syncs, the next
+//! jobs queue.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+use rusqlite::Connection;
+
+use super::failure::{Failure, is_storage_fault};
+use super::writer::{Answer, Job, Ran, Work, Write};
+use crate::clock::Clock;
+use crate::error::Error;
+use crate::ids::Sequence;
+
+/// How long a transaction stays open for more when nobody waits for its commit.
+pub(super) const BEHIND: Duration = Duration::from_millis(5);
+/// Most jobs of one transaction: bounds how long the first one waits.
+const MOST_JOBS: usize = 256;
+/// How often an unwritable database is tried again.
+const PROBE_EVERY: Duration = Duration::from_secs(1);
+/// Bytes that a probe writes. More than a page, so that it tells a disk with
+/// room from one whose last block is not quite full.
+const PROBE_BYTES: i32 = 64 * 1024;
+/// Frames (of 4 KiB) in the write-ahead log that are not yet in the database
+/// file, from which on they are copied there.
+const CHECKPOINT_FRAMES: i64 = 1000;
+
+/// What the writer thread owns.
+pub(super) struct Committer {
+    connection: Connection,
+    ids: Sequence,
+    clock: Clock,
+    jobs: Receiver<Job>,
+    writable: Arc<AtomicBool>,
+    /// When to probe next, while unwritable.
+    probe_at: Instant,
+}
+
+/// The jobs of the open transaction.
+#[derive(Default)]
+struct Batch {
+    jobs: usize,
+    /// Those whose callers wait for the commit.
+    waiting: Vec<Box<dyn Work>>,
+    /// When the first job ran whose caller was answered already.
+    behind_since: Option<Instant>,
+    changed: bool,
+}
+
+impl Batch {
+    fn answer(self, lost: Option<&Error>) {
+        for work in self.waiting {
+            work.answer(lost.cloned());
+        }
+    }
+}
+
+impl Committer {
+    pub fn new(
+        connection: Connection,
+        ids: Sequence,
+        clock: Clock,
+        jobs: Receiver<Job>,
+        writable: Arc<AtomicBool>,
+    ) -> Committer {
+        Committer {
+            connection,
+            ids,
+            clock,
+            jobs,
+            writable,
+            probe_at: Instant::now(),
+        }
+    }
+
+    /// Works until the last sender is gone and the queue is empty.
+    pub fn run(mut self) {
+        loop {
+            let job = if self.writable.load(Ordering::SeqCst) {
+                self.jobs
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected)
+            } else if Instant::now() >= self.probe_at {
+                self.probe();
+                continue;
+            } else {
+                self.jobs.recv_deadline(self.probe_at)
+            };
+            match job {
+                Ok(job) => self.transaction(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+        }
+        // So that the file alone is the whole database, for whoever copies it.
+        if let Err(error) = self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
+            log::warn!("the write-ahead log could not be emptied at the end: {error}");
+        }
+    }
+
+    fn transaction(&mut self, first: Job) {
+        let mut batch = Batch::default();
+        let mut next = Some(first);
+        while let Some(job) = next {
+            self.run_job(job, &mut batch);
+            next = self.following(&batch);
+        }
+        self.commit(batch);
+    }
+
+    /// The next job of this transaction, or none when it is time to commit.
+    fn following(&self, batch: &Batch) -> Option<Job> {
+        if batch.jobs >= MOST_JOBS {
+            return None;
+        }
+        if let Ok(job) = self.jobs.try_recv() {
+            return Some(job);
+        }
+        let since = batch.behind_since.filter(|_| batch.waiting.is_empty())?;
+        self.jobs.recv_deadline(since + BEHIND).ok()
+    }
+
+    fn run_job(&mut self, mut job: Job, batch: &mut Batch) {
+        batch.jobs += 1;
+        if self.connection.is_autocommit()
+            && let Err(error) = self.execute("BEGIN IMMEDIATE")
+        {
+            self.note_fault(&error);
+            job.work.answer(Some(Failure::Sql(error).on_write()));
+            return;
+        }
+        let changes = self.connection.total_changes();
+        let kept = self.in_savepoint(&mut *job.work);
+        if self.connection.is_autocommit() {
+            // SQLite undoes the whole transaction for some errors of the disk.
+            // What the earlier jobs did is gone, whatever they returned.
+            self.set_writable(false);
+            let lost = Error::server(
+                "the database could not be written",
+                format_args!("{} jobs were undone with a failing one", batch.jobs),
+            )
+            .with_status(503);
+            job.work.answer(Some(lost.clone()));
+            std::mem::take(batch).answer(Some(&lost));
+            return;
+        }
+        let lost = match kept {
+            Ok(kept) => {
+                batch.changed |= kept && self.connection.total_changes() != changes;
+                None
+            }
+            Err(error) => {
+                self.note_fault(&error);
+                Some(Failure::Sql(error).on_write())
+            }
+        };
+        match job.answer {
+            Answer::Committed if lost.is_none() => batch.waiting.push(job.work),
+            Answer::Committed => job.work.answer(lost),
+            Answer::Behind => {
+                batch.behind_since.get_or_insert_with(Instant::now);
+                job.work.answer(lost);
+            }
+        }
+    }
+
+    /// Runs a job so that its failure undoes it alone. Returns whether it was
+    /// kept.
+    fn in_savepoint(&mut self, work: &mut dyn Work) -> rusqlite::Result<bool> {
+        self.execute("SAVEPOINT job")?;
+        let ran = work.run(&Write {
+            connection: &self.connection,
+            now: self.clock.now(),
+            ids: &self.ids,
+        });
+        let kept = match ran {
+            Ran::Keep => true,
+            Ran::Undo => false,
+            Ran::Fault => {
+                self.set_writable(false);
+                false
+            }
+        };
+        if self.connection.is_autocommit() {
+            return Ok(false);
+        }
+        if kept {
+            // Releasing writes what the full-text index held back, so it can
+            // fail like any statement.
+            self.execute("RELEASE job")
+                .inspect_err(|_| self.undo_job())?;
+        } else {
+            self.undo_job();
+        }
+        Ok(kept)
+    }
+
+    /// Undoes the running job, or everything if that is not possible.
+    fn undo_job(&self) {
+        let undone = self
+            .execute("ROLLBACK TO job")
+            .and_then(|()| self.execute("RELEASE job"));
+        if undone.is_err() {
+            self.roll_back();
+        }
+    }
+
+    fn commit(&mut self, batch: Batch) {
+        if self.connection.is_autocommit() {
+            // Undone already, and everyone in it was told.
+            return batch.answer(None);
+        }
+        match self.execute("COMMIT") {
+            Ok(()) => {
+                if batch.changed {
+                    self.set_writable(true);
+                }
+                batch.answer(None);
+                self.checkpoint_if_due();
+            }
+            Err(error) => {
+                self.roll_back();
+                self.set_writable(false);
+                let lost = Failure::Sql(error).on_write();
+                batch.answer(Some(&lost));
+            }
+        }
+    }
+
+    /// Tries whether the disk takes data again: writes some and deletes it.
+    fn probe(&mut self) {
+        let probed = self.connection.execute_batch(&format!(
+            "BEGIN IMMEDIATE;
+             INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', zeroblob({PROBE_BYTES}));
+             COMMIT;
+             DELETE FROM meta WHERE key = 'probe';"
+        ));
+        match probed {
+            Ok(()) => {
+                self.set_writable(true);
+                self.checkpoint_if_due();
+            }
+            Err(_) => {
+                self.roll_back();
+                self.probe_at = Instant::now() + PROBE_EVERY;
+            }
+        }
+    }
+
+    /// Copies the write-ahead log into the database file once enough of it has
+    /// gathered. SQLite would do so inside a commit, before its callers are
+    /// answered; here they have been.
+    fn checkpoint_if_due(&self) {
+        let checked = self
+            .checkpoint("PRAGMA wal_checkpoint(NOOP)")
+            .and_then(|frames| match frames {
+                CHECKPOINT_FRAMES.. => self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)"),
+                frames => Ok(frames),
+            });
+        if let Err(error) = checked {
+            log::warn!("the write-ahead log could not be copied into the database: {error}");
+        }
+    }
+
+    /// Runs a checkpoint; returns how many frames it left to copy.
+    fn checkpoint(&self, sql: &str) -> rusqlite::Result<i64> {
+        self.connection
+            .prepare_cached(sql)?
+            .query_row([], |row| Ok(row.get::<_, i64>(1)? - row.get::<_, i64>(2)?))
+    }
+
+    fn roll_back(&self) {
+        if !self.connection.is_autocommit()
+            && let Err(error) = self.execute("ROLLBACK")
+        {
+            log::error!("a failed transaction could not be rolled back: {error}");
+        }
+    }
+
+    fn execute(&self, sql: &str) -> rusqlite::Result<()> {
+        self.connection.prepare_cached(sql)?.execute([]).map(drop)
+    }
+
+    fn note_fault(&mut self, error: &rusqlite::Error) {
+        if is_storage_fault(error) {
+            self.set_writable(false);
+        }
+    }
+
+    fn set_writable(&mut self, writable: bool) {
+        if self.writable.swap(writable, Ordering::SeqCst) == writable {
+            return;
+        }
+        if writable {
+            log::info!("the database can be written again");
+        } else {
+            self.probe_at = Instant::now() + PROBE_EVERY;
+            log::error!("the database cannot be written; trying again every second");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How a connection to the database file is opened.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::{Connection, OpenFlags};
+
+/// How long a statement waits for another program's lock.
+const BUSY_WAIT: Duration = Duration::from_millis(5000);
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Purpose {
+    Write,
+    Read,
+}
+
+/// Opens an existing file, without looking into it yet.
+///
+/// Each connection is used by one thread at a time, so SQLite's own mutex
+/// around it is left out.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    Ok(connection)
+}
+
+/// Sets what every connection needs. SQLite keeps only `journal_mode` in the
+/// file; the rest belongs to the connection and is set on each.
+pub(super) fn prepare(connection: &Connection, purpose: Purpose) -> rusqlite::Result<()> {
+    match purpose {
+        Purpose::Write => {
+            connection.execute_batch(
+                "PRAGMA journal_mode = WAL;
+                 PRAGMA synchronous = FULL;
+                 PRAGMA foreign_keys = ON;
+                 PRAGMA journal_size_limit = 67108864;
+                 PRAGMA wal_autocheckpoint = 0;
+                 PRAGMA temp_store = MEMORY;
+                 PRAGMA cache_size = -2048;",
+            )?;
+            connection.set_prepared_statement_cache_capacity(64);
+        }
+        Purpose::Read => {
+            connection.execute_batch(
+                "PRAGMA query_only = ON;
+                 PRAGMA temp_store = MEMORY;
+                 PRAGMA cache_size = -1024;",
+            )?;
+            connection.set_prepared_statement_cache_capacity(32);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::TempDir;
+
+    #[test]
+    fn the_writer_syncs_every_commit() {
+        let dir = TempDir::new();
+        let path = dir.path().join("a.db");
+        std::fs::File::create(&path).unwrap();
+        let connection = open(&path).unwrap();
+        prepare(&connection, Purpose::Write).unwrap();
+        for (name, value) in [
+            ("synchronous", 2),
+            ("foreign_keys", 1),
+            ("busy_timeout", 5000),
+            ("journal_size_limit", 67_108_864),
+        ] {
+            let found: i64 = connection
+                .pragma_query_value(None, name, |row| row.get(0))
+                .unwrap();
+            assert_eq!(found, value, "{name}");
+        }
+        let mode: String = connection
+            .pragma_query_value(None, "journal_mode", |row| row.get(0))
+            .unwrap();
+        assert_eq!(mode, "wal");
+    }
+}

@@ -1,0 +1,51 @@
+//! Keys under which a request runs once.
+
+use std::time::Duration;
+
+use rusqlite::params;
+
+use super::failure::Outcome;
+use super::*;
+use crate::clock::Timestamp;
+use crate::ids::TurnId;
+
+/// How long a key holds (protocol section 2).
+pub(super) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The turn that this key began earlier, if it still holds.
+///
+/// Errors: `invalid_request` with HTTP 422 when it was for another request.
+pub(super) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
+    let earlier = row(
+        write.connection,
+        "SELECT turn_id, request, created_at FROM idempotency WHERE scope = ?1 AND key = ?2",
+        [&key.scope, &key.key],
+        |row| {
+            Ok((
+                row.get(0)?,
+                row.get::<_, [u8; 32]>(1)?,
+                row.get::<_, Timestamp>(2)?,
+            ))
+        },
+    )?;
+    match earlier {
+        Some((_, _, created_at)) if created_at <= write.now.minus(HOLDS) => Ok(None),
+        Some((_, request, _)) if request != key.request => Err(Error::invalid_request(
+            "this idempotency key was used for another request in the last 24 hours",
+        )
+        .with_status(422)
+        .into()),
+        Some((turn, _, _)) => Ok(Some(turn)),
+        None => Ok(None),
+    }
+}
+
+/// Notes that this key began this turn.
+pub(super) fn note(write: &Write<'_>, key: &IdempotencyKey, turn: TurnId) -> Outcome<()> {
+    write.execute(
+        "INSERT OR REPLACE INTO idempotency (scope, key, request, turn_id, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)",
+        params![key.scope, key.key, key.request, turn, write.now],
+    )?;
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! Machines that registered for relay connectivity.
+
+use rusqlite::params;
+
+use super::*;
+use crate::ids::MachineId;
+
+impl Store {
+    /// Notes a machine that registered, by its id. A repeat updates its name.
+    pub fn register_machine(
+        &self,
+        id: &MachineId,
+        name: &str,
+        public_key: &[u8; 32],
+    ) -> Result<()> {
+        let (id, name, public_key) = (id.clone(), name.to_owned(), *public_key);
+        self.write(move |write| {
+            write.execute(
+                "INSERT INTO machines (id, name, public_key, registered_at)
+                 VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (id) DO UPDATE SET name = ?2",
+                params![id.as_str(), name, public_key, write.now],
+            )?;
+            Ok(())
+        })
+    }
+}

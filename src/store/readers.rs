@@ -1,0 +1,155 @@
+//! The pool of connections that read.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use rusqlite::Connection;
+
+use super::connection::{self, Purpose};
+use super::failure::{Failure, Outcome};
+use crate::error::{Error, Result};
+
+/// Most connections that read at once.
+const READERS: usize = 4;
+/// How long a caller waits for one of them.
+const READER_WAIT: Duration = Duration::from_secs(5);
+
+/// At most [`READERS`] connections, each opened when it is first needed: an
+/// idle server holds none.
+pub(super) struct Readers {
+    path: PathBuf,
+    idle: Receiver<Connection>,
+    give_back: Sender<Connection>,
+    opened: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl Readers {
+    /// A pool of readers of the database at `path`, which must exist.
+    pub fn new(path: PathBuf) -> Readers {
+        let (give_back, idle) = bounded(READERS);
+        Readers {
+            path,
+            idle,
+            give_back,
+            opened: AtomicUsize::new(0),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    /// Runs statements on a reader. They see what was committed when each began.
+    pub fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        let mut lent = Lent {
+            readers: self,
+            connection: Some(self.take()?),
+        };
+        work(lent.connection()).map_err(Failure::on_read)
+    }
+
+    /// Closes the readers. Later calls fail; one under way ends normally.
+    pub fn close(&self) {
+        self.closed.store(true, Ordering::SeqCst);
+        while self.idle.try_recv().is_ok() {}
+    }
+
+    fn take(&self) -> Result<Connection> {
+        if self.closed.load(Ordering::SeqCst) {
+            return Err(super::closed());
+        }
+        if let Ok(connection) = self.idle.try_recv() {
+            return Ok(connection);
+        }
+        let may_open = self
+            .opened
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |opened| {
+                (opened < READERS).then_some(opened + 1)
+            })
+            .is_ok();
+        if may_open {
+            let opened = connection::open(&self.path).and_then(|connection| {
+                connection::prepare(&connection, Purpose::Read)?;
+                Ok(connection)
+            });
+            return opened.map_err(|error| {
+                self.opened.fetch_sub(1, Ordering::SeqCst);
+                Failure::Sql(error).on_read()
+            });
+        }
+        self.idle.recv_timeout(READER_WAIT).map_err(|_| {
+            Error::overloaded("the database is busy: too many requests read from it", 1)
+        })
+    }
+}
+
+/// A connection on loan; gives itself back, also when the work panics.
+struct Lent<'a> {
+    readers: &'a Readers,
+    connection: Option<Connection>,
+}
+
+impl Lent<'_> {
+    fn connection(&mut self) -> &Connection {
+        self.connection
+            .as_ref()
+            .expect("only Drop takes the connection")
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        if let Some(connection) = self.connection.take()
+            && !self.readers.closed.load(Ordering::SeqCst)
+        {
+            // There is room: no more connections exist than the channel holds.
+            let _ = self.readers.give_back.try_send(connection);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::testing::{TempDir, open};
+
+    #[test]
+    fn more_threads_than_readers_take_turns() {
+        let dir = TempDir::new();
+        let store = open(&dir);
+        let readers = &store.inner.readers;
+        std::thread::scope(|scope| {
+            for _ in 0..16 {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        assert_eq!(store.meta("nothing").unwrap(), None);
+                    }
+                });
+            }
+        });
+        assert!(readers.opened.load(Ordering::SeqCst) <= READERS);
+        assert_eq!(
+            readers.idle.len(),
+            readers.opened.load(Ordering::SeqCst),
+            "each came back"
+        );
+    }
+
+    #[test]
+    fn a_reader_comes_back_after_a_panic_and_cannot_write() {
+        let dir = TempDir::new();
+        let store = open(&dir);
+        let readers = &store.inner.readers;
+        for _ in 0..2 * READERS {
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                readers.read::<()>(|_| panic!("a bug"))
+            }));
+            assert!(panicked.is_err());
+        }
+        let refused = readers.read(|connection| {
+            connection.execute("DELETE FROM users", [])?;
+            Ok(())
+        });
+        assert_eq!(refused.unwrap_err().status(), 500);
+    }
+}

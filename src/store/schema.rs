@@ -1,0 +1,316 @@
+//! What a database file must be to be ours, and how it becomes so.
+
+use std::fmt;
+use std::fs::OpenOptions;
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
+
+use super::connection::{self, Purpose};
+
+/// `Hrth`: marks the file as ours in its header.
+const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
+
+/// 3.51.3, the first version without the WAL-reset bug
+/// (<https://www.sqlite.org/wal.html#walresetbug>).
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// What brings a file from schema N to N + 1, N being the place in the list.
+/// Released entries never change: files out there hold what they made.
+const MIGRATIONS: [&str; 1] = [include_str!("migrations/0001.sql")];
+
+/// Why a database cannot be opened; its text names the path and the remedy.
+#[derive(Debug)]
+pub struct OpenError {
+    path: PathBuf,
+    cause: Cause,
+}
+
+#[derive(Debug)]
+enum Cause {
+    OldLibrary(&'static str),
+    Newer(i32),
+    Foreign,
+    NotADatabase,
+    Damaged(rusqlite::Error),
+    ReadOnly,
+    Busy,
+    Full,
+    Create(io::Error),
+    Sql(rusqlite::Error),
+    Thread(io::Error),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = self.path.display();
+        match &self.cause {
+            Cause::OldLibrary(version) => write!(
+                f,
+                "{path} cannot be opened safely with SQLite {version}: build Hearth with 3.51.3 or newer"
+            ),
+            Cause::Newer(schema) => write!(
+                f,
+                "{path} was written by a newer Hearth (schema {schema}; this one knows {}): \
+                 install the newer version or restore a backup",
+                MIGRATIONS.len()
+            ),
+            Cause::Foreign => write!(
+                f,
+                "{path} is the database of another program: move it away or choose another data directory"
+            ),
+            Cause::NotADatabase => write!(
+                f,
+                "{path} is not a database: move it away or restore a backup"
+            ),
+            Cause::Damaged(error) => {
+                write!(f, "{path} is damaged ({error}): restore a backup")
+            }
+            Cause::ReadOnly => write!(
+                f,
+                "{path} cannot be written: check the permissions of the file and its directory"
+            ),
+            Cause::Busy => write!(
+                f,
+                "{path} is locked by another program: stop that program and try again"
+            ),
+            Cause::Full => write!(
+                f,
+                "{path} cannot be written, the disk is full: make space and try again"
+            ),
+            Cause::Create(error) if error.kind() == io::ErrorKind::NotFound => write!(
+                f,
+                "{path} cannot be created: its directory does not exist"
+            ),
+            Cause::Create(error) => write!(
+                f,
+                "{path} cannot be created: {error}: check the permissions of its directory"
+            ),
+            Cause::Sql(error) => write!(
+                f,
+                "{path} cannot be opened: {error}: check the file or restore a backup"
+            ),
+            Cause::Thread(error) => write!(
+                f,
+                "{path} cannot be opened: no thread for writing: {error}: raise the limit of threads"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.cause {
+            Cause::Create(error) | Cause::Thread(error) => Some(error),
+            Cause::Damaged(error) | Cause::Sql(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl OpenError {
+    /// The writer thread could not be started.
+    pub(super) fn thread(path: &Path, error: io::Error) -> OpenError {
+        OpenError {
+            path: path.to_owned(),
+            cause: Cause::Thread(error),
+        }
+    }
+}
+
+impl From<rusqlite::Error> for Cause {
+    fn from(error: rusqlite::Error) -> Cause {
+        match error.sqlite_error_code() {
+            Some(ErrorCode::NotADatabase) => Cause::NotADatabase,
+            Some(ErrorCode::DatabaseCorrupt) => Cause::Damaged(error),
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Busy,
+            Some(ErrorCode::DiskFull) => Cause::Full,
+            _ => Cause::Sql(error),
+        }
+    }
+}
+
+/// Opens the database for writing, creates it if it is not there, and brings
+/// its schema up to date. Returns the largest id in it, too.
+///
+/// A file that is not ours is left as it was, to the byte.
+pub(super) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
+    open_or_cause(path).map_err(|cause| OpenError {
+        path: path.to_owned(),
+        cause,
+    })
+}
+
+fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
+    if rusqlite::version_number() < OLDEST_SQLITE {
+        return Err(Cause::OldLibrary(rusqlite::version()));
+    }
+    create(path).map_err(Cause::Create)?;
+    let mut connection = connection::open(path)?;
+    if connection.is_readonly(MAIN_DB)? {
+        return Err(Cause::ReadOnly);
+    }
+    // Before anything is written: journal_mode changes the header.
+    let schema = schema_of(&connection)?;
+    connection::prepare(&connection, Purpose::Write)?;
+    if schema < MIGRATIONS.len() {
+        migrate(&mut connection)?;
+    }
+    let last = largest_id(&connection)?;
+    Ok((connection, last))
+}
+
+/// Creates the file for its owner alone; SQLite gives its journal the same mode.
+///
+/// A file that is there is not opened here: closing it again would drop the
+/// locks that another connection of this process holds on it
+/// (<https://www.sqlite.org/howtocorrupt.html>, section 2.2).
+fn create(path: &Path) -> io::Result<()> {
+    let created = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path);
+    match created {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        created => created.map(drop),
+    }
+}
+
+/// The schema of a file of ours, 0 for an empty one.
+fn schema_of(connection: &Connection) -> Result<usize, Cause> {
+    let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
+    let application = number("application_id")?;
+    let schema = number("user_version")?;
+    let is_empty: bool =
+        connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| {
+            row.get(0)
+        })?;
+    match usize::try_from(schema) {
+        Ok(schema) if application == APPLICATION_ID && schema <= MIGRATIONS.len() => Ok(schema),
+        Ok(0) if application == 0 && is_empty => Ok(0),
+        _ if application == APPLICATION_ID => Err(Cause::Newer(schema)),
+        _ => Err(Cause::Foreign),
+    }
+}
+
+/// Runs what is missing, each migration and its number in one transaction, so
+/// that a crash leaves a file of one schema or the next.
+fn migrate(connection: &mut Connection) -> Result<(), Cause> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    // Once more under the lock: another process may have been first.
+    let done = schema_of(&transaction)?;
+    for (place, sql) in MIGRATIONS.iter().enumerate().skip(done) {
+        transaction.execute_batch(sql)?;
+        transaction.pragma_update(None, "user_version", place as i32 + 1)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// The largest id on disk: one seek for each table.
+fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
+    connection.query_row(
+        "SELECT max(
+             ifnull((SELECT max(id) FROM messages), 0),
+             ifnull((SELECT max(id) FROM turns), 0),
+             ifnull((SELECT max(id) FROM conversations), 0),
+             ifnull((SELECT max(id) FROM approvals), 0),
+             ifnull((SELECT max(id) FROM deliveries), 0),
+             ifnull((SELECT max(id) FROM memories), 0),
+             ifnull((SELECT max(id) FROM users), 0),
+             ifnull((SELECT max(id) FROM tokens), 0))",
+        [],
+        |row| row.get(0),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::Store;
+    use crate::store::testing::TempDir;
+
+    fn refusal(path: &Path) -> String {
+        let error = Store::open(path, Clock::system())
+            .map(|_| ())
+            .expect_err("must be refused");
+        error.to_string()
+    }
+
+    #[test]
+    fn a_new_file_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = TempDir::new();
+        let path = dir.path().join("hearth.db");
+        let store = Store::open(&path, Clock::system()).unwrap();
+        store.set_meta("a", "b").unwrap();
+        for name in ["hearth.db", "hearth.db-wal"] {
+            let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions();
+            assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_not_ours_is_refused_and_left_alone() {
+        let dir = TempDir::new();
+        let sql = |name: &str, batch: &str| {
+            let path = dir.path().join(name);
+            Connection::open(&path).unwrap().execute_batch(batch).unwrap();
+            path
+        };
+        let text = dir.path().join("notes.txt");
+        std::fs::write(&text, "not a database at all, but long enough\n".repeat(200)).unwrap();
+        let newer = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; CREATE TABLE t (a)");
+        let damaged = format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
+             CREATE TABLE t (a); PRAGMA writable_schema = 1;
+             UPDATE sqlite_schema SET rootpage = 99 WHERE name = 't'"
+        );
+        for (path, says) in [
+            (text, "is not a database: move it away"),
+            (sql("foreign.db", "CREATE TABLE t (a)"), "of another program"),
+            (
+                sql("marked.db", "PRAGMA application_id = 7; CREATE TABLE t (a)"),
+                "of another program",
+            ),
+            (
+                sql("newer.db", &newer),
+                "was written by a newer Hearth (schema 9; this one knows 1): install the newer version",
+            ),
+            (sql("damaged.db", &damaged), "is damaged"),
+        ] {
+            let before = std::fs::read(&path).unwrap();
+            let text = refusal(&path);
+            assert!(text.contains(says), "{text}");
+            assert!(text.contains(&path.display().to_string()), "{text}");
+            assert_eq!(std::fs::read(&path).unwrap(), before, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_missing_directory_is_named() {
+        let dir = TempDir::new();
+        let text = refusal(&dir.path().join("nowhere/hearth.db"));
+        assert!(text.contains("nowhere/hearth.db"), "{text}");
+        assert!(text.ends_with("its directory does not exist"), "{text}");
+    }
+
+    #[test]
+    fn two_processes_may_create_the_same_file_at_once() {
+        let dir = TempDir::new();
+        let path = dir.path().join("hearth.db");
+        std::thread::scope(|scope| {
+            let open = || Store::open(&path, Clock::system()).map(|store| store.close());
+            let openers: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+            for opener in openers {
+                opener.join().unwrap().unwrap();
+            }
+        });
+    }
+}

@@ -1,0 +1,127 @@
+//! Session and API tokens. Of a token itself only the fingerprint is here.
+
+use rusqlite::{Row, params};
+
+use super::*;
+use crate::ids::TokenId;
+
+/// The name of every session token, and of no API token.
+pub const SESSION: &str = "session";
+
+/// Most rows of one list.
+const MOST: i64 = 10_000;
+
+impl Store {
+    /// Stores a token, durably. Errors: `not_found` when its user is gone.
+    pub fn add_token(&self, new: NewToken) -> Result<Token> {
+        self.write(move |write| {
+            let user = row(
+                write.connection,
+                "SELECT name FROM users WHERE id = ?",
+                [new.user_id],
+                |row| row.get(0),
+            )?
+            .ok_or_else(|| Error::not_found(format!("there is no user {}", new.user_id)))?;
+            let token = Token {
+                id: write.id(),
+                user,
+                name: new.name,
+                role: new.role,
+                created_at: write.now,
+                expires_at: new.expires_at,
+            };
+            write.execute(
+                "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                params![
+                    token.id,
+                    new.user_id,
+                    token.name,
+                    new.fingerprint,
+                    token.role,
+                    token.created_at,
+                    token.expires_at,
+                ],
+            )?;
+            Ok(token)
+        })
+    }
+
+    /// Who holds the token of this fingerprint, unless it is expired or revoked.
+    pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
+        let now = self.inner.clock.now();
+        self.read(|connection| {
+            row(
+                connection,
+                FIND_IDENTITY,
+                params![fingerprint, now],
+                identity_from_row,
+            )
+        })
+    }
+
+    /// Whether a token is still valid.
+    pub fn is_token_valid(&self, id: TokenId) -> Result<bool> {
+        let now = self.inner.clock.now();
+        self.read(|connection| {
+            let valid = row(
+                connection,
+                "SELECT 1 FROM tokens WHERE id = ?1 AND (expires_at IS NULL OR expires_at > ?2)",
+                params![id, now],
+                |_| Ok(()),
+            )?;
+            Ok(valid.is_some())
+        })
+    }
+
+    /// Tokens, newest first, at most 10,000; API tokens only unless `sessions`.
+    pub fn tokens(&self, sessions: bool) -> Result<Vec<Token>> {
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT t.*, u.name AS user FROM tokens t JOIN users u ON u.id = t.user_id
+                 WHERE ?1 OR t.name <> ?2 ORDER BY t.id DESC LIMIT ?3",
+                params![sessions, SESSION, MOST],
+                from_row,
+            )
+        })
+    }
+
+    /// Deletes a token. Errors: `not_found`.
+    pub fn revoke_token(&self, id: TokenId) -> Result<()> {
+        self.write(
+            move |write| match write.execute("DELETE FROM tokens WHERE id = ?", [id])? {
+                0 => Err(Error::not_found(format!("there is no token {id}")).into()),
+                _ => Ok(()),
+            },
+        )
+    }
+}
+
+pub(super) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
+     u.name AS user, u.role AS user_role \
+     FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
+     WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
+
+fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
+    let token_role: UserRole = row.get("role")?;
+    let user_role: UserRole = row.get("user_role")?;
+    Ok(Identity {
+        token_id: row.get("id")?,
+        user_id: row.get("user_id")?,
+        user: row.get("user")?,
+        role: token_role.min(user_role),
+        expires_at: row.get("expires_at")?,
+    })
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Token> {
+    Ok(Token {
+        id: row.get("id")?,
+        user: row.get("user")?,
+        name: row.get("name")?,
+        role: row.get("role")?,
+        created_at: row.get("created_at")?,
+        expires_at: row.get("expires_at")?,
+    })
+}

@@ -1,0 +1,259 @@
+//! The way to the one writer thread: a bounded queue of jobs and three ways
+//! of waiting for what came of one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+use std::{any::Any, io};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
+use rusqlite::{CachedStatement, Connection};
+
+use super::commit::Committer;
+use super::failure::{Failure, Outcome, is_storage_fault};
+use crate::clock::{Clock, Timestamp};
+use crate::error::{Error, Result};
+use crate::ids::Sequence;
+
+/// Most jobs that wait for the writer.
+const QUEUE: usize = 4096;
+/// How long a caller waits for a place in the queue.
+const QUEUE_WAIT: Duration = Duration::from_secs(10);
+/// How long a caller waits for its answer. A commit that takes longer means a
+/// disk that hangs.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+
+/// What a job works with: the open transaction, and the ids and the time of
+/// what it stores. Ids are drawn here alone, so that their order is the order
+/// of commits.
+pub(super) struct Write<'a> {
+    pub connection: &'a Connection,
+    pub now: Timestamp,
+    pub(super) ids: &'a Sequence,
+}
+
+impl Write<'_> {
+    /// The next id.
+    pub fn id<I: From<i64>>(&self) -> I {
+        self.ids.next(self.now)
+    }
+
+    /// A prepared statement, kept for the next time.
+    pub fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
+        self.connection.prepare_cached(sql)
+    }
+
+    /// Runs a statement that returns no rows; returns how many it changed.
+    pub fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> rusqlite::Result<usize> {
+        self.prepare(sql)?.execute(parameters)
+    }
+}
+
+/// When a job's caller is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// When it is on disk.
+    Committed,
+    /// As soon as it has run. It is on disk with the next commit, at the
+    /// latest [`super::commit::BEHIND`] later; should that fail, it is lost.
+    Behind,
+}
+
+/// What came of running a job's statements.
+pub(super) enum Ran {
+    /// They stay.
+    Keep,
+    /// They are undone, and the job's neighbours stay.
+    Undo,
+    /// The same, and the disk is at fault.
+    Fault,
+}
+
+/// A job whose types only its caller knows.
+pub(super) trait Work: Send {
+    /// Runs it, once.
+    fn run(&mut self, write: &Write<'_>) -> Ran;
+    /// Tells the caller. `lost` takes the place of a success, not of a refusal.
+    fn answer(self: Box<Self>, lost: Option<Error>);
+}
+
+/// One entry of the queue.
+pub(super) struct Job {
+    pub answer: Answer,
+    pub work: Box<dyn Work>,
+}
+
+struct Call<T, F> {
+    work: Option<F>,
+    result: Option<Result<T>>,
+    /// Absent when nobody waits.
+    caller: Option<Sender<Result<T>>>,
+}
+
+impl<T: Send, F: FnOnce(&Write<'_>) -> Outcome<T> + Send> Work for Call<T, F> {
+    fn run(&mut self, write: &Write<'_>) -> Ran {
+        let Some(work) = self.work.take() else {
+            return Ran::Undo;
+        };
+        let (result, ran) = match catch_unwind(AssertUnwindSafe(|| work(write))) {
+            Ok(Ok(value)) => (Ok(value), Ran::Keep),
+            Ok(Err(failure)) => {
+                let ran = match &failure {
+                    Failure::Sql(error) if is_storage_fault(error) => Ran::Fault,
+                    _ => Ran::Undo,
+                };
+                (Err(failure.on_write()), ran)
+            }
+            Err(panic) => {
+                let error = Error::server("the database could not be written", words(&*panic));
+                (Err(error), Ran::Undo)
+            }
+        };
+        self.result = Some(result);
+        ran
+    }
+
+    fn answer(self: Box<Self>, lost: Option<Error>) {
+        let result = match (self.result, lost) {
+            (Some(Ok(_)) | None, Some(lost)) => Err(lost),
+            (Some(result), _) => result,
+            (None, None) => Err(super::closed()),
+        };
+        match self.caller {
+            // Never blocks: the channel has room for the one answer.
+            Some(caller) => drop(caller.send(result)),
+            None => {
+                if let Err(error) = result {
+                    log::warn!("a write that nobody waits for failed: {error}");
+                }
+            }
+        }
+    }
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("a job panicked: {}", text.unwrap_or("without a message"))
+}
+
+/// The handle on the writer thread.
+pub(super) struct Writer {
+    /// Absent once closed: the thread ends when the last sender is gone.
+    jobs: RwLock<Option<Sender<Job>>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+    writable: Arc<AtomicBool>,
+}
+
+impl Writer {
+    /// Starts the writer thread, which owns `connection` from here on.
+    pub fn start(connection: Connection, ids: Sequence, clock: Clock) -> io::Result<Writer> {
+        let (sender, receiver) = bounded(QUEUE);
+        let writable = Arc::new(AtomicBool::new(true));
+        let committer = Committer::new(connection, ids, clock, receiver, Arc::clone(&writable));
+        let thread = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || committer.run())?;
+        Ok(Writer {
+            jobs: RwLock::new(Some(sender)),
+            thread: Mutex::new(Some(thread)),
+            writable,
+        })
+    }
+
+    /// Whether the last commit worked.
+    pub fn is_writable(&self) -> bool {
+        self.writable.load(Ordering::SeqCst)
+    }
+
+    /// Runs a job and waits for its answer.
+    pub fn call<T: Send + 'static>(
+        &self,
+        answer: Answer,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        let (caller, result) = bounded(1);
+        self.submit(answer, work, Some(caller))?;
+        wait(&result)
+    }
+
+    /// Queues a job that nobody waits for. It is on disk as one that is
+    /// answered [`Answer::Behind`]; a failure is logged.
+    pub fn post(&self, work: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static) {
+        if let Err(error) = self.submit(Answer::Behind, work, None) {
+            log::warn!("a write that nobody waits for could not be queued: {error}");
+        }
+    }
+
+    fn submit<T: Send + 'static>(
+        &self,
+        answer: Answer,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+        caller: Option<Sender<Result<T>>>,
+    ) -> Result<()> {
+        let jobs = self
+            .jobs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .ok_or_else(super::closed)?;
+        let job = Job {
+            answer,
+            work: Box::new(Call {
+                work: Some(work),
+                result: None,
+                caller,
+            }),
+        };
+        jobs.send_timeout(job, QUEUE_WAIT)
+            .map_err(|refused| match refused {
+                SendTimeoutError::Timeout(_) => {
+                    Error::overloaded("the database is busy: too much waits to be written", 10)
+                }
+                SendTimeoutError::Disconnected(_) => super::closed(),
+            })
+    }
+
+    /// Commits what is queued and joins the thread.
+    pub fn close(&self) {
+        self.jobs
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        // The last handle may be dropped by the thread itself, which then ends
+        // without being joined: it cannot wait for itself.
+        if let Some(thread) = thread
+            && thread.thread().id() != thread::current().id()
+            && thread.join().is_err()
+        {
+            log::error!("the thread that writes the database ended with a panic");
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn wait<T>(result: &Receiver<Result<T>>) -> Result<T> {
+    match result.recv_timeout(ANSWER_WAIT) {
+        Ok(result) => result,
+        Err(RecvTimeoutError::Timeout) => Err(Error::server(
+            "the database did not answer in time; what was asked may still happen",
+            format_args!("no answer of the writer within {ANSWER_WAIT:?}"),
+        )
+        .with_status(503)),
+        Err(RecvTimeoutError::Disconnected) => Err(super::closed()),
+    }
+}
