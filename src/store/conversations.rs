@@ -193,7 +193,7 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
             },
         )?
         .ok_or_else(|| not_found(*id).into()),
-        Target::New => create(write, new, None),
+        Target::New => create(write, new, new.account.as_deref(), None),
         Target::Named { account, name } => {
             let known = row(
                 write.connection,
@@ -206,15 +206,26 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
                     conversation_id,
                     external_name: Some(name.clone()),
                 }),
-                None => create(write, new, Some((account, name))),
+                None => create(write, new, Some(account), Some(name)),
             }
         }
     }
 }
 
-fn create(write: &Write<'_>, new: &NewTurn, name: Option<(&str, &str)>) -> Outcome<Place> {
+/// Makes a conversation. One of a webhook account that the caller did not name
+/// is called by its id, so that the caller can go on with it by the name that
+/// the callback tells.
+fn create(
+    write: &Write<'_>,
+    new: &NewTurn,
+    account: Option<&str>,
+    name: Option<&str>,
+) -> Outcome<Place> {
     let conversation_id: ConversationId = write.id();
-    let (account, external_name) = name.unzip();
+    let external_name = match (account, name) {
+        (Some(_), None) => Some(conversation_id.to_string()),
+        (_, name) => name.map(str::to_owned),
+    };
     write.execute(
         "INSERT INTO conversations
              (id, title, channel, account, external_name, created_at, updated_at, message_count, latest)
@@ -230,7 +241,7 @@ fn create(write: &Write<'_>, new: &NewTurn, name: Option<(&str, &str)>) -> Outco
     )?;
     Ok(Place {
         conversation_id,
-        external_name: external_name.map(str::to_owned),
+        external_name,
     })
 }
 
