@@ -1,1 +1,357 @@
-//! HTTP routes: authentication, machine registration, health.
+//! HTTP routes: authentication, machine registration, health (contract section
+//! 4.2), and which web pages may use them (protocol section 3).
+//!
+//! Every request passes twice: [`Router::admit`] sees its head and refuses what
+//! can be refused before a byte of the body is read, [`Router::handle`] answers
+//! it. Paths that are not the router's own go to the webhook channel.
+
+mod authentication;
+mod authority;
+pub mod demand;
+mod health;
+mod origin;
+mod registration;
+#[cfg(test)]
+pub(crate) mod testing;
+mod upgrade;
+mod welcome;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::gate::exchange::{Handler, Head, Request, Response};
+use crate::ids::MachineId;
+use crate::service::Service;
+
+/// What a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Everything.
+    Everything,
+    /// Webhooks and /health: the webhook channel's own port, which may be
+    /// exposed without exposing the rest.
+    WebhooksOnly,
+}
+
+/// Answers the HTTP requests of one kind of listener.
+pub struct Router {
+    service: Arc<Service>,
+    webhooks: Box<dyn Handler>,
+    serves: Serves,
+    machine_id: Option<MachineId>,
+}
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Route {
+    Health,
+    Welcome,
+    Authentication,
+    Registration,
+    /// /ws without an upgrade.
+    Socket,
+    /// Not ours: a webhook account's path, or nobody's.
+    Other,
+}
+
+impl Route {
+    fn of(path: &str, serves: Serves) -> Route {
+        // The path that is asked for most comes first.
+        match (path, serves) {
+            ("/health", _) => Route::Health,
+            (_, Serves::WebhooksOnly) => Route::Other,
+            ("/", _) => Route::Welcome,
+            ("/auth", _) => Route::Authentication,
+            ("/ws/register", _) => Route::Registration,
+            ("/ws", _) => Route::Socket,
+            _ => Route::Other,
+        }
+    }
+
+    /// The methods it takes, as the value of `Allow`.
+    fn methods(self) -> &'static str {
+        match self {
+            Route::Health | Route::Welcome => "GET, HEAD",
+            Route::Authentication => "POST, DELETE",
+            Route::Registration => "POST",
+            Route::Socket => "GET",
+            Route::Other => "",
+        }
+    }
+
+    /// Whether its requests or responses hold credentials.
+    fn is_private(self) -> bool {
+        matches!(self, Route::Authentication | Route::Registration)
+    }
+
+    /// Judges a head by all that does not depend on who sends it.
+    fn judge(self, head: &Head) -> Result<(), Response> {
+        demand::method(head, self.methods())?;
+        match self {
+            Route::Authentication | Route::Registration if head.method == "POST" => {
+                demand::json(head).map_err(|error| Response::error(&error))
+            }
+            Route::Socket => Err(upgrade_required()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
+fn upgrade_required() -> Response {
+    let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")
+        .with_status(426);
+    let mut response = Response::error(&error);
+    response
+        .headers
+        .push(("Upgrade", Cow::Borrowed("websocket")));
+    response
+}
+
+impl Router {
+    /// A router over `service`. `webhooks` answers the paths of the webhook
+    /// accounts and refuses unknown ones; `machine_id` is the server's own,
+    /// which clients may name in the address of /ws.
+    pub fn new(
+        service: Arc<Service>,
+        webhooks: Box<dyn Handler>,
+        serves: Serves,
+        machine_id: Option<MachineId>,
+    ) -> Router {
+        Router {
+            service,
+            webhooks,
+            serves,
+            machine_id,
+        }
+    }
+
+    /// Refuses the requests of foreign web pages.
+    fn check_origin(&self, head: &Head) -> Result<()> {
+        if head.header("origin").is_none() {
+            return Ok(());
+        }
+        let config = self.service.settings().current();
+        origin::check(head, &config.allowed_origins, &config.allowed_hosts)
+    }
+
+    fn admission(&self, route: Route, head: &Head) -> Result<usize, Response> {
+        self.check_origin(head)
+            .map_err(|error| Response::error(&error))?;
+        match route {
+            Route::Other => self.webhooks.admit(head),
+            _ if self.is_preflight(route, head) => Ok(0),
+            _ => {
+                route.judge(head)?;
+                if route == Route::Registration {
+                    // The token is looked up with the request; that there is
+                    // one is checked here, so that no body is read for nothing.
+                    authentication::bearer(head).map_err(|error| Response::error(&error))?;
+                }
+                Ok(self.body_bytes(route))
+            }
+        }
+    }
+
+    /// Most bytes of a body. A DELETE may have one too: client libraries send
+    /// an empty JSON object with it.
+    fn body_bytes(&self, route: Route) -> usize {
+        if route.is_private() {
+            self.service.settings().current().limits.auth_body_bytes
+        } else {
+            0
+        }
+    }
+
+    /// Whether a browser asks if a listed page from elsewhere may send a
+    /// request (the Fetch standard's CORS-preflight request).
+    fn is_preflight(&self, route: Route, head: &Head) -> bool {
+        head.method == "OPTIONS"
+            && route.is_private()
+            && head.header("access-control-request-method").is_some()
+            && origin::listed(head, &self.service.settings().current().allowed_origins).is_some()
+    }
+
+    fn answer(&self, route: Route, request: &Request) -> Result<Response> {
+        let head = &request.head;
+        match (route, head.method.as_str()) {
+            (Route::Health, _) => Ok(health::respond(&self.service)),
+            (Route::Welcome, _) => Ok(welcome::respond()),
+            (Route::Authentication | Route::Registration, "OPTIONS") => Ok(preflight(route)),
+            (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
+            (Route::Authentication, _) => authentication::log_in(&self.service, request),
+            (Route::Registration, _) => {
+                let config = self.service.settings().current();
+                registration::register(&self.service, &config, request)
+            }
+            (Route::Socket, _) => Ok(upgrade_required()),
+            (Route::Other, _) => Ok(self.webhooks.handle(request)),
+        }
+    }
+
+    /// Adds the headers that depend on where the response goes.
+    fn finish(&self, route: Route, head: &Head, mut response: Response) -> Response {
+        if route.is_private() {
+            response
+                .headers
+                .push(("Cache-Control", Cow::Borrowed("no-store")));
+            if response.status == 401 {
+                // Demanded by RFC 9110 section 15.5.2.
+                response
+                    .headers
+                    .push(("WWW-Authenticate", Cow::Borrowed("Bearer")));
+            }
+        }
+        if head.header("origin").is_some() {
+            let config = self.service.settings().current();
+            share(head, &config.allowed_origins, &mut response);
+        }
+        response
+    }
+}
+
+/// Lets a listed page from elsewhere read the response.
+fn share(head: &Head, allowed_origins: &[String], response: &mut Response) {
+    response.headers.push(("Vary", Cow::Borrowed("Origin")));
+    if let Some(origin) = origin::listed(head, allowed_origins) {
+        response
+            .headers
+            .push(("Access-Control-Allow-Origin", Cow::Owned(origin.to_owned())));
+    }
+}
+
+/// The answer to a CORS-preflight request.
+fn preflight(route: Route) -> Response {
+    let headers = [
+        ("Access-Control-Allow-Methods", route.methods()),
+        (
+            "Access-Control-Allow-Headers",
+            "Authorization, Content-Type",
+        ),
+        ("Access-Control-Max-Age", "600"),
+    ];
+    Response {
+        status: 204,
+        headers: headers
+            .map(|(name, value)| (name, Cow::Borrowed(value)))
+            .into(),
+        body: Cow::Borrowed(b""),
+    }
+}
+
+impl Handler for Router {
+    fn admit(&self, head: &Head) -> Result<usize, Response> {
+        let route = Route::of(&head.path, self.serves);
+        self.admission(route, head)
+            .map_err(|response| self.finish(route, head, response))
+    }
+
+    fn admit_upgrade(&self, head: &Head) -> Result<(), Response> {
+        let checked = match Route::of(&head.path, self.serves) {
+            Route::Socket => self
+                .check_origin(head)
+                .and_then(|()| upgrade::check(head.query.as_deref(), self.machine_id.as_ref())),
+            _ => Err(Error::not_found("WebSocket connections are taken at /ws")),
+        };
+        checked.map_err(|error| Response::error(&error))
+    }
+
+    fn handle(&self, request: &Request) -> Response {
+        let route = Route::of(&request.head.path, self.serves);
+        let response = self
+            .answer(route, request)
+            .unwrap_or_else(|error| Response::error(&error));
+        self.finish(route, &request.head, response)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::testing::head;
+    use super::*;
+
+    const JSON: (&str, &str) = ("content-type", "application/json");
+
+    #[test]
+    fn heads_are_judged_before_bodies_are_read() {
+        let text = ("content-type", "text/plain");
+        for (method, path, headers, status) in [
+            ("GET", "/health", &[][..], None),
+            ("HEAD", "/health", &[], None),
+            ("POST", "/health", &[JSON], Some(405)),
+            ("GET", "/", &[], None),
+            ("HEAD", "/", &[], None),
+            ("POST", "/", &[], Some(405)),
+            ("POST", "/auth", &[JSON], None),
+            ("POST", "/auth", &[text], Some(415)),
+            ("POST", "/auth", &[], Some(415)),
+            ("DELETE", "/auth", &[], None),
+            ("GET", "/auth", &[], Some(405)),
+            ("OPTIONS", "/auth", &[], Some(405)),
+            ("POST", "/ws/register", &[JSON], None),
+            ("POST", "/ws/register", &[text], Some(415)),
+            ("DELETE", "/ws/register", &[], Some(405)),
+            ("GET", "/ws", &[], Some(426)),
+            ("POST", "/ws", &[JSON], Some(405)),
+        ] {
+            let head = head(method, path, headers);
+            let refused = Route::of(path, Serves::Everything).judge(&head).err();
+            assert_eq!(
+                refused.map(|response| response.status),
+                status,
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_one_route() {
+        for (path, everything, webhooks_only) in [
+            ("/health", Route::Health, Route::Health),
+            ("/", Route::Welcome, Route::Other),
+            ("/auth", Route::Authentication, Route::Other),
+            ("/ws/register", Route::Registration, Route::Other),
+            ("/ws", Route::Socket, Route::Other),
+            ("/hooks/a", Route::Other, Route::Other),
+            ("/auth/", Route::Other, Route::Other),
+            ("/Health", Route::Other, Route::Other),
+            ("", Route::Other, Route::Other),
+        ] {
+            assert_eq!(Route::of(path, Serves::Everything), everything, "{path}");
+            assert_eq!(
+                Route::of(path, Serves::WebhooksOnly),
+                webhooks_only,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn only_listed_pages_from_elsewhere_may_read_responses() {
+        let listed = ["https://app.example".to_owned()];
+        for (origin, shared) in [
+            ("https://app.example", true),
+            ("https://evil.example", false),
+            ("http://localhost", false),
+        ] {
+            let head = head(
+                "POST",
+                "/auth",
+                &[("host", "localhost"), ("origin", origin)],
+            );
+            let mut response = preflight(Route::Authentication);
+            share(&head, &listed, &mut response);
+            let granted = response
+                .headers
+                .contains(&("Access-Control-Allow-Origin", Cow::Borrowed(origin)));
+            assert_eq!(granted, shared, "{origin}");
+            assert!(
+                response
+                    .headers
+                    .iter()
+                    .all(|(name, _)| !name.contains("Credentials"))
+            );
+        }
+    }
+}

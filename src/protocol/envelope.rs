@@ -81,6 +81,21 @@ pub fn failure(id: Option<&RequestId>, error: &Error) -> String {
     })
 }
 
+#[derive(Serialize)]
+struct Callback<'a> {
+    message: &'a str,
+    conversation_id: &'a str,
+}
+
+/// The body of a webhook callback (contract section 4.3, outgoing):
+/// `{"message":...,"conversation_id":...}`.
+pub fn callback(message: &str, conversation_id: &str) -> String {
+    to_text(&Callback {
+        message,
+        conversation_id,
+    })
+}
+
 /// The body of a webhook callback whose turn failed: the error envelope and
 /// `conversation_id`, so that the caller knows what it was waiting for.
 pub fn failed_callback(error: &Error, conversation_id: &str) -> String {
@@ -123,6 +138,18 @@ mod tests {
                 &Error::rate_limited("slow down", 2)
             ),
             r#"{"status":"error","id":7,"error":"slow down","code":"rate_limited","retry_after":2}"#,
+        );
+    }
+
+    #[test]
+    fn callbacks_name_their_conversation() {
+        assert_eq!(
+            callback("It is \"on\".", "kitchen"),
+            r#"{"message":"It is \"on\".","conversation_id":"kitchen"}"#
+        );
+        assert_eq!(
+            failed_callback(&Error::not_found("gone"), "kitchen"),
+            r#"{"status":"error","error":"gone","code":"not_found","conversation_id":"kitchen"}"#
         );
     }
 

@@ -27,14 +27,19 @@ impl Fields {
     ///
     /// Errors: `invalid_request` with the parser's line and column.
     pub fn parse(text: &str) -> Result<Fields> {
+        Fields::parse_as("the message", text)
+    }
+
+    /// The same, where the text is called `subject` in errors.
+    pub fn parse_as(subject: &str, text: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
             Ok(Value::Object(members)) => Ok(Fields(members)),
             Ok(other) => Err(Error::invalid_request(format!(
-                "the message must be a JSON object, not {}",
+                "{subject} must be a JSON object, not {}",
                 kind(&other)
             ))),
             Err(error) => Err(Error::invalid_request(format!(
-                "the message is not valid JSON: {error}"
+                "{subject} is not valid JSON: {error}"
             ))),
         }
     }

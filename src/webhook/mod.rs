@@ -1,1 +1,12 @@
-//! The webhook channel: incoming accounts, callbacks and their signatures.
+//! The webhook channel: incoming accounts, callbacks and their signatures
+//! (contract section 4.3, protocol section 4).
+
+pub mod deliver;
+pub mod incoming;
+mod resolve;
+mod schedule;
+mod send;
+mod signature;
+#[cfg(test)]
+mod testing;
+mod throttle;

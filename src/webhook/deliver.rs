@@ -1,0 +1,110 @@
+//! One attempt at a callback, from the database to the receiver and back.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::schedule::{self, Outcome};
+use super::send::Sender;
+use crate::clock::Clock;
+use crate::config::{Channel, Config, Settings, WebhookAccount};
+use crate::error::Result;
+use crate::ids::DeliveryId;
+use crate::secret::random_fraction;
+use crate::store::{Attempt, Delivery, DeliveryState, Store};
+
+/// Sends callbacks. Shared by all workers; each call blocks its worker for at
+/// most 15 s of network and one commit.
+pub struct Deliverer {
+    settings: Arc<Settings>,
+    store: Store,
+    clock: Clock,
+    sender: Sender,
+}
+
+impl Deliverer {
+    /// A deliverer over the settings in force and the database.
+    pub fn new(settings: Arc<Settings>, store: Store, clock: Clock) -> Deliverer {
+        Deliverer {
+            settings,
+            store,
+            clock,
+            sender: Sender::new(),
+        }
+    }
+
+    /// Makes the next attempt at a delivery and stores what came of it, with
+    /// the time of the attempt after it. One that is not `pending` (delivered
+    /// already, or behind another) is left as it is.
+    ///
+    /// URL and secret are those of the configuration now in force, so that a
+    /// corrected one helps the callbacks that wait; a delivery whose account
+    /// was removed is dead.
+    ///
+    /// Errors: those of the store. A receiver that fails is not an error here.
+    pub fn deliver(&self, id: DeliveryId) -> Result<Delivery> {
+        let delivery = self.store.delivery(id)?;
+        if delivery.state != DeliveryState::Pending {
+            return Ok(delivery);
+        }
+        let config = self.settings.current();
+        let attempt = match account_named(&config, &delivery.account) {
+            Some(account) => self.attempt(account, &delivery),
+            None => {
+                let error = format!(
+                    "the webhook account {:?} is not in the configuration any more",
+                    delivery.account
+                );
+                log::warn!("delivery {id}: dead: {error}");
+                Attempt::Dead { error }
+            }
+        };
+        self.store.record_attempt(id, attempt)
+    }
+
+    fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
+        let number = delivery.attempts.saturating_add(1);
+        let started = Instant::now();
+        let outcome = self.sender.post(account, delivery, self.clock.now());
+        let attempt = schedule::after(number, &outcome, self.clock.now(), random_fraction());
+        report(delivery, number, &outcome, &attempt, started.elapsed());
+        attempt
+    }
+}
+
+/// One line per attempt. Never the body or the secret.
+fn report(
+    delivery: &Delivery,
+    number: u32,
+    outcome: &Outcome,
+    attempt: &Attempt,
+    elapsed: Duration,
+) {
+    let met = match outcome {
+        Outcome::Answered { status, .. } => format!("status {status}"),
+        Outcome::Unanswered(reason) => reason.clone(),
+    };
+    let (level, next) = match attempt {
+        Attempt::Delivered => (log::Level::Info, "delivered".to_owned()),
+        Attempt::Retry { next_at, .. } => (log::Level::Info, format!("next at {next_at}")),
+        Attempt::Dead { .. } => (log::Level::Warn, "dead".to_owned()),
+    };
+    log::log!(
+        level,
+        "delivery {} to {:?}: attempt {number}: {met} in {} ms: {next}",
+        delivery.id,
+        delivery.account,
+        elapsed.as_millis(),
+    );
+}
+
+fn account_named<'a>(config: &'a Config, name: &str) -> Option<&'a WebhookAccount> {
+    config
+        .channels
+        .iter()
+        .filter_map(|channel| match channel {
+            Channel::Webhook(webhook) => Some(&webhook.accounts),
+            _ => None,
+        })
+        .flatten()
+        .find(|account| account.name == name)
+}
