@@ -1,0 +1,104 @@
+//! Why a server cannot start, in words that say what to do.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use crate::config::Problems;
+use crate::error::Error;
+use crate::store::OpenError;
+
+/// Why a server cannot start.
+#[derive(Debug)]
+pub enum StartError {
+    /// A file of the data directory cannot be written.
+    Unwritable { path: PathBuf, source: io::Error },
+    /// Another server uses the data directory.
+    AlreadyRunning { data_dir: PathBuf, process: String },
+    /// The configuration is wrong.
+    Config(Problems),
+    /// The database cannot be opened.
+    Database(OpenError),
+    /// An address cannot be listened on.
+    Listen { address: SocketAddr, source: io::Error },
+    /// The service cannot begin its work.
+    Service(Error),
+}
+
+impl StartError {
+    pub(super) fn listen(address: SocketAddr, source: io::Error) -> StartError {
+        StartError::Listen { address, source }
+    }
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Unwritable { path, source } => write!(
+                f,
+                "{} cannot be written: {source}; give this user the right to write there, or \
+                 choose another directory with --data-dir",
+                path.display()
+            ),
+            StartError::AlreadyRunning { data_dir, process } => write!(
+                f,
+                "another hearth (process {process}) uses {} already; stop it first, or choose \
+                 another directory with --data-dir",
+                data_dir.display()
+            ),
+            StartError::Config(problems) => write!(f, "{problems}"),
+            StartError::Database(error) => write!(f, "{error}"),
+            StartError::Listen { address, source } => listen(f, address, source),
+            StartError::Service(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+fn listen(f: &mut fmt::Formatter<'_>, address: &SocketAddr, source: &io::Error) -> fmt::Result {
+    let port = address.port();
+    match source.kind() {
+        io::ErrorKind::AddrInUse => write!(
+            f,
+            "port {port} is in use by another program; choose another with --port, or with \
+             \"port\" of the tcp channel in config.json{}",
+            if port == 5000 {
+                " (port 5000 is also used by AirPlay on macOS, Frigate and container registries)"
+            } else {
+                ""
+            }
+        ),
+        io::ErrorKind::PermissionDenied => write!(
+            f,
+            "port {port} may not be used by this user: ports below 1024 need root; choose \
+             another with --port"
+        ),
+        io::ErrorKind::AddrNotAvailable => write!(
+            f,
+            "{} is not an address of this machine; choose another with --bind, or with \"bind\" \
+             of the channel in config.json",
+            address.ip()
+        ),
+        _ => write!(f, "{address} cannot be listened on: {source}"),
+    }
+}
+
+impl std::error::Error for StartError {}
+
+impl From<Problems> for StartError {
+    fn from(problems: Problems) -> StartError {
+        StartError::Config(problems)
+    }
+}
+
+impl From<OpenError> for StartError {
+    fn from(error: OpenError) -> StartError {
+        StartError::Database(error)
+    }
+}
+
+impl From<Error> for StartError {
+    fn from(error: Error) -> StartError {
+        StartError::Service(error)
+    }
+}
