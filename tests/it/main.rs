@@ -2,5 +2,9 @@
 //! binary, and drives it over real sockets.
 
 mod architecture;
+mod chat;
+mod http;
+mod sockets;
 mod support;
 mod transcripts;
+mod webhooks;

@@ -85,6 +85,14 @@ impl Home {
         );
     }
 
+    /// The same without waiting for turns that run.
+    pub fn restart_at_once(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop_now();
+        }
+        self.restart();
+    }
+
     pub fn stop(&mut self) {
         if let Some(server) = self.server.take() {
             server.stop();

@@ -1,0 +1,421 @@
+//! Chat from message to reply: streaming, order, cancelling, tools, and models
+//! that misbehave.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::support::client::Client;
+use super::support::eventually;
+use super::support::home::Home;
+use super::support::model::{Act, Model};
+
+fn merged(mut config: Value, more: Value) -> Value {
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}
+
+#[test]
+fn streamed_pieces_make_up_the_reply() {
+    let model = Model::saying("one two three four");
+    let home = Home::start(model.config());
+    let mut client = home.websocket(&home.tokens.user);
+    client.send(&json!({ "type": "chat", "message": "count", "stream": true, "id": 1 }));
+    let (mut text, mut pieces) = (String::new(), 0);
+    let response = loop {
+        let message = client.receive();
+        match message["event"].as_str() {
+            Some("chat.delta") => {
+                text.push_str(message["text"].as_str().unwrap());
+                pieces += 1;
+            }
+            Some("chat.done") | Some("message.created") => {}
+            Some(other) => panic!("unexpected event {other}"),
+            None => break message,
+        }
+    };
+    assert_eq!(text, "one two three four");
+    assert!(pieces >= 2, "{pieces} pieces");
+    assert_eq!(response["data"]["response"], text.as_str());
+    assert_eq!(model.requests()[0]["stream"], true);
+    client.chat("again");
+    assert_ne!(model.requests()[1]["stream"], true, "nobody listens");
+}
+
+#[test]
+fn the_model_is_sent_the_conversation() {
+    let model = Model::saying("fine");
+    let home = Home::start(merged(model.config(), json!({ "temperature": 0.3, "api_key": "k-1" })));
+    let mut client = home.admin();
+    let first = client.chat("first question");
+    let conversation = &first["conversation_id"];
+    client.ask(json!({ "type": "chat", "message": "second", "conversation_id": conversation }));
+    let request = &model.requests()[1];
+    let texts: Vec<(&str, bool)> = request["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| {
+            let content = message["content"].as_str().unwrap();
+            let known = ["first question", "fine", "second"].iter().any(|one| content.contains(one));
+            (message["role"].as_str().unwrap(), known)
+        })
+        .collect();
+    assert_eq!(
+        texts,
+        [("system", false), ("user", true), ("assistant", true), ("user", true)]
+    );
+    assert_eq!(request["temperature"], 0.3);
+    assert_eq!(request["model"], "scripted");
+}
+
+#[test]
+fn the_request_for_hello_is_small() {
+    let model = Model::saying("hi");
+    let home = Home::start(model.config());
+    home.admin().chat("hello");
+    let request = model.requests()[0].clone();
+    assert_eq!(request["tools"].as_array().unwrap().len(), 5);
+    let bytes = request.to_string().len();
+    assert!(bytes <= 4096, "{bytes} bytes");
+}
+
+#[test]
+fn a_setting_is_in_force_for_the_next_turn() {
+    let model = Model::saying("fine");
+    let home = Home::start(model.config());
+    let mut admin = home.admin();
+    admin.chat("one");
+    admin.ask(json!({ "type": "update_config", "config": { "model": "other", "system_prompt": "Be a cat." } }));
+    admin.chat("two");
+    let requests = model.requests();
+    assert_eq!((&requests[0]["model"], &requests[1]["model"]), (&json!("scripted"), &json!("other")));
+    assert!(requests[1]["messages"][0]["content"].as_str().unwrap().starts_with("Be a cat."));
+    let saved = std::fs::read_to_string(home.folder.path().join("config.json")).unwrap();
+    assert!(saved.contains("Be a cat."));
+}
+
+#[test]
+fn a_client_that_leaves_loses_nothing() {
+    let model = Model::acting(vec![Act::Stall("the answer".into())]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
+    client.send(&json!({ "type": "chat", "message": "think long", "id": 1 }));
+    let turn = client.event("message.created")["turn_id"].clone();
+    drop(client);
+    model.wait_for_requests(1);
+    model.release();
+    let mut again = home.admin();
+    let done = eventually("the turn is done", || {
+        let view = again.ask(json!({ "type": "get_turn", "turn_id": turn }));
+        (view["state"] == "done").then_some(view)
+    });
+    assert_eq!(done["response"], "the answer");
+}
+
+#[test]
+fn a_repeated_idempotency_key_runs_one_turn() {
+    let model = Model::acting(vec![Act::Stall("once".into())]);
+    let mut home = Home::start(model.config());
+    let chat = json!({ "type": "chat", "message": "pay the bill", "idempotency_key": "k", "id": 1 });
+    let (mut one, mut two) = (home.admin(), home.admin());
+    one.send(&chat);
+    model.wait_for_requests(1);
+    two.send(&chat);
+    // The second has joined when its connection answers something after it.
+    two.ask(json!({ "type": "ping", "id": "joined" }));
+    model.release();
+    let (first, second) = (one.response(), two.response());
+    assert_eq!(first["data"], second["data"]);
+    home.restart();
+    assert_eq!(home.admin().ask(chat)["turn_id"], first["data"]["turn_id"]);
+    assert_eq!(model.requests().len(), 1);
+    let other = json!({ "type": "chat", "message": "something else", "idempotency_key": "k" });
+    assert_eq!(home.admin().refused(other), "invalid_request");
+}
+
+#[test]
+fn turns_of_one_conversation_keep_their_order_and_its_queue_is_bounded() {
+    let model = Model::start(|request, number| match number {
+        0 => Act::say("begin"),
+        1 => Act::Stall("first".into()),
+        _ => Act::Say(request["messages"].as_array().unwrap().last().unwrap()["content"].to_string()),
+    });
+    let limits = json!({ "limits": { "waiting_turns_per_conversation": 3 } });
+    let home = Home::start(merged(model.config(), limits));
+    let mut client = home.admin();
+    let conversation = client.chat("start")["conversation_id"].clone();
+    let say = |client: &mut Client, text: String| {
+        client.send(&json!({
+            "type": "chat", "message": text, "conversation_id": conversation, "id": text,
+        }));
+    };
+    say(&mut client, "stalls".into());
+    model.wait_for_requests(2);
+    for number in 0..4 {
+        say(&mut client, format!("waits {number}"));
+    }
+    let refused = client.response();
+    assert_eq!((&refused["id"], &refused["code"]), (&json!("waits 3"), &json!("rate_limited")));
+    model.release();
+    let order: Vec<Value> = (0..4).map(|_| client.response()["id"].clone()).collect();
+    assert_eq!(json!(order), json!(["stalls", "waits 0", "waits 1", "waits 2"]));
+    assert_eq!(model.requests()[4]["messages"].as_array().unwrap().len(), 10, "1 + 4 turns + 1");
+}
+
+#[test]
+fn turns_of_different_conversations_run_side_by_side() {
+    let wait = Duration::from_millis(700);
+    let model = Model::acting(vec![Act::Slow(wait, "done".into())]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    let began = Instant::now();
+    for number in 0..4 {
+        client.send(&json!({ "type": "chat", "message": "go", "id": number }));
+    }
+    for _ in 0..4 {
+        assert_eq!(client.response()["status"], "ok");
+    }
+    assert!(began.elapsed() < wait * 3, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_turn_can_be_cancelled_wherever_it_is() {
+    let model = Model::acting(vec![Act::Stall("late".into())]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
+    client.send(&json!({ "type": "chat", "message": "running", "id": "a" }));
+    let created = client.event("message.created");
+    let conversation = created["conversation_id"].clone();
+    model.wait_for_requests(1);
+    client.send(&json!({ "type": "chat", "message": "waiting", "conversation_id": conversation, "id": "b" }));
+    let waiting = client.event("message.created")["turn_id"].clone();
+
+    let state = client_cancel(&mut client, &waiting);
+    assert_eq!(state, "cancelled");
+    let began = Instant::now();
+    client_cancel(&mut client, &created["turn_id"]);
+    let view = eventually("the turn is cancelled", || {
+        let view = home.admin().ask(json!({ "type": "get_turn", "turn_id": created["turn_id"] }));
+        (view["state"] == "cancelled").then_some(view)
+    });
+    assert!(began.elapsed() < Duration::from_secs(3), "{view}");
+    assert_eq!(model.requests().len(), 1, "the waiting turn never ran");
+}
+
+fn client_cancel(client: &mut Client, turn: &Value) -> String {
+    client.send(&json!({ "type": "cancel", "turn_id": turn, "id": "cancel" }));
+    loop {
+        let message = client.receive();
+        if message["id"] == "cancel" {
+            return message["data"]["state"].as_str().unwrap().to_owned();
+        }
+    }
+}
+
+#[test]
+fn a_turn_has_a_deadline() {
+    let model = Model::acting(vec![Act::Stall("too late".into())]);
+    let home = Home::start(merged(model.config(), json!({ "limits": { "turn_seconds": 1 } })));
+    let mut client = home.admin();
+    let began = Instant::now();
+    client.send(&json!({ "type": "chat", "message": "hurry" }));
+    let response = client.response();
+    assert_eq!(response["code"], "server_error", "{response}");
+    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+}
+
+#[test]
+fn tools_run_and_their_results_reach_the_model() {
+    let model = Model::acting(vec![
+        Act::Call(vec![
+            ("remember".into(), json!({ "content": "The cat is called Ada." })),
+            ("no_such_tool".into(), json!({})),
+            ("recall".into(), json!({ "wrong": 1 })),
+        ]),
+        Act::call("recall", json!({ "query": "cat" })),
+        Act::say("Your cat is Ada."),
+    ]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["chat.tool_call", "chat.tool_result"] }));
+    client.send(&json!({ "type": "chat", "message": "remember my cat Ada", "id": 1 }));
+    let mut results = Vec::new();
+    let response = loop {
+        let message = client.receive();
+        match message["event"].as_str() {
+            Some("chat.tool_result") => results.push(message["ok"].as_bool().unwrap()),
+            Some(_) => {}
+            None => break message,
+        }
+    };
+    assert_eq!(response["data"]["response"], "Your cat is Ada.");
+    assert_eq!(results, [true, false, false, true]);
+    let last = &model.requests()[2]["messages"];
+    let tool_texts: Vec<&str> = last
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(tool_texts.len(), 4);
+    assert!(tool_texts[1].contains("no_such_tool") && tool_texts[2].contains("query"));
+    assert!(tool_texts[3].contains("The cat is called Ada."), "{tool_texts:?}");
+}
+
+#[test]
+fn an_endless_tool_loop_is_stopped_with_an_answer() {
+    let model = Model::start(|request, _| match request.get("tools") {
+        Some(_) => Act::call("current_time", json!({})),
+        None => Act::say("It is late."),
+    });
+    let home = Home::start(merged(model.config(), json!({ "limits": { "tool_rounds": 3 } })));
+    assert_eq!(home.admin().chat("what time is it?")["response"], "It is late.");
+    assert_eq!(model.requests().len(), 4);
+}
+
+#[test]
+fn permissions_decide_what_is_offered_and_what_runs() {
+    let model = Model::acting(vec![Act::call("forget", json!({ "memory_id": "x" })), Act::say("ok")]);
+    let config = json!({ "permission_mode": "deny", "tool_permissions": { "recall": "allow" } });
+    let home = Home::start(merged(model.config(), config));
+    home.admin().chat("forget it");
+    let requests = model.requests();
+    let offered = requests[0]["tools"].as_array().unwrap();
+    assert_eq!(offered.len(), 1);
+    assert_eq!(offered[0]["function"]["name"], "recall");
+    let result = requests[1]["messages"].as_array().unwrap().last().unwrap();
+    assert_eq!(result["role"], "tool");
+    assert!(result["content"].as_str().unwrap().contains("not permitted"), "{result}");
+}
+
+#[test]
+fn an_approval_survives_a_restart() {
+    let model = Model::acting(vec![
+        Act::call("remember", json!({ "content": "x" })),
+        Act::say("remembered"),
+    ]);
+    let mut home = Home::start(merged(model.config(), json!({ "permission_mode": "ask" })));
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
+    client.send(&json!({ "type": "chat", "message": "remember x", "id": 1 }));
+    let asked = client.event("approval.requested");
+    home.restart();
+    let mut client = home.admin();
+    client.ask(json!({
+        "type": "approve", "approval_id": asked["approval_id"], "remember": "always",
+    }));
+    let view = eventually("the turn is done", || {
+        let view = client.ask(json!({ "type": "get_turn", "turn_id": asked["turn_id"] }));
+        (view["state"] == "done").then_some(view)
+    });
+    assert_eq!(view["response"], "remembered");
+    let config = client.ask(json!({ "type": "get_config" }));
+    assert_eq!(config["tool_permissions"]["remember"], "allow");
+}
+
+#[test]
+fn an_approval_that_nobody_gives_expires() {
+    let model = Model::acting(vec![
+        Act::call("remember", json!({ "content": "x" })),
+        Act::say("not allowed, then"),
+    ]);
+    let home = Home::start(merged(model.config(), json!({ "permission_mode": "ask" })));
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
+    client.send(&json!({ "type": "chat", "message": "remember x", "id": 1 }));
+    client.event("approval.requested");
+    home.server().advance_clock(Duration::from_secs(24 * 3600 + 1));
+    let resolved = client.event("approval.resolved");
+    assert_eq!((&resolved["decision"], &resolved["by"]), (&json!("expired"), &json!("timeout")));
+    assert_eq!(client.response()["data"]["response"], "not allowed, then");
+}
+
+#[test]
+fn custom_tools_run_with_their_limits() {
+    let script = |body: &str| json!(["/bin/sh", "-c", body]);
+    let tool = |name: &str, body: &str| {
+        json!({
+            "name": name, "description": "Test.", "parameters": { "text": "string" },
+            "command": script(body), "timeout_seconds": 1,
+        })
+    };
+    let model = Model::acting(vec![
+        Act::Call(vec![
+            ("echo".into(), json!({ "text": "hello" })),
+            ("hang".into(), json!({ "text": "" })),
+            ("flood".into(), json!({ "text": "" })),
+            ("fail".into(), json!({ "text": "" })),
+        ]),
+        Act::say("done"),
+    ]);
+    let tools = json!({ "tools": { "custom": [
+        tool("echo", "cat"),
+        tool("hang", "sleep 600 & sleep 600"),
+        tool("flood", "head -c 10000000 /dev/zero | tr '\\0' x"),
+        tool("fail", "echo broken >&2; exit 3"),
+    ] } });
+    let home = Home::start(merged(model.config(), tools));
+    let began = Instant::now();
+    assert_eq!(home.admin().chat("go")["response"], "done");
+    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    let requests = model.requests();
+    let result = |place: usize| {
+        let messages = requests[1]["messages"].as_array().unwrap();
+        messages[messages.len() - 4 + place]["content"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(result(0).trim(), r#"{"text":"hello"}"#);
+    assert!(result(1).starts_with("Error:"), "{}", result(1));
+    assert!(result(2).len() < 20_000);
+    assert!(result(3).contains("broken") && result(3).contains('3'), "{}", result(3));
+}
+
+#[test]
+fn a_model_that_misbehaves_gives_a_clear_error_and_the_server_goes_on() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let cut = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"choi";
+    for (name, act, says) in [
+        ("garbage", Act::Raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello".into()), ""),
+        ("html", Act::Raw("HTTP/1.1 500 Oops\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>".into()), ""),
+        ("no http", Act::Raw("nonsense".into()), ""),
+        ("cut", Act::Raw(cut.into()), ""),
+        ("key", Act::error(401, "", "Incorrect API key provided: k-secret"), "key"),
+        ("model", Act::error(404, "", "no such model"), "scripted"),
+        ("empty", Act::say(""), "empty"),
+    ] {
+        let model = Model::acting(vec![act]);
+        let home = Home::start(merged(model.config(), json!({ "api_key": "k-secret" })));
+        let mut client = home.admin();
+        client.send(&json!({ "type": "chat", "message": "hello" }));
+        let response = client.response();
+        assert_eq!(response["code"], "server_error", "{name}: {response}");
+        let error = response["error"].as_str().unwrap();
+        assert!(error.contains(says), "{name}: {error}");
+        assert!(!response.to_string().contains("k-secret"), "{name}: {response}");
+        client.ask(json!({ "type": "ping" }));
+    }
+    let config = json!({
+        "provider": "openai-compatible", "base_url": format!("http://{closed}/v1"), "model": "m",
+    });
+    let mut client = Home::start(config).admin();
+    client.send(&json!({ "type": "chat", "message": "hello" }));
+    let error = client.response()["error"].as_str().unwrap().to_owned();
+    assert!(error.contains(&closed.to_string()), "{error}");
+}
+
+#[test]
+fn a_model_that_is_busy_is_asked_again() {
+    let model = Model::acting(vec![
+        Act::error(429, "Retry-After: 0\r\n", "slow down"),
+        Act::error(503, "", "loading"),
+        Act::say("here I am"),
+    ]);
+    let home = Home::start(model.config());
+    assert_eq!(home.admin().chat("hello")["response"], "here I am");
+    assert_eq!(model.requests().len(), 3);
+}
