@@ -774,7 +774,10 @@ fn the_deadline_holds_against_every_kind_of_slowness() {
             Act::Send(head.as_bytes().to_vec()),
             Act::Send(b" ".to_vec()),
         ),
-        drip(Act::Send(b"HTTP/1.1".to_vec()), Act::Send(b" ".to_vec())),
+        drip(
+            Act::Send(b"HTTP/1.1 200 OK\r\nx: ".to_vec()),
+            Act::Send(b"y".to_vec()),
+        ),
         drip(stream_head(), chunk(": still here\n\n")),
         drip(
             stream_head(),
