@@ -16,6 +16,9 @@ pub enum OutboundError {
     Address(String),
     /// No connection was made: nothing has been sent.
     Unreachable(String),
+    /// The other side offers no TLS, or none that can be trusted: nothing has
+    /// been sent.
+    Untrusted(String),
     /// What came was not HTTP.
     NotHttp(String),
     /// The connection broke.
@@ -53,11 +56,12 @@ impl OutboundError {
                 | io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
                 | io::ErrorKind::AddrNotAvailable => OutboundError::Unreachable(error.to_string()),
+                // rustls reports certificates and broken records this way.
+                io::ErrorKind::InvalidData => OutboundError::Untrusted(error.to_string()),
                 _ => interrupted(error),
             },
-            Error::Tls(_) | Error::Rustls(_) | Error::ConnectProxyFailed(_) => {
-                OutboundError::Unreachable(error.to_string())
-            }
+            Error::Tls(_) | Error::Rustls(_) => OutboundError::Untrusted(error.to_string()),
+            Error::ConnectProxyFailed(_) => OutboundError::Unreachable(error.to_string()),
             Error::Protocol(_) | Error::LargeResponseHeader(..) => {
                 OutboundError::NotHttp(error.to_string())
             }
@@ -90,6 +94,7 @@ impl fmt::Display for OutboundError {
         match self {
             OutboundError::Address(reason) => write!(f, "the address cannot be used: {reason}"),
             OutboundError::Unreachable(reason) => write!(f, "no connection: {reason}"),
+            OutboundError::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
             OutboundError::NotHttp(reason) => write!(f, "the answer is not HTTP: {reason}"),
             OutboundError::Interrupted { reason, .. } => {
                 write!(f, "the connection broke: {reason}")

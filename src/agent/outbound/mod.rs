@@ -10,6 +10,8 @@ mod address;
 mod connector;
 mod error;
 mod resolver;
+#[cfg(test)]
+pub mod test_server;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +21,7 @@ use ureq::tls::TlsConfig;
 use ureq::unversioned::transport::RustlsConnector;
 use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
 
-use super::provider::Cancel;
+use super::cancel::Cancel;
 pub use address::is_local;
 use connector::{Pace, connect_by};
 pub use error::OutboundError;
@@ -207,7 +209,7 @@ impl Outbound {
         match result {
             Err(_) if cancelled => Err(OutboundError::Cancelled.into()),
             result => {
-                if ended && !cancelled && result.is_ok() {
+                if ended && !cancelled {
                     self.put_back(slot);
                 }
                 result

@@ -1,7 +1,7 @@
 //! Against a scripted server on loopback.
 
+use super::test_server::{Act, TestServer, stream_head, whole};
 use super::*;
-use crate::agent::provider::test_server::{Act, TestServer, stream_head, whole};
 
 fn get(outbound: &Outbound, url: &str) -> Result<(u16, Vec<u8>), OutboundError> {
     let outgoing = Outgoing {
@@ -37,6 +37,24 @@ fn connections_are_kept_and_bodies_are_bounded() {
         .map(|heard| heard.connection)
         .collect();
     assert_eq!(connections, [0, 0, 0, 1], "a failure ends its connection");
+}
+
+#[test]
+fn a_break_on_a_kept_connection_is_told_from_one_on_a_fresh_one() {
+    let server = TestServer::new(vec![
+        vec![Act::Close],
+        whole(200, "", "one"),
+        vec![Act::Close],
+    ]);
+    let outbound = Outbound::new();
+    for expected in [Some(false), None, Some(true)] {
+        let found = match get(&outbound, &server.url()) {
+            Err(OutboundError::Interrupted { stale, .. }) => Some(stale),
+            Ok(_) => None,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found, expected);
+    }
 }
 
 #[test]
@@ -97,4 +115,47 @@ fn only_so_many_agents_are_kept() {
     assert_eq!(idle.len(), IDLE_AGENTS);
     assert!(idle.iter().all(|slot| slot.used));
     assert!(idle.iter().any(|slot| slot.origin.ends_with(":32")));
+}
+
+#[test]
+fn a_server_without_tls_is_not_trusted_with_a_request() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", listener.local_addr().unwrap());
+    let server = std::thread::spawn(move || {
+        use std::io::{Read, Write};
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut hello = [0; 16];
+        stream.read_exact(&mut hello).unwrap();
+        stream
+            .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            .unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+        hello
+    });
+    let result = get(&Outbound::new(), &url);
+    assert!(
+        matches!(result, Err(OutboundError::Untrusted(_))),
+        "{result:?}"
+    );
+    assert_eq!(
+        server.join().unwrap()[0],
+        0x16,
+        "a TLS handshake and no more"
+    );
+}
+
+#[test]
+fn a_proxy_serves_only_addresses_outside_the_house() {
+    let outbound = Outbound {
+        proxy: Some(Proxy::new("http://proxy.example:3128").unwrap()),
+        ..Outbound::new()
+    };
+    for (url, proxied) in [
+        ("http://127.0.0.1:8080/", false),
+        ("http://nas.local/", false),
+        ("https://api.openai.com/v1", true),
+    ] {
+        let slot = outbound.take(&url.parse().unwrap()).unwrap();
+        assert_eq!(slot.agent.config().proxy().is_some(), proxied, "{url}");
+    }
 }

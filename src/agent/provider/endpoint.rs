@@ -110,6 +110,7 @@ impl Endpoint {
             OutboundError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
             OutboundError::Unreachable(_) => "cannot be reached",
             OutboundError::Address(_) => "has an address that cannot be used: see base_url",
+            OutboundError::Untrusted(_) => "offers no TLS connection that can be trusted",
             OutboundError::NotHttp(_) => "answered something that is not HTTP",
             OutboundError::Interrupted { .. } => "closed the connection without an answer",
             OutboundError::Silent(_) => "fell silent in the middle of its reply",

@@ -1,19 +1,16 @@
 //! Model providers: one trait, and one module for each kind of API.
 //!
 //! What the kinds share stands beside them: where a server is and what is said
-//! about it ([`endpoint`]), what a refusal means ([`refusal`]), when to try again
-//! ([`retry`]), server-sent events ([`event_stream`]) and how text reaches the
-//! person ([`voice`]).
+//! about it (`endpoint`), what a refusal means (`refusal`), when to try again
+//! (`retry`), server-sent events (`event_stream`) and how text reaches the person
+//! (`voice`).
 
-mod cancel;
 mod endpoint;
 mod event_stream;
 mod offline;
 mod openai;
 mod refusal;
 mod retry;
-#[cfg(test)]
-pub mod test_server;
 mod voice;
 
 use std::sync::Arc;
@@ -21,11 +18,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub use super::cancel::Cancel;
 use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::secret::{Secret, random_bytes};
 use crate::store::{ToolCall, Usage};
-pub use cancel::Cancel;
 use endpoint::Endpoint;
 use offline::Offline;
 use openai::OpenAi;
