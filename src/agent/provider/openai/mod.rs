@@ -31,7 +31,7 @@ pub const BASE_URL: &str = "https://api.openai.com/v1";
 /// prompt for minutes before the first word.
 const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 /// Most bytes of an error that are read.
-const ERROR_LIMIT: usize = 64 * 1024;
+const ERROR_LIMIT: usize = 1024 * 1024;
 /// Models about which findings are kept.
 const MODELS: usize = 64;
 
@@ -228,9 +228,15 @@ impl OpenAi {
         })
     }
 
-    /// What to do about a fault. What the server does not take is noted, so that
-    /// the next try leaves it out.
-    fn setback(&self, fault: Fault, progress: Progress, request: &ModelRequest<'_>) -> Setback {
+    /// What to do about a fault of a request in the form `sent`. What the server
+    /// does not take is noted, so that the next try leaves it out.
+    fn setback(
+        &self,
+        fault: Fault,
+        progress: Progress,
+        request: &ModelRequest<'_>,
+        sent: Learned,
+    ) -> Setback {
         let mut setback = match fault {
             Fault::Outbound(error @ OutboundError::Interrupted { .. }) if progress.answered => {
                 Setback {
@@ -253,19 +259,16 @@ impl OpenAi {
                 again: if again { Again::Soon } else { Again::Never },
             },
             Fault::Refused(refusal) => {
-                let learned = self.learned(request.model);
-                let finding = learned.after(&refusal, request, &self.endpoint.base_url);
-                let setback = refusal.into_setback(&self.endpoint, request.model);
-                match finding {
-                    Some(finding) => {
+                let finding = sent.after(&refusal, request, &self.endpoint.base_url);
+                let mut setback = refusal.into_setback(&self.endpoint, request.model);
+                if let Some(finding) = finding {
+                    // Another turn may have found out the same, or more, meanwhile.
+                    if self.learned(request.model) == sent {
                         self.learn(request.model, finding);
-                        Setback {
-                            again: Again::AtOnce,
-                            ..setback
-                        }
                     }
-                    None => setback,
+                    setback.again = Again::AtOnce;
                 }
+                setback
             }
         };
         if progress.heard {
@@ -308,7 +311,7 @@ impl Provider for OpenAi {
                 .stream
                 .then_some(&mut listener as &mut dyn FnMut(&str));
             self.attempt(request, body, Voice::new(listener, note), &mut progress)
-                .map_err(|fault| self.setback(fault, progress, request))
+                .map_err(|fault| self.setback(fault, progress, request, learned))
         })
     }
 }
