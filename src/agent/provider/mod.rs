@@ -1,14 +1,31 @@
-//! Model providers: one trait, and one file for each kind of API.
+//! Model providers: one trait, and one module for each kind of API.
+//!
+//! What the kinds share stands beside them: where a server is and what is said
+//! about it (`endpoint`), what a refusal means (`refusal`), when to try again
+//! (`retry`), server-sent events (`event_stream`) and how text reaches the person
+//! (`voice`).
+
+mod endpoint;
+mod event_stream;
+mod offline;
+mod openai;
+mod refusal;
+mod retry;
+mod voice;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+pub use super::cancel::Cancel;
 use crate::config::Config;
-use crate::error::Error;
+use crate::error::{Code, Error};
+use crate::secret::{Secret, random_bytes};
 use crate::store::{ToolCall, Usage};
+use endpoint::Endpoint;
+use offline::Offline;
+use openai::OpenAi;
 
 /// One message of the model's view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,65 +110,21 @@ pub enum ProviderError {
 }
 
 impl ProviderError {
-    /// As the house's error: `server_error`, HTTP 504 when time was up.
+    /// As the house's error: `server_error`, HTTP 504 when time was up. A stopped
+    /// turn is 409: the request met a decision made meanwhile. (The turn loop
+    /// ends a stopped turn by itself and does not come here.)
     pub fn into_error(self) -> Error {
-        let _ = &self;
-        todo!()
-    }
-}
-
-/// Stops a turn from another thread: a flag, and a hook that breaks the network
-/// call that is under way.
-#[derive(Clone, Default)]
-pub struct Cancel {
-    inner: Arc<CancelInner>,
-}
-
-#[derive(Default)]
-struct CancelInner {
-    cancelled: AtomicBool,
-    hook: std::sync::Mutex<Option<Box<dyn FnOnce() + Send>>>,
-}
-
-impl Cancel {
-    /// Stops the turn.
-    pub fn cancel(&self) {
-        self.inner.cancelled.store(true, Ordering::SeqCst);
-        let hook = self
-            .inner
-            .hook
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
-            .take();
-        if let Some(hook) = hook {
-            hook();
-        }
-    }
-
-    /// Whether it was stopped.
-    pub fn is_cancelled(&self) -> bool {
-        self.inner.cancelled.load(Ordering::SeqCst)
-    }
-
-    /// Runs `work`; if the turn is stopped meanwhile, `hook` is called from the
-    /// stopping thread to break what `work` waits for.
-    pub fn guard<T>(&self, hook: impl FnOnce() + Send + 'static, work: impl FnOnce() -> T) -> T {
-        let lock = || {
-            self.inner
-                .hook
-                .lock()
-                .unwrap_or_else(|poisoned| poisoned.into_inner())
-        };
-        *lock() = Some(Box::new(hook));
-        // Stopped between the caller's last look and the line above: break at once.
-        if self.is_cancelled() {
-            if let Some(hook) = lock().take() {
-                hook();
+        match self {
+            ProviderError::Cancelled => {
+                Error::new(Code::InvalidRequest, "the turn was stopped").with_status(409)
             }
+            ProviderError::TimedOut => Error::server(
+                "the turn took longer than its time limit",
+                "the model had not answered when the time was up (limits.turn_seconds)",
+            )
+            .with_status(504),
+            ProviderError::Failed { public, detail } => Error::server(public, detail),
         }
-        let result = work();
-        lock().take();
-        result
     }
 }
 
@@ -162,8 +135,61 @@ pub fn time_left(deadline: Instant) -> Result<Duration, ProviderError> {
         .ok_or(ProviderError::TimedOut)
 }
 
-/// The provider that a configuration names.
-pub fn from_config(config: &Config) -> Arc<dyn Provider> {
-    let _ = config;
-    todo!()
+/// An id for a call whose model gave none: 9 alphanumeric characters, which is
+/// the strictest rule among the servers (Mistral's).
+fn make_call_id() -> String {
+    random_bytes::<9>()
+        .iter()
+        .map(|byte| char::from(b"abcdefghijklmnopqrstuvwxyz234567"[usize::from(byte & 31)]))
+        .collect()
 }
+
+/// The provider that a configuration names. It keeps open connections and what
+/// it has learned about its server, so it is made once for each configuration in
+/// force, not for each turn.
+pub fn from_config(config: &Config) -> Arc<dyn Provider> {
+    by_name(
+        &config.provider,
+        config.base_url.as_deref(),
+        config.api_key.clone(),
+    )
+}
+
+fn by_name(name: &str, base_url: Option<&str>, api_key: Option<Secret>) -> Arc<dyn Provider> {
+    let endpoint = match (name, base_url) {
+        ("offline", _) => return Arc::new(Offline),
+        ("openai", None) => Endpoint::new("OpenAI", openai::BASE_URL, api_key),
+        ("openai", Some(url)) => Endpoint::new("OpenAI", url, api_key),
+        ("openai-compatible", Some(url)) => Endpoint::new("The model server", url, api_key),
+        ("openai-compatible", None) => {
+            return Arc::new(Unusable(
+                "the provider \"openai-compatible\" needs a base_url",
+            ));
+        }
+        _ => {
+            return Arc::new(Unusable(
+                "this version knows the providers offline, openai and openai-compatible",
+            ));
+        }
+    };
+    Arc::new(OpenAi::new(endpoint))
+}
+
+/// Stands for a provider that the validation of the configuration refuses.
+struct Unusable(&'static str);
+
+impl Provider for Unusable {
+    fn complete(
+        &self,
+        _: &ModelRequest<'_>,
+        _: &mut dyn FnMut(&str),
+    ) -> Result<ModelReply, ProviderError> {
+        Err(ProviderError::Failed {
+            public: format!("no model can be asked: {}", self.0),
+            detail: "the configuration was not validated".to_owned(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

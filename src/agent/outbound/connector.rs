@@ -1,0 +1,136 @@
+//! How connections are made: one TLS configuration for all agents, and a limit
+//! on silence that can change between two reads of one answer.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use ureq::Error;
+use ureq::unversioned::resolver::Resolver;
+use ureq::unversioned::transport::time::Duration as Limit;
+use ureq::unversioned::transport::{
+    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, NextTimeout, RustlsConnector,
+    TcpConnector, Transport,
+};
+
+/// How long one read of a connection may wait, beside the deadline of the
+/// request. ureq fixes its own limit when a request begins, but a model may think
+/// for minutes before its first byte and must not pause as long after it.
+#[derive(Debug, Default)]
+pub struct Pace {
+    /// Milliseconds; 0 is no limit.
+    limit: AtomicU64,
+}
+
+impl Pace {
+    /// Sets or lifts the limit.
+    pub fn set(&self, limit: Option<Duration>) {
+        let millis = limit.map_or(0, |limit| {
+            u64::try_from(limit.as_millis()).unwrap_or(0).max(1)
+        });
+        self.limit.store(millis, Ordering::Relaxed);
+    }
+
+    /// The limit in force; none is zero.
+    pub fn limit(&self) -> Duration {
+        Duration::from_millis(self.limit.load(Ordering::Relaxed))
+    }
+}
+
+/// What ureq makes connections with: through a proxy if the agent has one, else
+/// directly, then TLS for https.
+pub fn connect_by(tls: Arc<RustlsConnector>, pace: Arc<Pace>) -> impl Connector {
+    ().chain(ConnectProxyConnector::default())
+        .chain(TcpConnector::default())
+        .chain(SharedTls(tls))
+        .chain(Pacer(pace))
+}
+
+/// ureq's TLS, with one configuration (roots, tickets to resume sessions) for
+/// all agents instead of one for each connection.
+#[derive(Debug)]
+struct SharedTls(Arc<RustlsConnector>);
+
+impl<In: Transport> Connector<In> for SharedTls {
+    type Out = <RustlsConnector as Connector<In>>::Out;
+
+    fn connect(
+        &self,
+        details: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
+        // Every request has its own deadline, so it counts as configured by
+        // itself, and ureq keeps no TLS configuration of such a request. All
+        // agents have the same one: it may be kept.
+        let resolver: &dyn Resolver = details.resolver;
+        let details = ConnectionDetails {
+            request_level: false,
+            uri: details.uri,
+            addrs: details.addrs.clone(),
+            config: details.config,
+            resolver,
+            now: details.now,
+            timeout: details.timeout,
+            current_time: Arc::clone(&details.current_time),
+            run_connector: Arc::clone(&details.run_connector),
+            register_shutdown: Arc::clone(&details.register_shutdown),
+        };
+        self.0.connect(&details, chained)
+    }
+}
+
+#[derive(Debug)]
+struct Pacer(Arc<Pace>);
+
+impl<In: Transport> Connector<In> for Pacer {
+    type Out = Paced<In>;
+
+    fn connect(
+        &self,
+        _: &ConnectionDetails<'_>,
+        chained: Option<In>,
+    ) -> Result<Option<Self::Out>, Error> {
+        Ok(chained.map(|transport| Paced {
+            transport,
+            pace: Arc::clone(&self.0),
+        }))
+    }
+}
+
+struct Paced<In> {
+    transport: In,
+    pace: Arc<Pace>,
+}
+
+impl<In: Transport> Transport for Paced<In> {
+    fn buffers(&mut self) -> &mut dyn Buffers {
+        self.transport.buffers()
+    }
+
+    fn transmit_output(&mut self, amount: usize, timeout: NextTimeout) -> Result<(), Error> {
+        self.transport.transmit_output(amount, timeout)
+    }
+
+    fn await_input(&mut self, mut timeout: NextTimeout) -> Result<bool, Error> {
+        let limit = self.pace.limit();
+        if !limit.is_zero() {
+            timeout.per_read = Some(Limit::Exact(limit));
+        }
+        self.transport.await_input(timeout)
+    }
+
+    fn is_open(&mut self) -> bool {
+        self.transport.is_open()
+    }
+
+    fn is_tls(&self) -> bool {
+        self.transport.is_tls()
+    }
+}
+
+impl<In: Transport> fmt::Debug for Paced<In> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.transport, f)
+    }
+}

@@ -1,0 +1,110 @@
+//! Why an exchange came to nothing.
+
+use std::fmt;
+use std::io;
+use std::time::Duration;
+
+use ureq::{Error, Timeout};
+
+use super::connector::Pace;
+
+/// Why a request got no (whole) answer. The texts are for logs; they hold
+/// neither headers nor bodies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutboundError {
+    /// The address or a header cannot be used at all.
+    Address(String),
+    /// No connection was made: nothing has been sent.
+    Unreachable(String),
+    /// The other side offers no TLS, or none that can be trusted: nothing has
+    /// been sent.
+    Untrusted(String),
+    /// What came was not HTTP.
+    NotHttp(String),
+    /// The connection broke.
+    Interrupted {
+        reason: String,
+        /// It broke before the first byte of an answer, on a connection that
+        /// was kept from an earlier exchange: the server most likely closed it
+        /// while it lay idle.
+        stale: bool,
+    },
+    /// Nothing came for this long (see `Answer::limit_silence`).
+    Silent(Duration),
+    /// The body is longer than the caller takes, in bytes.
+    TooLarge(usize),
+    /// The deadline has passed.
+    TimedOut,
+    /// The exchange was stopped.
+    Cancelled,
+}
+
+impl OutboundError {
+    pub(super) fn from_ureq(error: Error, pace: &Pace) -> OutboundError {
+        match error {
+            Error::Timeout(Timeout::PerRead) => OutboundError::Silent(pace.limit()),
+            Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+                OutboundError::Unreachable("no answer to the attempt to connect".to_owned())
+            }
+            Error::Timeout(Timeout::PerWrite) => interrupted("the other side stopped reading"),
+            Error::Timeout(_) => OutboundError::TimedOut,
+            Error::HostNotFound => {
+                OutboundError::Unreachable("no address is known for this name".to_owned())
+            }
+            Error::Io(error) => match error.kind() {
+                io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::HostUnreachable
+                | io::ErrorKind::NetworkUnreachable
+                | io::ErrorKind::AddrNotAvailable => OutboundError::Unreachable(error.to_string()),
+                // rustls reports certificates and broken records this way.
+                io::ErrorKind::InvalidData => OutboundError::Untrusted(error.to_string()),
+                _ => interrupted(error),
+            },
+            Error::Tls(_) | Error::Rustls(_) => OutboundError::Untrusted(error.to_string()),
+            Error::ConnectProxyFailed(_) => OutboundError::Unreachable(error.to_string()),
+            Error::Protocol(_) | Error::LargeResponseHeader(..) => {
+                OutboundError::NotHttp(error.to_string())
+            }
+            Error::Http(_) | Error::BadUri(_) => OutboundError::Address(error.to_string()),
+            error => interrupted(error),
+        }
+    }
+
+    /// The same, before any answer, on a connection that was `used` before.
+    pub(super) fn on_connection(self, used: bool) -> OutboundError {
+        match self {
+            OutboundError::Interrupted { reason, .. } => OutboundError::Interrupted {
+                reason,
+                stale: used,
+            },
+            error => error,
+        }
+    }
+}
+
+fn interrupted(reason: impl fmt::Display) -> OutboundError {
+    OutboundError::Interrupted {
+        reason: reason.to_string(),
+        stale: false,
+    }
+}
+
+impl fmt::Display for OutboundError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OutboundError::Address(reason) => write!(f, "the address cannot be used: {reason}"),
+            OutboundError::Unreachable(reason) => write!(f, "no connection: {reason}"),
+            OutboundError::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
+            OutboundError::NotHttp(reason) => write!(f, "the answer is not HTTP: {reason}"),
+            OutboundError::Interrupted { reason, .. } => {
+                write!(f, "the connection broke: {reason}")
+            }
+            OutboundError::Silent(limit) => write!(f, "nothing came for {} s", limit.as_secs()),
+            OutboundError::TooLarge(limit) => write!(f, "the answer is longer than {limit} bytes"),
+            OutboundError::TimedOut => f.write_str("the time was up"),
+            OutboundError::Cancelled => f.write_str("it was stopped"),
+        }
+    }
+}
+
+impl std::error::Error for OutboundError {}

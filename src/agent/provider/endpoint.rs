@@ -1,0 +1,183 @@
+//! Where a model server is, what it is called towards people, and its key, which
+//! no text that leaves here may hold.
+
+use ureq::http::Uri;
+
+use super::ProviderError;
+use crate::agent::outbound::{OutboundError, is_local};
+use crate::secret::Secret;
+
+/// Longest text of a server that is repeated to a person, in characters.
+const QUOTED: usize = 200;
+/// Shortest piece of a key that is recognised when a server quotes it.
+const KEY_PIECE: usize = 6;
+
+/// A model server.
+pub struct Endpoint {
+    /// What a person calls it: `OpenAI (api.openai.com)`.
+    pub subject: String,
+    /// Scheme, host, port and path, without a slash at the end or a user name.
+    pub base_url: String,
+    /// Host name, without the port.
+    pub host: String,
+    /// Whether it is on this machine or a private network.
+    pub is_local: bool,
+    key: Option<Secret>,
+}
+
+impl Endpoint {
+    /// The server at `base_url`. A slash at the end and a pasted
+    /// `/chat/completions` are taken off.
+    pub fn new(name: &str, base_url: &str, key: Option<Secret>) -> Endpoint {
+        let trimmed = base_url.trim().trim_end_matches('/');
+        let trimmed = trimmed
+            .strip_suffix("/chat/completions")
+            .unwrap_or(trimmed)
+            .trim_end_matches('/');
+        let uri: Option<Uri> = trimmed.parse().ok();
+        let host = uri.as_ref().and_then(Uri::host).unwrap_or(trimmed);
+        let place = match uri.as_ref().and_then(Uri::port_u16) {
+            Some(port) => format!("{host}:{port}"),
+            None => host.to_owned(),
+        };
+        // A user name in the address would come back in error messages.
+        let base_url = match (trimmed.split_once("://"), trimmed.rsplit_once('@')) {
+            (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+            _ => trimmed.to_owned(),
+        };
+        let subject = match name {
+            "The model server" => format!("The model server at {place}"),
+            name => format!("{name} ({place})"),
+        };
+        Endpoint {
+            subject,
+            is_local: is_local(host),
+            host: host.to_owned(),
+            base_url,
+            key: key.filter(|key| !key.is_empty()),
+        }
+    }
+
+    /// The key, for the one header that carries it.
+    pub fn key(&self) -> Option<&Secret> {
+        self.key.as_ref()
+    }
+
+    /// `text` without the key, in whole or in recognisable pieces (servers like
+    /// to quote the beginning and the end), for logs.
+    pub fn scrub(&self, text: &str) -> String {
+        let Some(key) = self.key.as_ref().map(Secret::expose) else {
+            return text.to_owned();
+        };
+        let text = text.replace(key, "[key]");
+        let is_word = |letter: char| letter.is_alphanumeric() || "_-.*…".contains(letter);
+        let mut clean = String::with_capacity(text.len());
+        for piece in text.split_inclusive(|letter| !is_word(letter)) {
+            let word = piece.trim_end_matches(|letter| !is_word(letter));
+            if quotes(word, key) {
+                clean.push_str("[key]");
+                clean.push_str(&piece[word.len()..]);
+            } else {
+                clean.push_str(piece);
+            }
+        }
+        clean
+    }
+
+    /// A server's own words for a person: one line, short, without the key.
+    pub fn quote(&self, text: &str) -> String {
+        let text = self.scrub(text);
+        let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match line.char_indices().nth(QUOTED) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line,
+        }
+    }
+
+    /// A failure that `says` something about this server.
+    pub fn failed(&self, says: &str, detail: impl std::fmt::Display) -> ProviderError {
+        ProviderError::Failed {
+            public: format!("{} {says}", self.subject),
+            detail: self.scrub(&format!("{}: {detail}", self.base_url)),
+        }
+    }
+
+    /// A failed exchange with this server.
+    pub fn unanswered(&self, error: &OutboundError) -> ProviderError {
+        let says = match error {
+            OutboundError::Cancelled => return ProviderError::Cancelled,
+            OutboundError::TimedOut => return ProviderError::TimedOut,
+            OutboundError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
+            OutboundError::Unreachable(_) => "cannot be reached",
+            OutboundError::Address(_) => "has an address that cannot be used: see base_url",
+            OutboundError::Untrusted(_) => "offers no TLS connection that can be trusted",
+            OutboundError::NotHttp(_) => "answered something that is not HTTP",
+            OutboundError::Interrupted { .. } => "closed the connection without an answer",
+            OutboundError::Silent(_) => "fell silent in the middle of its reply",
+            OutboundError::TooLarge(_) => "answered more than Hearth accepts",
+        };
+        self.failed(says, error)
+    }
+}
+
+/// Whether a word is the key with its middle hidden, or a long piece of it.
+fn quotes(word: &str, key: &str) -> bool {
+    word.split(['*', '.', '…'])
+        .any(|part| part.len() >= KEY_PIECE && key.contains(part))
+        || (word.contains("**")
+            && word
+                .chars()
+                .next()
+                .is_some_and(|first| key.starts_with(first)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_taken_as_people_paste_them() {
+        for (pasted, base_url, subject, is_local) in [
+            (
+                "http://127.0.0.1:8080/v1/",
+                "http://127.0.0.1:8080/v1",
+                "The model server at 127.0.0.1:8080",
+                true,
+            ),
+            (
+                " https://llm.example/v1/chat/completions/ ",
+                "https://llm.example/v1",
+                "The model server at llm.example",
+                false,
+            ),
+            (
+                "http://me:pass@nas:1234",
+                "http://nas:1234",
+                "The model server at nas:1234",
+                true,
+            ),
+        ] {
+            let endpoint = Endpoint::new("The model server", pasted, None);
+            assert_eq!(endpoint.base_url, base_url);
+            assert_eq!(endpoint.subject, subject);
+            assert_eq!(endpoint.is_local, is_local, "{pasted}");
+        }
+    }
+
+    #[test]
+    fn a_quoted_key_is_hidden_and_words_are_not() {
+        let key = Secret::new("sk-proj-AbCdEf123456WxYz");
+        let endpoint = Endpoint::new("OpenAI", "https://api.openai.com/v1", Some(key));
+        for (said, clean) in [
+            (
+                "Incorrect API key provided: sk-proj-********WxYz. See the project page.",
+                "Incorrect API key provided: [key] See the project page.",
+            ),
+            ("key=sk-proj-AbCdEf123456WxYz!", "key=[key]!"),
+            ("bad key \"AbCdEf12\"", "bad key \"[key]\""),
+            ("the model is not known", "the model is not known"),
+        ] {
+            assert_eq!(endpoint.scrub(said), clean);
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is said and called for what a person writes.
+
+use super::*;
+
+fn spec(name: &str, required: &str) -> ToolSpec {
+    ToolSpec {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: match required {
+            "" => json!({"type": "object", "properties": {}}),
+            name => json!({"type": "object", "required": [name]}),
+        },
+    }
+}
+
+fn tools() -> Vec<ToolSpec> {
+    [
+        ("current_time", ""),
+        ("remember", "content"),
+        ("recall", "query"),
+        ("forget", "memory_id"),
+        ("search_conversations", "query"),
+        ("light", "room"),
+    ]
+    .map(|(name, required)| spec(name, required))
+    .to_vec()
+}
+
+fn user(text: &str) -> ChatMessage {
+    ChatMessage::User {
+        text: text.to_owned(),
+    }
+}
+
+fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: "1".to_owned(),
+        tool: tool.to_owned(),
+        content: content.to_owned(),
+        ok,
+    }
+}
+
+#[test]
+fn wishes_become_calls() {
+    for (said, tool, arguments) in [
+        ("What time is it?", "current_time", json!({})),
+        ("today's date? I mean the date", "current_time", json!({})),
+        (
+            "what time is it in Asia/Tokyo?",
+            "current_time",
+            json!({"time_zone": "Asia/Tokyo"}),
+        ),
+        (
+            "Please remember that Mia is 7.",
+            "remember",
+            json!({"content": "Mia is 7"}),
+        ),
+        ("remember milk", "remember", json!({"content": "milk"})),
+        (
+            "What do you remember about Mia?",
+            "recall",
+            json!({"query": "Mia"}),
+        ),
+        ("recall Mia", "recall", json!({"query": "Mia"})),
+        ("forget Mia", "recall", json!({"query": "Mia"})),
+        (
+            "forget mem_0000000000001",
+            "forget",
+            json!({"memory_id": "mem_0000000000001"}),
+        ),
+        (
+            "search for Über uns",
+            "search_conversations",
+            json!({"query": "Über uns"}),
+        ),
+        (
+            "run light {\"room\": \"hall\"}",
+            "light",
+            json!({"room": "hall"}),
+        ),
+        ("run current_time", "current_time", json!({})),
+    ] {
+        let Answer::Call(name, written) = answer(&[user(said)], &tools()) else {
+            panic!("{said:?} is no call");
+        };
+        assert_eq!(name, tool, "{said}");
+        assert_eq!(
+            serde_json::from_str::<Value>(&written).unwrap(),
+            arguments,
+            "{said}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_call_is_answered_plainly() {
+    for (said, expected) in [
+        ("Hello!", "hearth config set provider openai-compatible"),
+        ("who are you?", "offline stand-in"),
+        ("run nothing {}", "There are: current_time, remember"),
+        (
+            "Why is the sky blue?",
+            "cannot think about: \"Why is the sky blue?\"",
+        ),
+        ("what did I say?", "the first message"),
+        ("", "cannot think about"),
+    ] {
+        let Answer::Say(text) = answer(&[user(said)], &tools()) else {
+            panic!("{said:?} is a call");
+        };
+        assert!(text.contains(expected), "{said:?}: {text}");
+    }
+    let Answer::Say(text) = answer(&[user("what time is it")], &[]) else {
+        panic!("a tool was called that is not offered");
+    };
+    assert!(text.contains("not offered any tools"), "{text}");
+}
+
+#[test]
+fn earlier_messages_are_known() {
+    let messages = [
+        user("The cat is called Tom."),
+        ChatMessage::Assistant {
+            text: "Fine.".to_owned(),
+            calls: Vec::new(),
+            extra: None,
+        },
+        user("what did I say"),
+    ];
+    assert_eq!(
+        answer(&messages, &[]),
+        Answer::Say(
+            "Before this you said: \"The cat is called Tom.\" \
+             This conversation has 2 earlier messages."
+                .to_owned()
+        )
+    );
+}
+
+#[test]
+fn results_become_sentences() {
+    for (said, tool, content, ok, expected) in [
+        (
+            "what time is it",
+            "current_time",
+            "noon",
+            true,
+            "It is noon.",
+        ),
+        (
+            "recall Mia",
+            "recall",
+            "- Mia is 7",
+            true,
+            "This is what I remember:\n- Mia is 7",
+        ),
+        (
+            "run light {}",
+            "light",
+            "the owner refused it",
+            false,
+            "The tool light did not run to its end: the owner refused it",
+        ),
+        (
+            "run light {}",
+            "light",
+            "on",
+            true,
+            "The tool light answered: on",
+        ),
+        (
+            "forget Mia",
+            "recall",
+            "nothing found",
+            true,
+            "I remember nothing about \"Mia\".",
+        ),
+        (
+            "forget Mia",
+            "forget",
+            "ok",
+            true,
+            "That is forgotten. (ok)",
+        ),
+    ] {
+        assert_eq!(
+            answer(&[user(said), result(tool, content, ok)], &tools()),
+            Answer::Say(expected.to_owned())
+        );
+    }
+}
+
+#[test]
+fn what_is_to_be_forgotten_is_looked_up_first() {
+    let found = result("recall", "[mem_0000000000001] Mia is 7", true);
+    assert_eq!(
+        answer(&[user("forget Mia"), found], &tools()),
+        Answer::Call(
+            "forget".to_owned(),
+            "{\"memory_id\":\"mem_0000000000001\"}".to_owned()
+        )
+    );
+}

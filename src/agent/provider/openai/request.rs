@@ -1,0 +1,261 @@
+//! Writes a request of the Chat Completions API.
+
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::learned::Learned;
+use crate::agent::provider::{ChatMessage, ModelRequest, ToolSpec};
+use crate::store::ToolCall;
+
+/// The body of a request. What stays the same through a conversation stands
+/// before what grows, so that a server that compares beginnings finds them equal.
+pub struct Body<'a> {
+    pub request: &'a ModelRequest<'a>,
+    /// Whose extra members may be sent back.
+    pub origin: &'a str,
+    pub learned: Learned,
+}
+
+impl Body<'_> {
+    /// As JSON.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let text: usize = self
+            .request
+            .messages
+            .iter()
+            .map(|message| match message {
+                ChatMessage::User { text } | ChatMessage::Assistant { text, .. } => text.len(),
+                ChatMessage::ToolResult { content, .. } => content.len(),
+            })
+            .sum();
+        let mut bytes = Vec::with_capacity(4096 + self.request.system.len() + text);
+        serde_json::to_writer(&mut bytes, self)
+            .expect("strings, numbers and JSON values can be written to memory");
+        bytes
+    }
+}
+
+impl Serialize for Body<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let (request, learned) = (self.request, self.learned);
+        let mut body = serializer.serialize_map(None)?;
+        body.serialize_entry("model", request.model)?;
+        if request.stream {
+            body.serialize_entry("stream", &true)?;
+            if !learned.no_stream_options {
+                body.serialize_entry("stream_options", &json!({"include_usage": true}))?;
+            }
+        }
+        if let Some(temperature) = request.temperature.filter(|_| !learned.no_temperature) {
+            body.serialize_entry("temperature", &temperature)?;
+        }
+        if let Some(max_tokens) = request.max_tokens {
+            body.serialize_entry(learned.limit_name(), &max_tokens)?;
+        }
+        if !request.tools.is_empty() && !learned.no_tools {
+            body.serialize_entry("tools", &Tools(request.tools))?;
+        }
+        body.serialize_entry("messages", &Messages(self))?;
+        body.end()
+    }
+}
+
+struct Tools<'a>(&'a [ToolSpec]);
+
+impl Serialize for Tools<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(Tool))
+    }
+}
+
+struct Tool<'a>(&'a ToolSpec);
+
+impl Serialize for Tool<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            description: &'a str,
+            parameters: &'a Value,
+        }
+        let ToolSpec {
+            name,
+            description,
+            parameters,
+        } = self.0;
+        let mut tool = serializer.serialize_map(Some(2))?;
+        tool.serialize_entry("type", "function")?;
+        tool.serialize_entry(
+            "function",
+            &Function {
+                name,
+                description,
+                parameters,
+            },
+        )?;
+        tool.end()
+    }
+}
+
+struct Messages<'a>(&'a Body<'a>);
+
+impl Serialize for Messages<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let body = self.0;
+        let mut messages = serializer.serialize_seq(None)?;
+        if !body.request.system.is_empty() {
+            messages.serialize_element(&Said {
+                role: "system",
+                content: body.request.system,
+            })?;
+        }
+        for message in body.request.messages {
+            match message {
+                ChatMessage::User { text } => messages.serialize_element(&Said {
+                    role: "user",
+                    content: text,
+                })?,
+                ChatMessage::Assistant { text, calls, extra } => {
+                    messages.serialize_element(&Assistant {
+                        text,
+                        calls,
+                        extra: body.members(extra.as_ref()),
+                        body,
+                    })?;
+                }
+                ChatMessage::ToolResult {
+                    call_id,
+                    content,
+                    ok,
+                    ..
+                } => messages.serialize_element(&Outcome {
+                    role: "tool",
+                    tool_call_id: call_id,
+                    content: Told { content, ok: *ok },
+                })?,
+            }
+        }
+        messages.end()
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Said<'a> {
+    role: &'a str,
+    content: &'a str,
+}
+
+#[derive(serde::Serialize)]
+struct Outcome<'a> {
+    role: &'a str,
+    tool_call_id: &'a str,
+    content: Told<'a>,
+}
+
+/// This API has no mark for a failed call but the text.
+struct Told<'a> {
+    content: &'a str,
+    ok: bool,
+}
+
+impl Serialize for Told<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.ok {
+            serializer.serialize_str(self.content)
+        } else {
+            serializer.collect_str(&format_args!("Error: {}", self.content))
+        }
+    }
+}
+
+struct Assistant<'a> {
+    text: &'a str,
+    calls: &'a [ToolCall],
+    extra: Option<&'a Map<String, Value>>,
+    body: &'a Body<'a>,
+}
+
+impl Serialize for Assistant<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut message = serializer.serialize_map(None)?;
+        message.serialize_entry("role", "assistant")?;
+        // Empty, not null or absent: the one form that all servers take.
+        message.serialize_entry("content", self.text)?;
+        if !self.calls.is_empty() {
+            let calls: Vec<_> = self
+                .calls
+                .iter()
+                .map(|call| Call(call, self.body))
+                .collect();
+            message.serialize_entry("tool_calls", &calls)?;
+        }
+        for (name, value) in self.extra.into_iter().flatten() {
+            message.serialize_entry(name, value)?;
+        }
+        message.end()
+    }
+}
+
+struct Call<'a>(&'a ToolCall, &'a Body<'a>);
+
+impl Serialize for Call<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        struct Function<'a> {
+            name: &'a str,
+            arguments: &'a str,
+        }
+        let Call(call, body) = self;
+        let arguments = sendable(&call.arguments);
+        let mut entry = serializer.serialize_map(None)?;
+        entry.serialize_entry("id", &call.id)?;
+        entry.serialize_entry("type", "function")?;
+        entry.serialize_entry(
+            "function",
+            &Function {
+                name: &call.tool,
+                arguments: &arguments,
+            },
+        )?;
+        for (name, value) in body.members(call.extra.as_ref()).into_iter().flatten() {
+            entry.serialize_entry(name, value)?;
+        }
+        entry.end()
+    }
+}
+
+/// Arguments as they may go back to a server: many parse them, and answer a
+/// whole conversation with an error for one broken call in its past.
+fn sendable(arguments: &str) -> std::borrow::Cow<'_, str> {
+    if arguments.trim().is_empty() {
+        "{}".into()
+    } else if serde_json::from_str::<&RawValue>(arguments).is_ok() {
+        arguments.into()
+    } else {
+        json!({ "unreadable_arguments": arguments })
+            .to_string()
+            .into()
+    }
+}
+
+impl Body<'_> {
+    fn members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
+        extra
+            .filter(|_| !self.learned.no_extra)
+            .and_then(|extra| own_members(extra, self.origin))
+    }
+}
+
+/// Wraps members that only the server at `origin` gets back: another one may
+/// refuse them, and could not read another's signatures.
+pub fn wrap_members(members: Map<String, Value>, origin: &str) -> Option<Value> {
+    (!members.is_empty()).then(|| json!({ "origin": origin, "members": members }))
+}
+
+/// The members in `extra`, if they came from `origin`.
+pub fn own_members<'v>(extra: &'v Value, origin: &str) -> Option<&'v Map<String, Value>> {
+    (extra.get("origin")?.as_str()? == origin)
+        .then(|| extra.get("members")?.as_object())
+        .flatten()
+}

@@ -1,0 +1,375 @@
+//! What happens when a server is wrong, slow or gone, or a person stops the turn.
+
+use super::*;
+
+#[test]
+fn a_stream_that_is_left_open_after_its_end_is_not_waited_for() {
+    let script = vec![
+        stream_head(),
+        chunk("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\ndata: [DONE]\n\n"),
+        Act::Hang,
+    ];
+    let server = TestServer::new(vec![script, answer(200, &said("Ho"))]);
+    let provider = provider(&server);
+    let started = Instant::now();
+    assert_eq!(Ask::streaming().reply(&provider).text, "Hi");
+    assert!(started.elapsed() < Duration::from_secs(5));
+    assert_eq!(Ask::hello().reply(&provider).text, "Ho");
+    assert_eq!(server.heard()[1].connection, 1);
+}
+
+#[test]
+fn a_stream_that_is_cut_is_asked_for_again_only_when_nothing_was_heard() {
+    let good = || {
+        let chunks = [delta(json!({"content": "Hi"})), end("stop")];
+        stream(&chunks, true, 64)
+    };
+    let cut = |text: &str| vec![stream_head(), chunk(text), Act::Close];
+    let server = TestServer::new(vec![
+        cut("data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n"),
+        good(),
+    ]);
+    assert_eq!(Ask::streaming().reply(&provider(&server)).text, "Hi");
+    assert_eq!(server.heard().len(), 2);
+
+    let began = "data: {\"choices\":[{\"delta\":{\"content\":\"Half a\"}}]}\n\n";
+    // Cut off in the middle of the body, and ended in due form but too early.
+    let early = vec![
+        stream_head(),
+        chunk(began),
+        Act::Send(b"0\r\n\r\n".to_vec()),
+    ];
+    for script in [cut(began), early] {
+        let server = TestServer::new(vec![script, good()]);
+        let (public, _) = Ask::streaming().failure(&provider(&server));
+        assert_eq!(
+            public,
+            format!("The model server at {} cut the reply short", server.address)
+        );
+        assert_eq!(server.heard().len(), 1);
+    }
+}
+
+#[test]
+fn failures_are_told_in_the_servers_name_and_without_the_key() {
+    let quoting = format!(
+        "Incorrect API key provided: {}****WXYZ or {KEY}.",
+        &KEY[..10]
+    );
+    let error = |text: &str| json!({"error": {"message": text, "type": "t", "code": "c"}});
+    for (script, expected) in [
+        (answer(401, &error(&quoting)), "refused the API key (401)"),
+        (
+            answer(400, &error(&quoting)),
+            "refused the request (400): Incorrect API key provided: [key]",
+        ),
+        (
+            answer(403, &error("no")),
+            "does not permit this request (403)",
+        ),
+        (
+            answer(402, &error("no")),
+            "says that the account has no credit left (402)",
+        ),
+        (
+            answer(404, &error("The model `m` does not exist")),
+            "does not know the model \"m\" (404)",
+        ),
+        (
+            answer(404, &json!({"detail": "Not Found"})),
+            "has no chat completions at this address (404): base_url usually ends in /v1",
+        ),
+        (
+            answer(
+                429,
+                &error("You exceeded your current quota (insufficient_quota)"),
+            ),
+            "says that the account's quota is used up (429)",
+        ),
+        (
+            answer(
+                400,
+                &error("This model's maximum context length is 8 tokens"),
+            ),
+            "refused the conversation: it is too long for the model \"m\" (400)",
+        ),
+        (
+            whole(301, "location: https://else.example/v1\r\n", ""),
+            "answers with a redirect to https://else.example/v1 (301): set base_url to the final address",
+        ),
+        (
+            whole(200, "content-type: text/html\r\n", "<html>Welcome</html>"),
+            "answered something that is not JSON",
+        ),
+        (
+            whole(200, "content-type: application/json\r\n", "{\"choices\":"),
+            "answered something that is not JSON",
+        ),
+        (
+            answer(200, &json!({"choices": []})),
+            "answered without a reply in it",
+        ),
+        (
+            answer(
+                200,
+                &json!({"error": {"code": 402, "message": "no credits"}}),
+            ),
+            "says that the account has no credit left (402)",
+        ),
+        (
+            whole(
+                200,
+                "content-type: text/event-stream\r\n",
+                "data: garbage\n\n",
+            ),
+            "answered something that is not JSON",
+        ),
+        (
+            stream(
+                &[json!({"error": {"message": "upstream broke"}})],
+                false,
+                64,
+            ),
+            "reported an error: upstream broke",
+        ),
+        (
+            vec![Act::Send(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec()), Act::Close],
+            "answered something that is not HTTP",
+        ),
+        (
+            whole(500, "x-should-retry: false\r\n", "<html>oops</html>"),
+            "failed (500)",
+        ),
+    ] {
+        let server = TestServer::new(vec![script]);
+        let (public, detail) = Ask::hello().failure(&provider(&server));
+        let subject = format!("The model server at {}", server.address);
+        assert!(
+            public.starts_with(&format!("{subject} {expected}")),
+            "{public:?} is not {expected:?} ({detail})"
+        );
+        assert_eq!(server.heard().len(), 1, "{expected}");
+    }
+}
+
+#[test]
+fn a_busy_server_is_asked_three_times() {
+    let busy = || whole(429, "retry-after: 0\r\n", "{\"error\":\"slow down\"}");
+    let server = TestServer::new(vec![busy(), busy(), answer(200, &said("Hi"))]);
+    assert_eq!(Ask::hello().reply(&provider(&server)).text, "Hi");
+
+    let failing = || whole(503, "retry-after-ms: 1\r\n", "Loading model");
+    let server = TestServer::new(vec![failing(), failing(), failing(), failing()]);
+    let (public, _) = Ask::hello().failure(&provider(&server));
+    assert!(
+        public.ends_with("is overloaded or still loading the model (503)"),
+        "{public}"
+    );
+    assert_eq!(server.heard().len(), 3);
+
+    let server = TestServer::new(vec![whole(429, "retry-after: 61\r\n", "{}")]);
+    let (public, _) = Ask::hello().failure(&provider(&server));
+    assert!(public.contains("too many requests (429)"), "{public}");
+}
+
+#[test]
+fn a_kept_connection_that_the_server_closes_costs_no_try() {
+    let busy = || whole(503, "retry-after-ms: 1\r\n", "busy");
+    let server = TestServer::new(vec![
+        answer(200, &said("Hi")),
+        vec![Act::Close],
+        busy(),
+        busy(),
+        answer(200, &said("Ho")),
+    ]);
+    let provider = provider(&server);
+    assert_eq!(Ask::hello().reply(&provider).text, "Hi");
+    assert_eq!(Ask::hello().reply(&provider).text, "Ho");
+    let connections: Vec<usize> = server
+        .heard()
+        .iter()
+        .map(|heard| heard.connection)
+        .collect();
+    assert_eq!(connections, [0, 0, 1, 1, 1]);
+}
+
+#[test]
+fn a_refused_form_is_changed_once_and_remembered() {
+    let refused = |param: &str, text: &str| {
+        let code = "unsupported_parameter";
+        answer(
+            400,
+            &json!({"error": {"message": text, "param": param, "code": code}}),
+        )
+    };
+    let server = TestServer::new(vec![
+        refused("temperature", "Unsupported value: 'temperature'"),
+        refused(
+            "max_tokens",
+            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
+        ),
+        whole(
+            422,
+            "",
+            "{\"detail\":\"extra fields not permitted: stream_options\"}",
+        ),
+        refused("", "m does not support tools"),
+        stream(&[delta(json!({"content": "Hi"})), end("stop")], true, 64),
+        stream(&[delta(json!({"content": "Ho"})), end("stop")], true, 64),
+    ]);
+    let provider = provider(&server);
+    let ask = Ask {
+        temperature: Some(1.0),
+        max_tokens: Some(9),
+        ..Ask::streaming().with_tools()
+    };
+    let (reply, heard) = ask.of(&provider);
+    let text = reply.unwrap().text;
+    assert_eq!(heard.concat(), text);
+    assert!(
+        text.contains("cannot use tools") && text.ends_with("\n\nHi"),
+        "{text}"
+    );
+    assert_eq!(ask.reply(&provider).text, "Ho");
+    let heard = server.heard();
+    let last = heard[5].json();
+    let members: Vec<&String> = last.as_object().unwrap().keys().collect();
+    assert_eq!(
+        members,
+        ["model", "stream", "max_completion_tokens", "messages"]
+    );
+
+    let server = TestServer::new(vec![
+        refused("temperature", "Unsupported value: 'temperature'"),
+        refused("temperature", "Unsupported value: 'temperature'"),
+    ]);
+    let (public, _) = ask.failure(&self::provider(&server));
+    assert!(public.contains("refused the request (400)"), "{public}");
+}
+
+#[test]
+fn members_that_the_server_does_not_want_back_are_left_out() {
+    let refusal = "property 'reasoning_content' is unsupported";
+    let server = TestServer::new(vec![
+        answer(400, &json!({"error": {"message": refusal}})),
+        answer(200, &said("Hi")),
+    ]);
+    let mut ask = Ask::hello();
+    ask.messages.push(ChatMessage::Assistant {
+        text: "x".to_owned(),
+        calls: Vec::new(),
+        extra: Some(json!({"origin": server.url(), "members": {"reasoning_content": "hm"}})),
+    });
+    assert_eq!(ask.reply(&provider(&server)).text, "Hi");
+    let bodies: Vec<Value> = server.heard().iter().map(|heard| heard.json()).collect();
+    assert_eq!(bodies[0]["messages"][2]["reasoning_content"], "hm");
+    assert_eq!(bodies[1]["messages"][2].get("reasoning_content"), None);
+}
+
+#[test]
+fn nobody_there_is_said_plainly() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let url = format!("http://{address}/v1");
+    let provider = OpenAi::new(Endpoint::new("The model server", &url, None));
+    let ask = Ask {
+        time: Duration::from_millis(300),
+        ..Ask::hello()
+    };
+    let (public, _) = ask.failure(&provider);
+    assert_eq!(
+        public,
+        format!("The model server at {address} cannot be reached: is it running?")
+    );
+}
+
+#[test]
+fn the_deadline_holds_against_every_kind_of_slowness() {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 999\r\n\r\n";
+    let pause = || Act::Pause(Duration::from_millis(40));
+    let drip = |first: Act, piece: Act| {
+        let mut script = vec![first];
+        for _ in 0..20 {
+            script.extend([pause(), piece.clone()]);
+        }
+        script.push(Act::Hang);
+        script
+    };
+    for script in [
+        vec![Act::Hang],
+        vec![Act::Send(head.as_bytes().to_vec()), Act::Hang],
+        drip(
+            Act::Send(head.as_bytes().to_vec()),
+            Act::Send(b" ".to_vec()),
+        ),
+        drip(
+            Act::Send(b"HTTP/1.1 200 OK\r\nx: ".to_vec()),
+            Act::Send(b"y".to_vec()),
+        ),
+        drip(stream_head(), chunk(": still here\n\n")),
+        drip(
+            stream_head(),
+            chunk("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n"),
+        ),
+    ] {
+        let server = TestServer::new(vec![script]);
+        let ask = Ask {
+            time: Duration::from_millis(250),
+            ..Ask::streaming()
+        };
+        let started = Instant::now();
+        let (reply, _) = ask.of(&provider(&server));
+        let taken = started.elapsed();
+        assert!(matches!(reply, Err(ProviderError::TimedOut)), "{reply:?}");
+        assert!(
+            taken >= ask.time && taken < ask.time + Duration::from_millis(500),
+            "{taken:?}"
+        );
+    }
+}
+
+#[test]
+fn a_stop_breaks_the_call_and_the_next_one_works() {
+    let began = "data: {\"choices\":[{\"delta\":{\"content\":\"Half a\"}}]}\n\n";
+    let server = TestServer::new(vec![
+        vec![stream_head(), chunk(began), Act::Hang],
+        answer(200, &said("Hi")),
+    ]);
+    let provider = provider(&server);
+    let ask = Ask::streaming();
+    let (heard, hears) = mpsc::channel();
+    let stopper = ask.cancel.clone();
+    let thread = thread::spawn(move || {
+        hears.recv_timeout(LONG).unwrap();
+        stopper.cancel();
+        Instant::now()
+    });
+    let request = ModelRequest {
+        model: "m",
+        system: "",
+        messages: &ask.messages,
+        tools: &[],
+        temperature: None,
+        max_tokens: None,
+        stream: true,
+        deadline: Instant::now() + LONG,
+        cancel: &ask.cancel,
+    };
+    let reply = provider.complete(&request, &mut |_| heard.send(()).unwrap());
+    let returned = Instant::now();
+    assert!(matches!(reply, Err(ProviderError::Cancelled)), "{reply:?}");
+    let stopped = thread.join().unwrap();
+    assert!(returned.saturating_duration_since(stopped) < Duration::from_secs(2));
+    assert_eq!(Ask::hello().reply(&provider).text, "Hi");
+
+    let stopped = Ask::hello();
+    stopped.cancel.cancel();
+    let (reply, _) = stopped.of(&provider);
+    assert!(matches!(reply, Err(ProviderError::Cancelled)));
+    assert_eq!(
+        server.heard().len(),
+        2,
+        "nothing is sent for a stopped turn"
+    );
+}

@@ -1,0 +1,346 @@
+//! What is sent, and what is read from what comes back.
+
+use super::*;
+
+#[test]
+fn a_request_has_the_documented_form() {
+    let server = TestServer::new(vec![answer(200, &said("Hi"))]);
+    let provider = provider(&server);
+    let origin = server.url();
+    let own = |members: Value| Some(json!({"origin": origin, "members": members}));
+    let mut first = call("call_1", "light", "{\"on\":true}");
+    first.extra = own(json!({"extra_content": {"signature": "s"}}));
+    let mut foreign = call("call_2", "light", "{broken");
+    foreign.extra = Some(json!({"origin": "elsewhere", "members": {"signature": "x"}}));
+    let ask = Ask {
+        messages: vec![
+            ChatMessage::User {
+                text: "Light on".to_owned(),
+            },
+            ChatMessage::Assistant {
+                text: String::new(),
+                calls: vec![first, foreign],
+                extra: own(json!({"reasoning_content": "hm"})),
+            },
+            ChatMessage::ToolResult {
+                call_id: "call_1".to_owned(),
+                tool: "light".to_owned(),
+                content: "on".to_owned(),
+                ok: true,
+            },
+            ChatMessage::ToolResult {
+                call_id: "call_2".to_owned(),
+                tool: "light".to_owned(),
+                content: "not JSON".to_owned(),
+                ok: false,
+            },
+        ],
+        temperature: Some(0.7),
+        max_tokens: Some(100),
+        ..Ask::hello().with_tools()
+    };
+    let reply = ask.reply(&provider);
+    assert_eq!(reply.text, "Hi");
+    let usage = Usage {
+        input: 52,
+        output: 17,
+        cached: 40,
+    };
+    assert_eq!(reply.usage, usage);
+    let heard = &server.heard()[0];
+    assert!(
+        heard
+            .head
+            .starts_with("POST /v1/chat/completions HTTP/1.1\r\n")
+    );
+    let head = heard.head.to_lowercase();
+    for line in [
+        &format!("authorization: bearer {}", KEY.to_lowercase()),
+        "content-type: application/json",
+        "accept-encoding: identity",
+        &format!("user-agent: hearth/{}", env!("CARGO_PKG_VERSION")),
+    ] {
+        assert!(
+            head.contains(&format!("\r\n{line}\r\n")),
+            "{line} in {head}"
+        );
+    }
+    let function = |name: &str, description: &str| {
+        json!({"type": "function", "function": {"name": name, "description": description,
+               "parameters": {"type": "object", "properties": {}}}})
+    };
+    let expected = json!({
+        "model": "m", "temperature": 0.7, "max_tokens": 100,
+        "tools": [function("light", "Switches a light."), function("current_time", "The time.")],
+        "messages": [
+            {"role": "system", "content": "You are Ada."},
+            {"role": "user", "content": "Light on"},
+            {"role": "assistant", "content": "", "reasoning_content": "hm", "tool_calls": [
+                {"id": "call_1", "type": "function", "extra_content": {"signature": "s"},
+                 "function": {"name": "light", "arguments": "{\"on\":true}"}},
+                {"id": "call_2", "type": "function", "function": {"name": "light",
+                 "arguments": "{\"unreadable_arguments\":\"{broken\"}"}}]},
+            {"role": "tool", "tool_call_id": "call_1", "content": "on"},
+            {"role": "tool", "tool_call_id": "call_2", "content": "Error: not JSON"},
+        ],
+    });
+    assert_eq!(heard.json(), expected);
+}
+
+#[test]
+fn a_request_holds_nothing_that_nobody_set_and_is_small() {
+    let server = TestServer::new(vec![
+        answer(200, &said("Hi")),
+        stream(&[delta(json!({"content": "Hi"})), end("stop")], true, 999),
+    ]);
+    let provider = provider(&server);
+    Ask::hello().reply(&provider);
+    Ask::streaming().with_tools().reply(&provider);
+    let heard = server.heard();
+    let members = |place: usize| -> Vec<String> {
+        heard[place]
+            .json()
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect()
+    };
+    assert_eq!(members(0), ["model", "messages"]);
+    assert_eq!(
+        members(1),
+        ["model", "stream", "stream_options", "tools", "messages"],
+        "what does not change comes first"
+    );
+    assert!(heard[1].body.len() < 600, "{} bytes", heard[1].body.len());
+    assert_eq!(heard[1].connection, 0, "the connection is kept");
+}
+
+#[test]
+fn whole_replies_are_read_tolerantly() {
+    let function = |arguments: Value| json!({"name": "light", "arguments": arguments});
+    for (reply, text, calls) in [
+        (said("Hi"), "Hi", vec![]),
+        (said("<think>\nhm\n</think>\n\nHi"), "Hi", vec![]),
+        (
+            message(json!({"content": [{"type": "thinking", "thinking": []},
+                                       {"type": "text", "text": "Hi"}]})),
+            "Hi",
+            vec![],
+        ),
+        (
+            message(json!({"content": null, "refusal": "No."})),
+            "No.",
+            vec![],
+        ),
+        (
+            message(json!({"content": null, "tool_calls": [
+                {"id": "a", "type": "function", "function": function(json!("{\"on\":1}"))},
+                {"id": "b", "function": function(json!({"on": 2}))},
+                {"id": "c", "function": {"name": "light"}}]})),
+            "",
+            vec![
+                call("a", "light", "{\"on\":1}"),
+                call("b", "light", "{\"on\":2}"),
+                call("c", "light", "{}"),
+            ],
+        ),
+        (
+            message(json!({"content": "I do.", "function_call": function(json!("{}"))})),
+            "I do.",
+            vec![call("", "light", "{}")],
+        ),
+        (
+            message(json!({"tool_calls": [
+                {"id": "same", "function": function(json!("{\"on\":1}{\"on\":2}"))},
+                {"id": "same", "function": function(json!("{"))}]})),
+            "",
+            vec![
+                call("same", "light", "{\"on\":1}"),
+                call("", "light", "{\"on\":2}"),
+                call("", "light", "{"),
+            ],
+        ),
+    ] {
+        let server = TestServer::new(vec![answer(200, &reply)]);
+        let found = Ask::hello().reply(&provider(&server));
+        assert_eq!(found.text, text, "{reply}");
+        assert_calls(&found.calls, &calls, &reply);
+    }
+}
+
+/// Compares calls; an empty id stands for one that was made up.
+fn assert_calls(found: &[ToolCall], expected: &[ToolCall], context: &Value) {
+    assert_eq!(found.len(), expected.len(), "{found:?} from {context}");
+    for (place, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let mut found = found.clone();
+        if expected.id.is_empty() {
+            assert_eq!(found.id.len(), 9, "{context}");
+            assert!(found.id.bytes().all(|byte| byte.is_ascii_alphanumeric()));
+            found.id.clear();
+        }
+        assert_eq!(&found, expected, "call {place} of {context}");
+    }
+}
+
+#[test]
+fn members_that_the_server_wants_back_are_kept_with_their_origin() {
+    let signed = json!({"id": "a", "function": {"name": "light", "arguments": "{}"},
+                        "extra_content": {"google": {"thought_signature": "s"}}});
+    let server = TestServer::new(vec![
+        answer(
+            200,
+            &message(
+                json!({"content": "", "reasoning_content": "hm", "annotations": [],
+                            "audio": null, "tool_calls": [signed]}),
+            ),
+        ),
+        answer(
+            200,
+            &message(json!({"content": "Hi", "reasoning_content": "hm"})),
+        ),
+    ]);
+    let provider = provider(&server);
+    let reply = Ask::hello().reply(&provider);
+    assert_eq!(
+        reply.extra,
+        Some(json!({"origin": server.url(), "members": {"reasoning_content": "hm"}}))
+    );
+    assert_eq!(
+        reply.calls[0].extra.as_ref().unwrap()["members"],
+        json!({"extra_content": {"google": {"thought_signature": "s"}}})
+    );
+    let reply = Ask::hello().reply(&provider);
+    assert_eq!((reply.text.as_str(), reply.extra), ("Hi", None));
+}
+
+#[test]
+fn streams_are_put_together_however_they_are_cut() {
+    let piece = |index: Value, id: Value, name: Value, arguments: &str| {
+        let mut piece = json!({"type": "function",
+                               "function": {"name": name, "arguments": arguments}});
+        for (key, value) in [("index", index), ("id", id)] {
+            if !value.is_null() {
+                piece[key] = value;
+            }
+        }
+        delta(json!({"tool_calls": [piece]}))
+    };
+    let null = Value::Null;
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
+    for (chunks, text, calls) in [
+        (
+            vec![
+                delta(json!({"role": "assistant", "content": ""})),
+                delta(json!({"content": "Hel", "obfuscation": null})),
+                delta(json!({"content": null, "role": null})),
+                delta(json!({"content": "lo €"})),
+                end("stop"),
+            ],
+            "Hello €",
+            vec![],
+        ),
+        (
+            vec![
+                delta(json!({"reasoning_content": "hm"})),
+                delta(json!({"content": "<thi"})),
+                delta(json!({"content": "nk>hm</th"})),
+                delta(json!({"content": "ink>\n\nHi"})),
+                end("stop"),
+            ],
+            "Hi",
+            vec![],
+        ),
+        (
+            vec![
+                piece(json!(0), json!("a"), json!("light"), ""),
+                piece(json!(0), null.clone(), null.clone(), "{\"on\""),
+                piece(json!(1), json!("b"), json!("lamp"), "{}"),
+                piece(json!(0), null.clone(), null.clone(), ":1}"),
+                end("tool_calls"),
+            ],
+            "",
+            vec![call("a", "light", "{\"on\":1}"), call("b", "lamp", "{}")],
+        ),
+        (
+            // Id and name with every piece (llama-cpp-python).
+            vec![
+                piece(json!(0), json!("a"), json!("light"), "{"),
+                piece(json!(0), json!("a"), json!("light"), "}"),
+                end("stop"),
+            ],
+            "",
+            vec![call("a", "light", "{}")],
+        ),
+        (
+            // Every call has index 0 (gateways in front of Gemini).
+            vec![
+                piece(json!(0), json!("a"), json!("light"), "{\"on\":1}"),
+                piece(json!(0), json!("b"), json!("light"), "{\"on\":2}"),
+                end("stop"),
+            ],
+            "",
+            vec![
+                call("a", "light", "{\"on\":1}"),
+                call("b", "light", "{\"on\":2}"),
+            ],
+        ),
+        (
+            // Index 0 and no ids at all.
+            vec![
+                piece(json!(0), null.clone(), json!("light"), "{\"on\":1}"),
+                piece(json!(0), null.clone(), json!("lamp"), "{\"on\":2}"),
+                end("stop"),
+            ],
+            "",
+            vec![
+                call("", "light", "{\"on\":1}"),
+                call("", "lamp", "{\"on\":2}"),
+            ],
+        ),
+        (
+            // No index: by id, else the last one.
+            vec![
+                piece(null.clone(), json!("a"), json!("light"), "{"),
+                piece(null.clone(), null.clone(), null.clone(), "}"),
+                piece(null.clone(), json!("b"), json!("lamp"), "{}"),
+                end("stop"),
+            ],
+            "",
+            vec![call("a", "light", "{}"), call("b", "lamp", "{}")],
+        ),
+        (
+            vec![
+                delta(json!({"function_call": {"name": "light", "arguments": "{"}})),
+                delta(json!({"function_call": {"arguments": "}"}})),
+                end("function_call"),
+            ],
+            "",
+            vec![call("", "light", "{}")],
+        ),
+    ] {
+        for (size, done) in [(1, true), (7, true), (4096, true), (4096, false)] {
+            let mut chunks = chunks.clone();
+            chunks.push(usage.clone());
+            let server = TestServer::new(vec![stream(&chunks, done, size)]);
+            let (reply, heard) = Ask::streaming().of(&provider(&server));
+            let reply = reply.unwrap();
+            let context = json!(chunks);
+            assert_eq!(reply.text, text, "{context}");
+            assert_eq!(heard.concat(), text, "{context}");
+            assert_calls(&reply.calls, &calls, &context);
+            assert_eq!((reply.usage.input, reply.usage.output), (5, 2));
+        }
+    }
+}
+
+#[test]
+fn a_server_may_stream_unasked_or_not_when_asked() {
+    let chunks = [delta(json!({"content": "Hi"})), end("stop")];
+    let server = TestServer::new(vec![stream(&chunks, true, 64), answer(200, &said("Ho"))]);
+    let provider = provider(&server);
+    assert_eq!(Ask::hello().reply(&provider).text, "Hi");
+    let (reply, heard) = Ask::streaming().of(&provider);
+    assert_eq!(reply.unwrap().text, "Ho");
+    assert_eq!(heard, ["Ho"]);
+}

@@ -1,0 +1,149 @@
+//! When a failed try is made again (providers' own SDKs do the same: two more
+//! tries, doubling waits with jitter).
+
+use std::time::{Duration, Instant};
+
+use super::{Cancel, ProviderError};
+use crate::secret::random_fraction;
+
+/// Tries in all.
+const TRIES: u32 = 3;
+/// Tries that cost no wait, in all: after a change of the request, or on a fresh
+/// connection. More causes than this do not exist.
+const FREE_TRIES: u32 = 8;
+const FIRST_WAIT: Duration = Duration::from_millis(500);
+const LONGEST_WAIT: Duration = Duration::from_secs(8);
+
+/// Whether and when a failed try may be made again.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Again {
+    /// It would fail again, or part of the reply was already given out.
+    Never,
+    /// After the usual wait.
+    Soon,
+    /// After the wait that the server asks for.
+    After(Duration),
+    /// At once: the cause is gone. Does not count as one of the tries.
+    AtOnce,
+}
+
+/// A failed try.
+#[derive(Debug)]
+pub struct Setback {
+    pub error: ProviderError,
+    pub again: Again,
+}
+
+/// Makes tries until one succeeds, trying again is of no use, the deadline would
+/// pass, or the turn is stopped (which also ends a wait).
+pub fn with_retries<T>(
+    deadline: Instant,
+    cancel: &Cancel,
+    mut attempt: impl FnMut() -> Result<T, Setback>,
+) -> Result<T, ProviderError> {
+    let (mut tries, mut free_tries) = (0, 0);
+    loop {
+        if cancel.is_cancelled() {
+            return Err(ProviderError::Cancelled);
+        }
+        let Setback { error, again } = match attempt() {
+            Ok(value) => return Ok(value),
+            Err(setback) => setback,
+        };
+        let wait = match again {
+            Again::Never => return Err(error),
+            Again::AtOnce if free_tries < FREE_TRIES => {
+                free_tries += 1;
+                continue;
+            }
+            Again::After(wait) => wait,
+            Again::Soon | Again::AtOnce => usual_wait(tries),
+        };
+        tries += 1;
+        let left = deadline.saturating_duration_since(Instant::now());
+        if tries >= TRIES || wait >= left {
+            return Err(error);
+        }
+        log::info!("the model is asked again in {} ms", wait.as_millis());
+        if cancel.wait(wait) {
+            return Err(ProviderError::Cancelled);
+        }
+    }
+}
+
+/// 0.5 s, 1 s, 2 s, ... up to 8 s, less up to a quarter, so that many callers
+/// that failed together do not come back together.
+fn usual_wait(tries: u32) -> Duration {
+    let wait = FIRST_WAIT
+        .saturating_mul(1 << tries.min(8))
+        .min(LONGEST_WAIT);
+    wait.mul_f64(1.0 - 0.25 * random_fraction())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn setback(again: Again) -> Setback {
+        Setback {
+            error: ProviderError::Failed {
+                public: "no".to_owned(),
+                detail: String::new(),
+            },
+            again,
+        }
+    }
+
+    fn tries(again: Again, left: Duration) -> u32 {
+        let mut count = 0;
+        let result: Result<(), _> = with_retries(Instant::now() + left, &Cancel::default(), || {
+            count += 1;
+            Err(setback(again))
+        });
+        assert!(matches!(result, Err(ProviderError::Failed { .. })));
+        count
+    }
+
+    #[test]
+    fn tries_are_counted() {
+        let minute = Duration::from_secs(60);
+        assert_eq!(tries(Again::Never, minute), 1);
+        assert_eq!(tries(Again::After(Duration::ZERO), minute), TRIES);
+        assert_eq!(
+            tries(Again::After(minute), minute / 2),
+            1,
+            "a wait beyond the deadline is not begun"
+        );
+    }
+
+    #[test]
+    fn waits_double_up_to_a_limit() {
+        for (tries, longest) in [(0, 500), (1, 1000), (2, 2000), (4, 8000), (40, 8000)] {
+            let wait = usual_wait(tries).as_millis();
+            assert!(
+                wait <= longest && wait >= longest * 3 / 4,
+                "{wait} {longest}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stop_ends_the_wait() {
+        let cancel = Cancel::default();
+        let stopper = cancel.clone();
+        let minute = Duration::from_secs(60);
+        let started = Instant::now();
+        let (waiting, waits) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            waits.recv().unwrap();
+            stopper.cancel();
+        });
+        let result: Result<(), _> = with_retries(started + 2 * minute, &cancel, || {
+            waiting.send(()).unwrap();
+            Err(setback(Again::After(minute)))
+        });
+        thread.join().unwrap();
+        assert!(matches!(result, Err(ProviderError::Cancelled)));
+        assert!(started.elapsed() < minute);
+    }
+}

@@ -1,0 +1,90 @@
+//! What holds for all providers.
+
+use super::*;
+
+fn ask(provider: &dyn Provider, text: &str, stream: bool) -> (ModelReply, Vec<String>) {
+    let mut pieces = Vec::new();
+    let messages = [ChatMessage::User {
+        text: text.to_owned(),
+    }];
+    let request = ModelRequest {
+        model: "m",
+        system: "",
+        messages: &messages,
+        tools: &[],
+        temperature: None,
+        max_tokens: None,
+        stream,
+        deadline: Instant::now() + Duration::from_secs(5),
+        cancel: &Cancel::default(),
+    };
+    let reply = provider
+        .complete(&request, &mut |piece| pieces.push(piece.to_owned()))
+        .unwrap();
+    (reply, pieces)
+}
+
+#[test]
+fn the_offline_provider_needs_no_settings_and_speaks_in_words() {
+    let provider = by_name("offline", None, None);
+    let (reply, pieces) = ask(&*provider, "hello", true);
+    assert!(pieces.len() > 10);
+    assert_eq!(pieces.concat(), reply.text);
+    let (reply, pieces) = ask(&*provider, "hello", false);
+    assert!(pieces.is_empty() && !reply.text.is_empty());
+}
+
+#[test]
+fn a_provider_that_cannot_be_made_explains_itself() {
+    for (name, expected) in [
+        ("openai-compatible", "needs a base_url"),
+        ("telepathy", "openai-compatible"),
+    ] {
+        let provider = by_name(name, None, None);
+        let request = ModelRequest {
+            model: "m",
+            system: "",
+            messages: &[],
+            tools: &[],
+            temperature: None,
+            max_tokens: None,
+            stream: false,
+            deadline: Instant::now() + Duration::from_secs(5),
+            cancel: &Cancel::default(),
+        };
+        match provider.complete(&request, &mut |_| {}) {
+            Err(ProviderError::Failed { public, .. }) => {
+                assert!(public.contains(expected), "{public}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn errors_become_those_of_the_house() {
+    let failed = ProviderError::Failed {
+        public: "The model server is away".to_owned(),
+        detail: "/private".to_owned(),
+    };
+    for (error, code, status, text) in [
+        (
+            ProviderError::TimedOut,
+            Code::ServerError,
+            504,
+            "the turn took longer",
+        ),
+        (
+            ProviderError::Cancelled,
+            Code::InvalidRequest,
+            409,
+            "stopped",
+        ),
+        (failed, Code::ServerError, 500, "The model server is away"),
+    ] {
+        let error = error.into_error();
+        assert_eq!((error.code(), error.status()), (code, status));
+        assert!(error.message().contains(text), "{error}");
+        assert!(!error.message().contains("/private"));
+    }
+}

@@ -1,0 +1,197 @@
+//! How a model's text reaches the person: without the thoughts that some models
+//! put before it, and piece by piece if that is wanted.
+
+const OPEN: &str = "<think>";
+const CLOSE: &str = "</think>";
+
+/// Gathers the text of one reply.
+pub struct Voice<'a> {
+    /// Gets the pieces; `None` when nobody listens.
+    listener: Option<&'a mut dyn FnMut(&str)>,
+    /// What was said so far.
+    text: String,
+    /// What cannot be told yet to be text or thought.
+    held: String,
+    state: State,
+    /// Said before the reply, once there is a reply.
+    note: Option<String>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum State {
+    /// Nothing but white space and perhaps a part of the opening tag was seen.
+    Beginning,
+    Thinking,
+    /// After thoughts: white space before the text is dropped.
+    Clearing,
+    Speaking,
+}
+
+impl<'a> Voice<'a> {
+    /// A voice that hands each piece to `listener` at once.
+    pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> Voice<'a> {
+        Voice {
+            listener,
+            text: String::new(),
+            held: String::new(),
+            state: State::Beginning,
+            note,
+        }
+    }
+
+    /// Takes a piece as the model wrote it.
+    pub fn push(&mut self, piece: &str) {
+        match self.state {
+            State::Speaking => self.say(piece),
+            State::Clearing => self.clear(piece),
+            State::Beginning => {
+                self.held.push_str(piece);
+                let begun = self.held.trim_start();
+                if let Some(thought) = begun.strip_prefix(OPEN) {
+                    self.held = thought.to_owned();
+                    self.state = State::Thinking;
+                    self.look_for_end();
+                } else if !OPEN.starts_with(begun) {
+                    self.release();
+                }
+            }
+            State::Thinking => {
+                self.held.push_str(piece);
+                self.look_for_end();
+            }
+        }
+    }
+
+    /// Whether the listener was given anything.
+    pub fn was_heard(&self) -> bool {
+        self.listener.is_some() && !self.text.is_empty()
+    }
+
+    /// Whether there is any text.
+    pub fn has_spoken(&self) -> bool {
+        !self.text.is_empty()
+    }
+
+    /// The whole text, at the end of the reply. Thoughts that never ended leave
+    /// none.
+    pub fn finish(mut self) -> String {
+        if self.state == State::Beginning && !self.held.trim_start().is_empty() {
+            self.release();
+        }
+        self.text
+    }
+
+    fn look_for_end(&mut self) {
+        match self.held.find(CLOSE) {
+            Some(place) => {
+                let rest = self.held.split_off(place + CLOSE.len());
+                self.held.clear();
+                self.state = State::Clearing;
+                self.clear(&rest);
+            }
+            None => {
+                // Only what may be the beginning of the closing tag is kept.
+                let mut done = self.held.len().saturating_sub(CLOSE.len() - 1);
+                while !self.held.is_char_boundary(done) {
+                    done += 1;
+                }
+                self.held.drain(..done);
+            }
+        }
+    }
+
+    fn clear(&mut self, piece: &str) {
+        let piece = piece.trim_start();
+        if !piece.is_empty() {
+            self.state = State::Speaking;
+            self.say(piece);
+        }
+    }
+
+    fn release(&mut self) {
+        self.state = State::Speaking;
+        let held = std::mem::take(&mut self.held);
+        self.say(&held);
+    }
+
+    fn say(&mut self, piece: &str) {
+        if piece.is_empty() {
+            return;
+        }
+        if let Some(note) = self.note.take() {
+            self.say(&note);
+        }
+        self.text.push_str(piece);
+        if let Some(listener) = &mut self.listener {
+            listener(piece);
+        }
+    }
+}
+
+/// A whole reply without its thoughts. Some chat templates give only the closing
+/// tag, which can be told from text only when all of it is there.
+pub fn without_thoughts(text: &str) -> &str {
+    let begun = text.trim_start();
+    match begun.split_once(CLOSE) {
+        Some((thoughts, rest)) if thoughts.starts_with(OPEN) || !thoughts.contains(OPEN) => {
+            rest.trim_start()
+        }
+        None if begun.starts_with(OPEN) => "",
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CASES: &[(&str, &str)] = &[
+        ("Hello <think> you", "Hello <think> you"),
+        ("<think>hm</think>\n\nHello", "Hello"),
+        ("\n <think>\nh\u{e4}\n</think> Hello  you ", "Hello  you "),
+        ("<think></think>Hello", "Hello"),
+        ("<thinking>Hello", "<thinking>Hello"),
+        ("<thi", "<thi"),
+        ("<think>cut off in the mid", ""),
+        ("  ", ""),
+        ("", ""),
+    ];
+
+    #[test]
+    fn thoughts_never_reach_the_listener_however_they_are_cut() {
+        for (written, expected) in CASES {
+            for size in 1..=written.chars().count().max(1) {
+                let mut heard = String::new();
+                let mut listener = |piece: &str| heard.push_str(piece);
+                let mut voice = Voice::new(Some(&mut listener), None);
+                let letters: Vec<char> = written.chars().collect();
+                for piece in letters.chunks(size) {
+                    voice.push(&piece.iter().collect::<String>());
+                }
+                let text = voice.finish();
+                assert_eq!(&text, expected, "{written:?} in pieces of {size}");
+                assert_eq!(heard, text, "{written:?} in pieces of {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_reply_loses_its_thoughts_too() {
+        for (written, expected) in CASES {
+            if !written.trim().is_empty() {
+                assert_eq!(&without_thoughts(written), expected, "{written:?}");
+            }
+        }
+        assert_eq!(without_thoughts("hm, so\n</think>\n\nHello"), "Hello");
+    }
+
+    #[test]
+    fn a_note_comes_before_the_reply_and_only_with_one() {
+        let mut voice = Voice::new(None, Some("Note. ".to_owned()));
+        voice.push("<think>x</think>");
+        voice.push("Hello");
+        assert_eq!(voice.finish(), "Note. Hello");
+        let voice = Voice::new(None, Some("Note. ".to_owned()));
+        assert_eq!(voice.finish(), "");
+    }
+}
