@@ -267,3 +267,19 @@ impl Settings {
 /// Everything that is wrong with a configuration file.
 #[derive(Debug)]
 pub struct Problems {}
+
+impl std::fmt::Display for Problems {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        todo!()
+    }
+}
+
+/// The configuration file that the first start writes.
+pub fn first_run_text() -> String {
+    todo!()
+}
+
+/// Every setting with its default and its sentence, for people.
+pub fn documentation() -> String {
+    todo!()
+}

@@ -1,6 +1,7 @@
 //! Who may do what: sessions, commands, events, approvals and the workers.
 
 pub mod outbox;
+pub mod password;
 pub mod peer;
 pub mod session;
 

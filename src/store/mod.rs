@@ -75,3 +75,9 @@ impl Store {
 /// Why a database cannot be opened; its text names the path and the remedy.
 #[derive(Debug)]
 pub struct OpenError {}
+
+impl std::fmt::Display for OpenError {
+    fn fmt(&self, _: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        todo!()
+    }
+}
