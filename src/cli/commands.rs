@@ -345,7 +345,7 @@ of the shell's history. A running server is told, and takes it up with the next 
                 summary: "Explain every setting",
                 details: "",
                 operands: &[],
-                options: &[],
+                options: &[JSON],
                 action: Action::Run(config::keys),
             },
         ]),

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
@@ -88,10 +88,34 @@ pub fn path(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth config keys`
-pub fn keys(_: &Arguments, context: &mut Context) -> Outcome {
-    context
-        .output
-        .write_all(config::documentation().as_bytes())?;
+pub fn keys(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let settings = config::documentation();
+    if arguments.has("json") {
+        let settings: Vec<Value> = settings
+            .iter()
+            .map(|setting| {
+                json!({
+                    "key": setting.key,
+                    "expects": setting.expects,
+                    "default": setting.default,
+                    "documentation": setting.documentation,
+                    "writable": setting.writable,
+                })
+            })
+            .collect();
+        return table::print_json(context, &Value::from(settings));
+    }
+    for setting in settings {
+        let while_running = match setting.writable {
+            true => "; clients may set it",
+            false => "",
+        };
+        writeln!(
+            context.output,
+            "{}\n    {}\n    It is {}. Default: {}{while_running}.\n",
+            setting.key, setting.documentation, setting.expects, setting.default
+        )?;
+    }
     Ok(())
 }
 
@@ -159,8 +183,6 @@ fn nest(directory: &DataDirectory, key: &str, value: Value) -> Result<Map<String
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::cli::tests::TemporaryDirectory;
 

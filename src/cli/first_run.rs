@@ -4,9 +4,9 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 
+use super::Failure;
 use super::data_directory::DataDirectory;
 use super::password;
-use super::{Context, Failure};
 use crate::clock::Clock;
 use crate::config::{self, Settings};
 use crate::secret::Secret;
@@ -27,13 +27,14 @@ pub struct Made {
     pub password: Option<Secret>,
 }
 
-/// Makes what a data directory lacks to be served from. The configuration is
+/// Makes what a data directory lacks to be served from; `given` is the first
+/// user's password where the owner has named one. The configuration is
 /// written last: once it is there, a first start has been completed, and later
 /// ones cost nothing here.
 pub fn prepare(
     directory: &DataDirectory,
     clock: &Clock,
-    context: &Context,
+    given: Option<Secret>,
 ) -> Result<Made, Failure> {
     let mut made = Made::default();
     let has_config = directory.config().exists();
@@ -45,7 +46,6 @@ pub fn prepare(
         // must do so before a password is made that nobody would remember.
         Settings::load(&directory.config()).map_err(Failure::failed)?;
     }
-    let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
     if let Some(password) = &given {
         password::check(password).map_err(|failure| match failure {
             Failure::Failed(message) => {
@@ -90,4 +90,56 @@ fn write_config(directory: &DataDirectory) -> io::Result<()> {
     file.sync_all()?;
     fs::rename(&temporary, &path)?;
     fs::File::open(directory.path())?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn a_first_run_happens_once() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        let clock = Clock::system();
+        let made = prepare(&directory, &clock, None).unwrap();
+        assert!(made.config && made.admin);
+        assert!(password::check(&made.password.unwrap()).is_ok());
+        let mode = fs::metadata(directory.config())
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        Settings::load(&directory.config()).expect("what we write is what we read");
+
+        let again = prepare(&directory, &clock, None).unwrap();
+        assert!(!again.config && !again.admin && again.password.is_none());
+
+        // Whoever loses the configuration keeps the users.
+        fs::remove_file(directory.config()).unwrap();
+        let again = prepare(&directory, &clock, None).unwrap();
+        assert!(again.config && !again.admin);
+    }
+
+    #[test]
+    fn a_given_password_is_used_and_not_shown() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        let clock = Clock::system();
+        assert!(prepare(&directory, &clock, Some(Secret::new("short"))).is_err());
+        assert!(!directory.database().exists(), "nothing is made by halves");
+        let made = prepare(&directory, &clock, Some(Secret::new("correct horse"))).unwrap();
+        assert!(made.admin && made.password.is_none());
+    }
+
+    #[test]
+    fn a_wrong_configuration_comes_before_a_password() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        fs::write(directory.config(), "{").unwrap();
+        assert!(prepare(&directory, &Clock::system(), None).is_err());
+        assert!(!directory.database().exists());
+    }
 }

@@ -14,6 +14,7 @@ use super::data_directory::DataDirectory;
 use super::first_run::{self, Made};
 use super::{Context, Failure, Outcome, logging};
 use crate::clock::Clock;
+use crate::secret::Secret;
 use crate::server::{Options, Server};
 
 /// Runs the server until it is told to stop.
@@ -33,7 +34,8 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
 
-    let made = first_run::prepare(&directory, &Clock::system(), context)?;
+    let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
+    let made = first_run::prepare(&directory, &Clock::system(), given)?;
     let started = Server::start(Options {
         data_dir: directory.path().to_owned(),
         bind,
@@ -179,7 +181,6 @@ fn reachable(address: SocketAddr) -> SocketAddr {
 mod tests {
     use super::*;
     use crate::cli::tests::TemporaryDirectory;
-    use crate::secret::Secret;
 
     #[test]
     fn a_first_start_says_where_to_go() {

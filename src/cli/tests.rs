@@ -24,6 +24,13 @@ impl TemporaryDirectory {
         &self.0
     }
 
+    /// Runs a command line on it as the data directory.
+    pub fn run(&self, line: &str, input: &str) -> Ran {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        words.extend(["--data-dir", self.0.to_str().unwrap()]);
+        run_with(&words, input, &[])
+    }
+
     pub fn data_directory(&self) -> DataDirectory {
         DataDirectory::resolve(Some(self.0.as_os_str()), &|_| None).unwrap()
     }
@@ -36,14 +43,14 @@ impl Drop for TemporaryDirectory {
 }
 
 /// What came of a command line.
-struct Ran {
-    code: u8,
-    output: String,
-    errors: String,
+pub struct Ran {
+    pub code: u8,
+    pub output: String,
+    pub errors: String,
 }
 
 /// Runs a command line with `input` on standard input, which is no terminal.
-fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
+pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
     let (mut writer, mut reader) = UnixStream::pair().unwrap();
     writer.write_all(input.as_bytes()).unwrap();
     drop(writer);

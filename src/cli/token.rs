@@ -126,3 +126,54 @@ fn to_json(token: &Token) -> Value {
         "expires_at": token.expires_at,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+    use crate::store::{Store, UserRole};
+
+    #[test]
+    fn a_token_works_until_it_is_revoked() {
+        let root = TemporaryDirectory::new();
+        let path = root.data_directory().database();
+        let store = Store::open(&path, Clock::system()).unwrap();
+        store.add_user("admin", UserRole::Admin, "-").unwrap();
+        store.add_user("bob", UserRole::Viewer, "-").unwrap();
+
+        let made = root.run(
+            "token create --name phone --role user --expires-days 30",
+            "",
+        );
+        assert_eq!(made.code, 0, "{}", made.errors);
+        let secret = made.output.trim_end();
+        assert!(!made.errors.contains(secret), "it is shown once");
+        let identity = store.identity(&fingerprint(secret)).unwrap().unwrap();
+        assert_eq!(
+            (identity.user.as_str(), identity.role),
+            ("admin", UserRole::User)
+        );
+        assert!(identity.expires_at.is_some());
+
+        let listed = root.run("token list --json", "");
+        assert!(!listed.output.contains(secret));
+        let listed: Value = serde_json::from_str(&listed.output).unwrap();
+        assert_eq!(listed[0]["name"], "phone");
+        let id = listed[0]["id"].as_str().unwrap();
+        assert_eq!(root.run(&format!("token revoke {id}"), "").code, 0);
+        assert_eq!(store.identity(&fingerprint(secret)).unwrap(), None);
+        let again = root.run(&format!("token revoke {id}"), "");
+        assert_eq!(again.code, 1, "{}", again.errors);
+
+        let more = root.run("token create --name x --user bob --role admin", "");
+        assert_eq!(
+            more.errors,
+            "hearth: bob is viewer and cannot have a token that is admin\n"
+        );
+        let own = root.run("token create --name x --user bob --json", "");
+        let own: Value = serde_json::from_str(&own.output).unwrap();
+        assert_eq!(own["role"], "viewer");
+        assert!(own["token"].as_str().unwrap().starts_with("hearth_"));
+        store.close();
+    }
+}

@@ -138,6 +138,78 @@ fn check_name(name: &str) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn people_come_and_go() {
+        let root = TemporaryDirectory::new();
+        let path = root.data_directory().database();
+        Store::open(&path, Clock::system()).unwrap().close();
+        for (line, input, code, says) in [
+            ("user list", "", 0, "There are no users"),
+            (
+                "user add ada --role admin",
+                "correct horse\n",
+                0,
+                "Added ada, who is an admin.",
+            ),
+            (
+                "user add bob",
+                "correct horse\n",
+                0,
+                "Added bob, who is a user.",
+            ),
+            (
+                "user add ADA",
+                "correct horse\n",
+                1,
+                "there is a user \"ada\" already",
+            ),
+            ("user add eve", "short\n", 1, "at least 8 characters"),
+            ("user add eve", "", 1, "standard input ended"),
+            (
+                "user passwd bob --password-stdin",
+                "another horse\n",
+                0,
+                "Set the password of bob",
+            ),
+            (
+                "user passwd eve",
+                "another horse\n",
+                1,
+                "there is no user \"eve\"",
+            ),
+            ("user remove eve", "", 1, "there is no user \"eve\""),
+            ("user remove ada", "", 1, "last admin"),
+            ("user remove bob", "", 0, "Removed bob."),
+        ] {
+            let ran = root.run(line, input);
+            assert_eq!(ran.code, code, "{line}: {}", ran.errors);
+            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
+            assert_eq!(ran.output, "", "{line}");
+        }
+        let listed: Value = serde_json::from_str(&root.run("user list --json", "").output).unwrap();
+        assert_eq!(listed[0]["name"], "ada");
+        assert_eq!(listed[0]["role"], "admin");
+        assert!(listed[0].get("password_hash").is_none());
+        let table = root.run("user list", "").output;
+        assert!(
+            table.starts_with("NAME  ROLE   CREATED\nada   admin  "),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn a_generated_password_is_the_only_output() {
+        let root = TemporaryDirectory::new();
+        let path = root.data_directory().database();
+        Store::open(&path, Clock::system()).unwrap().close();
+        let ran = root.run("user add ada --generate", "");
+        assert_eq!(ran.code, 0, "{}", ran.errors);
+        assert_eq!(ran.output.trim_end().len(), 23);
+        let both = root.run("user add bob --generate --password-stdin", "x\n");
+        assert_eq!(both.code, 2);
+    }
 
     #[test]
     fn a_name_is_one_short_word() {

@@ -279,7 +279,17 @@ pub fn first_run_text() -> String {
     todo!()
 }
 
-/// Every setting with its default and its sentence, for people.
-pub fn documentation() -> String {
+/// What is to be known of one setting.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingDoc {
+    pub key: String,
+    pub expects: String,
+    pub default: String,
+    pub documentation: String,
+    pub writable: bool,
+}
+
+/// Every setting, in the order of the file.
+pub fn documentation() -> Vec<SettingDoc> {
     todo!()
 }
