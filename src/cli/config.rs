@@ -15,7 +15,9 @@ use crate::config::{self, Settings};
 /// `hearth config check`
 pub fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    load(&directory)?;
+    for warning in load(&directory)?.warnings() {
+        writeln!(context.errors, "{warning}")?;
+    }
     writeln!(context.output, "{} is good.", directory.config().display())?;
     Ok(())
 }

@@ -1,9 +1,5 @@
 //! What the first start makes: a configuration and the first user.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
-
 use super::Failure;
 use super::data_directory::DataDirectory;
 use super::password;
@@ -63,37 +59,13 @@ pub fn prepare(
         made.password = given.is_none().then_some(password);
     }
     store.close();
-    if !has_config {
-        write_config(directory).map_err(|error| {
-            Failure::failed(format!(
-                "{} cannot be written: {error}",
-                directory.config().display()
-            ))
-        })?;
-        made.config = true;
-    }
+    made.config = config::write_first_run(&directory.config()).map_err(Failure::failed)?;
     Ok(made)
-}
-
-/// Writes the configuration whole or not at all, for its owner only: it is
-/// where API keys will be.
-fn write_config(directory: &DataDirectory) -> io::Result<()> {
-    let path = directory.config();
-    let temporary = path.with_extension("json.new");
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&temporary)?;
-    file.write_all(config::first_run_text().as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&temporary, &path)?;
-    fs::File::open(directory.path())?.sync_all()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

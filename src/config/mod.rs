@@ -274,9 +274,18 @@ impl std::fmt::Display for Problems {
     }
 }
 
-/// The configuration file that the first start writes.
-pub fn first_run_text() -> String {
+/// Writes the first run's file to `path` if there is no file yet, readable by
+/// its owner only. Returns whether it did.
+pub fn write_first_run(path: &std::path::Path) -> Result<bool, Problems> {
+    let _ = path;
     todo!()
+}
+
+impl Settings {
+    /// What the owner should know about the file, a line for each.
+    pub fn warnings(&self) -> Vec<String> {
+        todo!()
+    }
 }
 
 /// What is to be known of one setting.

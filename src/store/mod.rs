@@ -81,3 +81,6 @@ impl std::fmt::Display for OpenError {
         todo!()
     }
 }
+
+/// The name of a session's token.
+pub const SESSION: &str = "session";

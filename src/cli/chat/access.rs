@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Channel, Settings};
 use crate::ids::TokenId;
 use crate::secret::{Secret, fingerprint};
-use crate::store::{NewToken, Store, UserRole};
+use crate::store::{NewToken, SESSION, Store, UserRole};
 
 /// How long a token of this machine's owner is valid, should it not be revoked.
 const LOCAL_TOKEN: Duration = Duration::from_secs(60 * 60);
@@ -154,7 +154,7 @@ fn mint(address: Address, directory: &DataDirectory) -> Result<Access, Failure> 
     let token = Secret::random_token();
     let minted = store.add_token(NewToken {
         user_id: admin.id,
-        name: "session".to_owned(),
+        name: SESSION.to_owned(),
         fingerprint: fingerprint(token.expose()),
         role: UserRole::Admin,
         expires_at: Some(clock.now().plus(LOCAL_TOKEN)),

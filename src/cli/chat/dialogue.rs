@@ -25,7 +25,7 @@ pub enum Input<'a> {
     /// A line came from the person, or from whatever feeds standard input.
     Line(&'a str),
     /// There will be no more lines.
-    EndOfInput,
+    End,
     /// Ctrl-C.
     Interrupt,
     /// Something asked the process to end.
@@ -133,7 +133,7 @@ impl Dialogue {
         match input {
             Input::Received(text) => self.receive(text),
             Input::Line(line) => self.line(line),
-            Input::EndOfInput => match self.state {
+            Input::End => match self.state {
                 State::Idle => vec![self.leave()],
                 _ => {
                     // Whoever could answer has gone; the turn itself goes on.

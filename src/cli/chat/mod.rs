@@ -138,7 +138,7 @@ impl Session {
         {
             return Ok(match line {
                 Some(line) => dialogue.take(Input::Line(&line)),
-                None => dialogue.take(Input::EndOfInput),
+                None => dialogue.take(Input::End),
             });
         }
 

@@ -53,7 +53,7 @@ fn step<'a>(text: &'a str) -> Input<'a> {
     match (text, text.strip_prefix("> ")) {
         (_, Some(line)) => Input::Line(line),
         ("^C", _) => Input::Interrupt,
-        ("^D", _) => Input::EndOfInput,
+        ("^D", _) => Input::End,
         ("TERM", _) => Input::Terminate,
         _ => Input::Received(text),
     }
