@@ -1,7 +1,7 @@
 //! The command line: finds the command, runs it, and turns what came of it
 //! into one line on standard error and an exit code (0, 1 failed, 2 usage).
 //!
-//! All commands are declared in one table, [`commands::COMMANDS`]; parsing and
+//! All commands are declared in one table, `commands::COMMANDS`; parsing and
 //! every help text come from it.
 
 mod arguments;

@@ -1,9 +1,9 @@
 //! The chat client as a pure state machine: texts from the server, lines from
 //! the person and interrupts go in, [`Action`]s come out. It does no I/O.
 
-use std::collections::VecDeque;
-
 use serde_json::{Value, json};
+
+use super::approvals::{Approvals, short};
 
 /// What the client is for this time.
 #[derive(Clone, Debug, Default)]
@@ -65,31 +65,17 @@ enum State {
     },
 }
 
-/// A question of the server whether a tool may run.
-#[derive(Debug)]
-struct Approval {
-    id: String,
-    tool: String,
-    arguments: Value,
-    reason: String,
-}
-
 /// The state of one session.
 #[derive(Debug)]
 pub struct Dialogue {
     manner: Manner,
     state: State,
     conversation: Option<String>,
-    approvals: VecDeque<Approval>,
+    approvals: Approvals,
     good: bool,
     /// Seconds after which a silent server counts as gone.
     silence: u64,
 }
-
-/// Longest that a tool's arguments are shown in a note or a question.
-const ARGUMENT_CHARACTERS: usize = 2000;
-/// Approvals that may wait for the person at a time; a turn asks one by one.
-const MOST_APPROVALS: usize = 64;
 
 /// What `/help` says.
 const HELP: &str = "\
@@ -106,7 +92,7 @@ impl Dialogue {
             conversation: manner.conversation.clone(),
             manner,
             state: State::SigningIn,
-            approvals: VecDeque::new(),
+            approvals: Approvals::default(),
             good: true,
             silence: 90,
         };
@@ -138,8 +124,7 @@ impl Dialogue {
                 _ => {
                     // Whoever could answer has gone; the turn itself goes on.
                     self.manner.interactive = false;
-                    let waiting = self.approvals.drain(..).collect::<Vec<_>>();
-                    waiting.iter().map(unanswered).collect()
+                    self.approvals.give_up()
                 }
             },
             Input::Interrupt => self.interrupt(),
@@ -279,103 +264,25 @@ impl Dialogue {
                 let summary = of("summary").unwrap_or("it failed");
                 actions.push(Action::Note(format!("failed: {}", short(summary, 200))));
             }
-            "approval.requested" => actions.extend(self.approval(event)),
-            "approval.resolved" => actions.extend(self.resolved(event)),
+            "approval.requested" => {
+                let interactive = self.manner.interactive;
+                actions.extend(self.approvals.requested(event, interactive));
+            }
+            "approval.resolved" => actions.extend(self.approvals.resolved(event)),
             _ => {}
         }
         actions
-    }
-
-    fn approval(&mut self, event: &Value) -> Option<Action> {
-        let approval = Approval {
-            id: event["approval_id"].as_str()?.to_owned(),
-            tool: event["tool"].as_str().unwrap_or("a tool").to_owned(),
-            arguments: event["arguments"].clone(),
-            reason: event["reason"].as_str().unwrap_or_default().to_owned(),
-        };
-        if !self.manner.interactive {
-            return Some(unanswered(&approval));
-        }
-        // The same question comes with the turn's events and by subscription.
-        let known = self.approvals.iter().any(|other| other.id == approval.id);
-        if known || self.approvals.len() == MOST_APPROVALS {
-            return None;
-        }
-        self.approvals.push_back(approval);
-        (self.approvals.len() == 1)
-            .then(|| self.question())
-            .flatten()
-    }
-
-    fn resolved(&mut self, event: &Value) -> Vec<Action> {
-        let id = event["approval_id"].as_str();
-        let Some(place) = self
-            .approvals
-            .iter()
-            .position(|approval| Some(&*approval.id) == id)
-        else {
-            return Vec::new();
-        };
-        self.approvals.remove(place);
-        let decision = event["decision"].as_str().unwrap_or("decided");
-        let by = event["by"].as_str().unwrap_or("someone");
-        let mut actions = vec![Action::Note(format!("{decision} by {by}"))];
-        if place == 0 {
-            actions.extend(self.question());
-        }
-        actions
-    }
-
-    /// The question that is to be asked now.
-    fn question(&self) -> Option<Action> {
-        let approval = self.approvals.front()?;
-        let arguments = match &approval.arguments {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        };
-        let reason = match approval.reason.as_str() {
-            "" => String::new(),
-            reason => format!("\n{reason}"),
-        };
-        Some(Action::Ask(format!(
-            "May {} run? {}{reason}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ",
-            approval.tool,
-            short(&arguments, ARGUMENT_CHARACTERS),
-        )))
     }
 
     fn line(&mut self, line: &str) -> Vec<Action> {
         let line = line.trim();
         match self.state {
             State::SigningIn => Vec::new(),
-            State::Turn { .. } => self.decide(line),
+            State::Turn { .. } => self.approvals.decide(line),
             State::Idle if line.is_empty() => vec![Action::Ready],
             State::Idle if self.manner.interactive && line.starts_with('/') => self.command(line),
             State::Idle => vec![self.ask(line)],
         }
-    }
-
-    fn decide(&mut self, line: &str) -> Vec<Action> {
-        let remember = match line.to_ascii_lowercase().as_str() {
-            "o" | "once" => Some("once"),
-            "c" | "conversation" => Some("conversation"),
-            "a" | "always" => Some("always"),
-            "d" | "deny" => None,
-            // Anything else decides nothing: a slip of the finger must not.
-            _ => return self.question().into_iter().collect(),
-        };
-        let Some(approval) = self.approvals.pop_front() else {
-            return Vec::new();
-        };
-        let decision = match remember {
-            Some(remember) => {
-                json!({"type": "approve", "id": "decide", "approval_id": approval.id, "remember": remember})
-            }
-            None => json!({"type": "deny", "id": "decide", "approval_id": approval.id}),
-        };
-        let mut actions = vec![Action::Send(decision)];
-        actions.extend(self.question());
-        actions
     }
 
     fn command(&mut self, line: &str) -> Vec<Action> {
@@ -435,14 +342,6 @@ fn cancel(turn: &str) -> Action {
     Action::Send(json!({"type": "cancel", "id": "cancel", "turn_id": turn}))
 }
 
-/// Tells of an approval that nobody here can give.
-fn unanswered(approval: &Approval) -> Action {
-    Action::Problem(format!(
-        "{} waits for permission; give it in the web page or in `hearth chat` in a terminal",
-        approval.tool
-    ))
-}
-
 fn conversations(data: &Value) -> Vec<Action> {
     let list = data["conversations"].as_array();
     let lines: Vec<String> = list
@@ -459,12 +358,4 @@ fn conversations(data: &Value) -> Vec<Action> {
         false => lines.join("\n"),
     };
     vec![Action::Note(text)]
-}
-
-/// The beginning of a text, marked when something is missing.
-fn short(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
-        None => text.to_owned(),
-    }
 }

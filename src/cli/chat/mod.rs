@@ -1,15 +1,18 @@
 //! `hearth chat`: a client in the terminal.
 //!
-//! [`dialogue`] decides, [`screen`] shows, [`connection`] carries, [`access`]
+//! `dialogue` decides, `screen` shows, `connection` carries, `access`
 //! gets in; here is the loop that waits for all of them at once.
 
 mod access;
 mod address;
+mod approvals;
 mod connection;
 mod dialogue;
 mod screen;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod transcripts;
 
 use std::io::{self, Read as _};
 use std::os::fd::AsFd;
