@@ -1,4 +1,5 @@
 pub mod agent;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod error;
@@ -7,6 +8,7 @@ pub mod http;
 pub mod ids;
 pub mod protocol;
 pub mod secret;
+pub mod server;
 pub mod service;
 pub mod store;
 pub mod webhook;

@@ -1,0 +1,61 @@
+# Hearth: every job has a target; `make help` lists them.
+#
+#   make run                        build, set up on the first start, and serve
+#   make run ARGS="--port 8080"     the same, with options for `hearth serve`
+#   make install PREFIX=~/.local    install the program there
+
+.POSIX:
+
+CARGO ?= cargo
+PREFIX ?= /usr/local
+ARGS ?=
+
+help: ## List the targets (this is also what a bare `make` does)
+	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s%s\n", $$1, $$2 }' Makefile
+
+run: build ## Build the server and run it: the first start sets itself up (ARGS for `hearth serve`)
+	@exec ./target/release/hearth serve $(ARGS)
+
+build: tools ## Build the program: target/release/hearth
+	$(CARGO) build --release --locked --target-dir target
+
+test: tools ## Run every test that needs nothing but the Rust toolchain
+	$(CARGO) test --locked
+
+check: tools ## Check format, lints, documentation and tests: what must hold before a commit
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- -D warnings
+	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
+	$(CARGO) test --locked
+
+bench: tools ## Measure speed and memory
+	$(CARGO) bench --locked
+
+soak: tools ## Run the server under load for a long time and look for leaks
+	$(CARGO) test --locked --release --test soak -- --ignored --nocapture
+
+install: build ## Install the program below PREFIX
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 target/release/hearth $(DESTDIR)$(PREFIX)/bin/hearth
+
+clean: ## Remove everything that was built
+	rm -rf target
+
+# Says what is missing before a build fails in the middle without a reason: the
+# bundled SQLite and the cryptography are compiled from C.
+tools:
+	@command -v $(CARGO) >/dev/null 2>&1 || { \
+	  echo 'hearth: Rust is missing. Install it from https://rustup.rs, then open a new shell.' >&2; \
+	  exit 1; }
+	@command -v cc >/dev/null 2>&1 || { \
+	  echo 'hearth: a C compiler is missing. Install it:' >&2; \
+	  echo '  Debian, Ubuntu, Raspberry Pi OS   sudo apt install build-essential' >&2; \
+	  echo '  Fedora                            sudo dnf install gcc' >&2; \
+	  echo '  Alpine                            sudo apk add build-base' >&2; \
+	  echo '  macOS                             xcode-select --install' >&2; \
+	  exit 1; }
+
+.PHONY: help run build test check bench soak install clean tools

@@ -1,0 +1,205 @@
+//! Renders the dialogue: in a terminal with pieces, notes and prompts, into a
+//! file or pipe the answers alone.
+
+use std::io::{self, Write};
+
+use super::dialogue::Action;
+
+/// What has been shown so far, and how to show more.
+#[derive(Debug)]
+pub struct Screen {
+    /// Whether standard output is a terminal.
+    pub rich: bool,
+    /// Whether notes may be dimmed (a terminal without `NO_COLOR`).
+    pub color: bool,
+    /// Whether to show a prompt before a line is read.
+    pub prompt: bool,
+    /// Pieces of the answer shown since the last note: what need not be shown
+    /// again when the whole answer comes.
+    shown: String,
+}
+
+const PROMPT: &str = "> ";
+
+impl Screen {
+    /// A screen on which nothing is shown yet.
+    pub fn new(rich: bool, color: bool, prompt: bool) -> Screen {
+        Screen {
+            rich,
+            color,
+            prompt,
+            shown: String::new(),
+        }
+    }
+
+    /// Shows one action; those that show nothing are ignored.
+    pub fn show(
+        &mut self,
+        action: &Action,
+        output: &mut dyn Write,
+        errors: &mut dyn Write,
+    ) -> io::Result<()> {
+        match action {
+            Action::Piece(text) if self.rich => {
+                output.write_all(visible(text).as_bytes())?;
+                self.shown.push_str(text);
+            }
+            Action::Answer(text) if self.rich => {
+                // Usually every piece was shown; a provider that does not
+                // stream, or one that began anew, leaves something to show.
+                match text.strip_prefix(self.shown.as_str()) {
+                    Some(rest) => output.write_all(visible(rest).as_bytes())?,
+                    None if self.shown.trim() == text.trim() => {}
+                    None => write!(output, "\n{}", visible(text))?,
+                }
+                self.shown.clear();
+                writeln!(output)?;
+            }
+            Action::Answer(text) => writeln!(output, "{text}")?,
+            Action::Note(text) if self.rich => {
+                self.end_line(output)?;
+                for line in text.lines() {
+                    self.note(&format!("· {}", visible(line)), output)?;
+                }
+            }
+            Action::Ask(text) => {
+                self.end_line(output)?;
+                output.write_all(visible(text).as_bytes())?;
+            }
+            Action::Ready if self.prompt => output.write_all(PROMPT.as_bytes())?,
+            Action::Problem(text) => {
+                if self.rich {
+                    self.end_line(output)?;
+                    output.flush()?;
+                }
+                writeln!(errors, "hearth: {}", visible(text))?;
+            }
+            _ => {}
+        }
+        output.flush()
+    }
+
+    fn note(&self, line: &str, output: &mut dyn Write) -> io::Result<()> {
+        if self.color {
+            writeln!(output, "\x1b[2m{line}\x1b[0m")
+        } else {
+            writeln!(output, "{line}")
+        }
+    }
+
+    /// Ends a line that pieces have left open.
+    fn end_line(&mut self, output: &mut dyn Write) -> io::Result<()> {
+        if !self.shown.is_empty() && !self.shown.ends_with('\n') {
+            writeln!(output)?;
+        }
+        self.shown.clear();
+        Ok(())
+    }
+}
+
+/// A text without control characters but tab and line feed: what a model or a
+/// web page wrote must not steer the terminal.
+fn visible(text: &str) -> String {
+    text.chars()
+        .filter(|&character| matches!(character, '\n' | '\t') || !character.is_control())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(text: &str) -> Action {
+        Action::Piece(text.to_owned())
+    }
+
+    fn answer(text: &str) -> Action {
+        Action::Answer(text.to_owned())
+    }
+
+    fn note(text: &str) -> Action {
+        Action::Note(text.to_owned())
+    }
+
+    #[test]
+    fn the_screen_shows_everything_once() {
+        let problem = || Action::Problem("too much".to_owned());
+        let ask = || Action::Ask("May it? ".to_owned());
+        for (rich, actions, output, errors) in [
+            (
+                true,
+                vec![piece("Hel"), piece("lo"), answer("Hello")],
+                "Hello\n",
+                "",
+            ),
+            (true, vec![answer("Hello")], "Hello\n", ""),
+            (true, vec![piece("Hel"), answer("Hello")], "Hello\n", ""),
+            (
+                true,
+                vec![piece("Hello\n"), answer("Hello")],
+                "Hello\n\n",
+                "",
+            ),
+            (
+                true,
+                vec![piece("Wrong"), answer("Right")],
+                "Wrong\nRight\n",
+                "",
+            ),
+            (
+                true,
+                vec![
+                    piece("Let me see."),
+                    note("clock …"),
+                    piece("Noon"),
+                    answer("Noon"),
+                ],
+                "Let me see.\n· clock …\nNoon\n",
+                "",
+            ),
+            (
+                true,
+                vec![piece("So"), problem()],
+                "So\n",
+                "hearth: too much\n",
+            ),
+            (true, vec![piece("So"), ask()], "So\nMay it? ", ""),
+            (true, vec![Action::Ready], "> ", ""),
+            (
+                true,
+                vec![answer("\x1b[2Jclean\r\u{9b}2J\ttext\n")],
+                "[2Jclean2J\ttext\n\n",
+                "",
+            ),
+            (
+                false,
+                vec![
+                    piece("Hel"),
+                    note("clock …"),
+                    Action::Ready,
+                    answer("Hello"),
+                    problem(),
+                ],
+                "Hello\n",
+                "hearth: too much\n",
+            ),
+        ] {
+            let mut screen = Screen::new(rich, false, rich);
+            let (mut out, mut err) = (Vec::new(), Vec::new());
+            for action in &actions {
+                screen.show(action, &mut out, &mut err).unwrap();
+            }
+            assert_eq!(String::from_utf8(out).unwrap(), output, "{actions:?}");
+            assert_eq!(String::from_utf8(err).unwrap(), errors, "{actions:?}");
+        }
+    }
+
+    #[test]
+    fn a_note_is_dimmed_where_that_is_welcome() {
+        let mut out = Vec::new();
+        Screen::new(true, true, true)
+            .show(&note("a\nb"), &mut out, &mut Vec::new())
+            .unwrap();
+        assert_eq!(out, "\x1b[2m· a\x1b[0m\n\x1b[2m· b\x1b[0m\n".as_bytes());
+    }
+}

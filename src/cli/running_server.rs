@@ -1,0 +1,106 @@
+//! Finds the server that runs on a data directory, and tells it things.
+//!
+//! A server holds `hearth.lock` locked (flock) for as long as it lives, so that
+//! a lock tells a running one from the leftovers of one that was killed. The
+//! file's first line is its process id; the lines after it, if any, are the
+//! addresses on which it listens.
+
+use std::fs;
+use std::net::SocketAddr;
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, kill_process};
+
+use super::data_directory::DataDirectory;
+
+/// A server that runs.
+#[derive(Debug, PartialEq, Eq)]
+pub struct RunningServer {
+    process: Pid,
+    /// Where it listens, as far as it says so.
+    pub addresses: Vec<SocketAddr>,
+}
+
+impl RunningServer {
+    /// The server that runs on this data directory, if one does.
+    pub fn find(directory: &DataDirectory) -> Option<RunningServer> {
+        let file = fs::File::open(directory.lock()).ok()?;
+        match flock(&file, FlockOperation::NonBlockingLockShared) {
+            // Nobody holds it; closing the file gives our lock back.
+            Ok(()) => None,
+            Err(Errno::WOULDBLOCK) => parse(&fs::read_to_string(directory.lock()).ok()?),
+            Err(_) => None,
+        }
+    }
+
+    /// Has it reread its configuration.
+    pub fn reload(&self) -> std::io::Result<()> {
+        Ok(kill_process(self.process, Signal::HUP)?)
+    }
+
+    /// Its process id.
+    pub fn process(&self) -> i32 {
+        self.process.as_raw_nonzero().get()
+    }
+}
+
+fn parse(text: &str) -> Option<RunningServer> {
+    let mut lines = text.lines();
+    let process: i32 = lines.next()?.trim().parse().ok()?;
+    // 0 and negative numbers would signal whole process groups, 1 is init.
+    if process < 2 && process != std::process::id() as i32 {
+        return None;
+    }
+    Some(RunningServer {
+        process: Pid::from_raw(process)?,
+        addresses: lines.filter_map(|line| line.trim().parse().ok()).collect(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn a_lock_file_names_a_process_and_its_addresses() {
+        for (text, process, addresses) in [
+            ("4711", Some(4711), 0),
+            ("4711\n", Some(4711), 0),
+            ("4711\n[::]:5000\n192.0.2.1:5001\n", Some(4711), 2),
+            ("4711\nsomething newer\n", Some(4711), 0),
+            ("", None, 0),
+            ("0", None, 0),
+            ("-4711", None, 0),
+            ("1", None, 0),
+            ("hearth", None, 0),
+        ] {
+            let parsed = parse(text);
+            assert_eq!(
+                parsed.as_ref().map(RunningServer::process),
+                process,
+                "{text:?}"
+            );
+            assert_eq!(
+                parsed.map_or(0, |server| server.addresses.len()),
+                addresses,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_server_runs_as_long_as_it_holds_the_lock() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        assert_eq!(RunningServer::find(&directory), None, "no file");
+        fs::write(directory.lock(), "4711\n").unwrap();
+        assert_eq!(RunningServer::find(&directory), None, "a leftover");
+        let file = fs::File::open(directory.lock()).unwrap();
+        flock(&file, FlockOperation::NonBlockingLockExclusive).unwrap();
+        assert_eq!(RunningServer::find(&directory).unwrap().process(), 4711);
+        drop(file);
+        assert_eq!(RunningServer::find(&directory), None, "it has ended");
+    }
+}
