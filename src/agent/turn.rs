@@ -424,7 +424,7 @@ impl Loop<'_, '_> {
 
     fn add_result(&mut self, call: &ToolCall, result: std::result::Result<String, String>) {
         let ok = result.is_ok();
-        let text = result.unwrap_or_else(|why| format!("Error: {why}"));
+        let text = result.unwrap_or_else(|why| why);
         let content = output::truncate(&text);
         let summary = content.floor_char_boundary(SUMMARY_BYTES);
         (self.observe)(Progress::ToolResult {

@@ -7,7 +7,7 @@ mod start_error;
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
@@ -50,7 +50,7 @@ pub struct Options {
 pub struct Server {
     service: Arc<Service>,
     workers: Workers,
-    listeners: Vec<Listener>,
+    listeners: Mutex<Vec<Listener>>,
     addrs: Vec<SocketAddr>,
     _lock: Lock,
 }
@@ -80,35 +80,18 @@ impl Server {
         })?;
         let workers = Workers::start(&service, config.workers)?;
         let gate = Gate::new(GateParts { service: Arc::clone(&service), settings });
-        let mut server = Server {
-            addrs: sockets.iter().map(|port| port.address).collect(),
-            service,
-            workers,
-            listeners: Vec::new(),
-            _lock: lock,
-        };
+        let mut listeners = Vec::new();
+        let mut addrs = Vec::new();
         for port in sockets {
-            server.serve(&gate, port)?;
+            addrs.push(port.address);
+            listeners.push(serve(&service, &gate, port)?);
         }
         for channel in &config.channels {
             if let Channel::Relay(relay) = channel {
                 log::warn!("channel {}: this version does not link to relays", relay.name);
             }
         }
-        Ok(server)
-    }
-
-    fn serve(&mut self, gate: &Gate, port: ports::Port) -> Result<(), StartError> {
-        let service = Arc::clone(&self.service);
-        let (own_port, serves) = match port.serves_webhooks_only {
-            true => (Some(port.configured), Serves::WebhooksOnly),
-            false => (None, Serves::Everything),
-        };
-        let webhooks = Box::new(Incoming::new(Arc::clone(&service), own_port));
-        let router = Router::new(service, webhooks, serves, None);
-        let listener = gate.listen(port.socket, port.allow_from, Arc::new(router));
-        self.listeners.push(listener.map_err(|error| StartError::listen(port.address, error))?);
-        Ok(())
+        Ok(Server { service, workers, listeners: Mutex::new(listeners), addrs, _lock: lock })
     }
 
     /// Where it listens: the tcp channels in the order of the configuration,
@@ -132,24 +115,50 @@ impl Server {
     }
 
     /// Stops: running turns get 10 seconds, and what is not over then goes on
-    /// at the next start. Everything is on disk when this returns.
-    pub fn stop(self) {
+    /// at the next start. Everything is on disk when this returns. Stopping
+    /// again does nothing.
+    pub fn stop(&self) {
         self.shut_down(DRAIN);
     }
 
-    /// Stops without waiting for turns.
-    pub fn stop_now(self) {
+    /// Stops without waiting for turns, also while [`Server::stop`] waits for
+    /// them in another thread.
+    pub fn stop_now(&self) {
+        self.service.abandon_turns();
         self.shut_down(Duration::ZERO);
     }
 
-    fn shut_down(self, grace: Duration) {
-        for listener in &self.listeners {
+    fn shut_down(&self, grace: Duration) {
+        let listeners =
+            std::mem::take(&mut *self.listeners.lock().unwrap_or_else(PoisonError::into_inner));
+        if listeners.is_empty() {
+            return;
+        }
+        for listener in &listeners {
             listener.refuse_new();
         }
         self.workers.stop(grace);
-        for listener in self.listeners {
+        for listener in listeners {
             listener.stop();
         }
         self.service.store().close();
     }
+}
+
+fn serve(
+    service: &Arc<Service>,
+    gate: &Gate,
+    port: ports::Port,
+) -> Result<Listener, StartError> {
+    let (own_port, serves) = match port.serves_webhooks_only {
+        true => (Some(port.configured), Serves::WebhooksOnly),
+        false => (None, Serves::Everything),
+    };
+    let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
+    let router = Router::new(Arc::clone(service), webhooks, serves, None);
+    let listening = match serves {
+        Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
+        Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),
+    };
+    listening.map_err(|error| StartError::listen(port.address, error))
 }

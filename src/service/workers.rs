@@ -159,6 +159,11 @@ impl Service {
         let _ = self.nudges.0.try_send(Nudge::Everything);
     }
 
+    /// Tells the turns that run to stop now; they go on at the next start.
+    pub fn abandon_turns(&self) {
+        self.schedule.stop(Duration::ZERO);
+    }
+
     fn stop_keeping_time(&self) {
         let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
     }
