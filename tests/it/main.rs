@@ -4,6 +4,8 @@
 mod architecture;
 mod chat;
 mod http;
+mod kill;
+mod program;
 mod sockets;
 mod support;
 mod transcripts;

@@ -46,6 +46,16 @@ impl Client {
         }
     }
 
+    /// Sends a request unless the connection is gone.
+    pub fn try_send(&mut self, value: &Value) -> bool {
+        match self {
+            Client::WebSocket(websocket) => websocket.send(Message::text(value.to_string())).is_ok(),
+            Client::Lines(lines) => {
+                lines.get_mut().write_all(format!("{value}\n").as_bytes()).is_ok()
+            }
+        }
+    }
+
     /// The next message, or how the connection ended.
     pub fn next(&mut self) -> Result<Value, End> {
         match self {

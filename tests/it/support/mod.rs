@@ -5,6 +5,7 @@ pub mod client;
 pub mod home;
 pub mod http;
 pub mod model;
+pub mod program;
 pub mod receiver;
 pub mod socket;
 

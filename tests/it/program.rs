@@ -1,0 +1,210 @@
+//! The real binary, as a person uses it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use hearth::clock::Clock;
+use hearth::store::Store;
+use serde_json::{Value, json};
+
+use super::support::client::Client;
+use super::support::eventually;
+use super::support::home::{Folder, make_people, write_config};
+use super::support::http::{get, post};
+use super::support::program::{Program, hearth, printed, run, send_signal};
+
+fn password_in(said: &str) -> String {
+    let line = said.lines().find(|line| line.contains("Password")).expect(said);
+    line.split_whitespace().nth(1).unwrap().to_owned()
+}
+
+#[test]
+fn the_first_start_sets_everything_up_and_says_where_to_go() {
+    let folder = Folder::new();
+    let program = Program::serve(folder.path());
+    let said = eventually("it has said everything", || {
+        let said = fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
+        said.contains("hearth chat").then_some(said)
+    });
+    let password = password_in(&said);
+    let body = json!({ "username": "admin", "password": password });
+    let answer = post(program.address, "/auth", &[], &body);
+    assert_eq!(answer.status, 200, "{answer:?}");
+    for name in ["config.json", "hearth.db", "hearth.log"] {
+        let mode = fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{name} is for its owner alone: {mode:o}");
+    }
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    assert!(!log.contains(&password), "the password is not in the log");
+    assert_eq!(program.signal("TERM"), Some(0));
+
+    let again = Program::serve(folder.path());
+    assert!(!again.said.contains("Password"), "{}", again.said);
+    assert_eq!(get(again.address, "/health").status, 200);
+    assert_eq!(again.signal("INT"), Some(0));
+}
+
+#[test]
+fn a_first_chat_from_another_terminal() {
+    let folder = Folder::new();
+    let program = Program::serve(folder.path());
+    let url = format!("ws://{}/ws", program.address);
+    let output = run(folder.path(), &["chat", "--url", &url, "hello"]);
+    assert!(output.status.success(), "{}", printed(&output));
+    let answer = String::from_utf8(output.stdout).unwrap();
+    assert!(answer.to_lowercase().contains("hearth"), "{answer}");
+}
+
+#[test]
+fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
+    let folder = Folder::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let port = program.address.port().to_string();
+
+    let output = run(folder.path(), &["serve", "--port", "0"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(printed(&output).contains("another hearth"), "{}", printed(&output));
+
+    let other = Folder::new();
+    let output = run(other.path(), &["serve", "--bind", "127.0.0.1", "--port", &port]);
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains(&port) && text.contains("--port"), "{text}");
+    assert!(text.contains("Password"), "made, so shown: {text}");
+
+    fs::write(other.path().join("config.json"), "{\n  \"permision_mode\": \"ask\"\n}").unwrap();
+    let output = run(other.path(), &["serve", "--port", "0"]);
+    let text = printed(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text.contains("permission_mode") && text.contains("line 2"), "{text}");
+    let checked = run(other.path(), &["config", "check"]);
+    assert_eq!(checked.status.code(), Some(1));
+    assert!(printed(&checked).contains("permission_mode"));
+
+    let output = run(other.path(), &["serve", "--prot", "1"]);
+    assert_eq!(output.status.code(), Some(2), "{}", printed(&output));
+}
+
+#[test]
+fn a_database_of_another_kind_or_time_is_refused() {
+    for (what, sql, says) in [
+        ("newer", "PRAGMA user_version = 999", "newer"),
+        ("foreign", "PRAGMA application_id = 7", "not"),
+    ] {
+        let folder = Folder::new();
+        write_config(folder.path(), json!({}));
+        make_people(folder.path());
+        let path = folder.path().join("hearth.db");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        let output = run(folder.path(), &["serve", "--port", "0"]);
+        let text = printed(&output);
+        assert_eq!(output.status.code(), Some(1), "{what}");
+        assert!(text.contains("hearth.db") && text.contains(says), "{what}: {text}");
+    }
+    let folder = Folder::new();
+    write_config(folder.path(), json!({}));
+    fs::write(folder.path().join("hearth.db"), "this is a letter to my aunt, not a database").unwrap();
+    let output = run(folder.path(), &["serve", "--port", "0"]);
+    assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+    assert!(printed(&output).contains("hearth.db"));
+}
+
+#[test]
+fn users_tokens_and_settings_from_the_command_line() {
+    let folder = Folder::new();
+    let program = Program::serve(folder.path());
+    let command = |arguments: &[&str]| {
+        let output = run(folder.path(), arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", printed(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    command(&["user", "add", "grace", "--role", "user", "--generate"]);
+    assert!(command(&["user", "list"]).contains("grace"));
+    let token = command(&["token", "create", "--user", "grace", "--name", "phone"]);
+    let token = token.split_whitespace().find(|word| word.starts_with("hearth_")).unwrap().to_owned();
+    let mut client = Client::websocket(program.address);
+    assert_eq!(client.authenticate(&token)["user"], "grace");
+
+    let tokens: Value =
+        serde_json::from_str(&command(&["token", "list", "--json"])).expect("JSON");
+    let listed = tokens.as_array().unwrap().iter().find(|one| one["name"] == "phone").unwrap();
+    command(&["token", "revoke", listed["id"].as_str().unwrap()]);
+    assert!(client.next().is_err(), "revoking closes the connection");
+
+    command(&["config", "set", "model", "tiny"]);
+    assert!(command(&["config", "get", "model"]).contains("tiny"));
+    let admin = command(&["token", "create", "--name", "test", "--json"]);
+    let admin: Value = serde_json::from_str(&admin).unwrap();
+    let mut client = Client::websocket(program.address);
+    client.authenticate(admin["token"].as_str().unwrap());
+    eventually("the running server has reread its settings", || {
+        (client.ask(json!({ "type": "get_config" }))["model"] == "tiny").then_some(())
+    });
+    command(&["user", "remove", "grace"]);
+    assert!(!command(&["user", "list"]).contains("grace"));
+    assert!(command(&["config", "keys"]).contains("permission_mode"));
+}
+
+#[test]
+fn a_hang_up_rereads_the_configuration_and_keeps_the_old_one_when_it_is_wrong() {
+    let folder = Folder::new();
+    write_config(folder.path(), json!({ "model": "one" }));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.admin);
+    let mut model = || client.ask(json!({ "type": "get_config" }))["model"].clone();
+    write_config(folder.path(), json!({ "model": "two" }));
+    send_signal(program.id(), "HUP");
+    eventually("the new model is in force", || (model() == "two").then_some(()));
+    fs::write(folder.path().join("config.json"), "{ nonsense").unwrap();
+    send_signal(program.id(), "HUP");
+    eventually("the problem is in the log", || {
+        let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+        log.contains("not taken over").then_some(())
+    });
+    assert_eq!(model(), "two");
+}
+
+#[test]
+fn help_is_there_for_everyone() {
+    let folder = Folder::new();
+    let output = run(folder.path(), &["--help"]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    for name in ["serve", "chat", "user", "token", "config", "deliveries"] {
+        assert!(text.contains(name), "{name}");
+        let output = run(folder.path(), &[name, "--help"]);
+        assert!(output.status.success() && !output.stdout.is_empty(), "{name}");
+    }
+    assert!(printed(&run(folder.path(), &["--version"])).contains(env!("CARGO_PKG_VERSION")));
+    let output = run(folder.path(), &["serv"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(printed(&output).contains("serve"), "{}", printed(&output));
+}
+
+#[test]
+fn an_unwritable_data_directory_is_named() {
+    let folder = Folder::new();
+    fs::write(folder.path().join("file"), "").unwrap();
+    let path = folder.path().join("file/below");
+    let output = hearth(folder.path()).arg("serve").arg("--data-dir").arg(&path).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(printed(&output).contains("file/below"), "{}", printed(&output));
+}
+
+#[test]
+fn the_database_the_server_leaves_is_whole() {
+    let folder = Folder::new();
+    write_config(folder.path(), json!({}));
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
+    client.chat("hello");
+    assert_eq!(program.signal("TERM"), Some(0));
+    let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
+    assert_eq!(store.conversations(10, None).unwrap().conversations.len(), 1);
+    store.close();
+}

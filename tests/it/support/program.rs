@@ -1,0 +1,107 @@
+//! The real binary as a process.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Instant;
+
+use super::PATIENCE;
+
+/// `hearth` with a clean environment; the caller adds arguments.
+pub fn hearth(folder: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    command
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HOME", folder)
+        .env("HEARTH_DATA_DIR", folder);
+    command
+}
+
+/// Runs to its end and returns what it printed.
+pub fn run(folder: &Path, arguments: &[&str]) -> Output {
+    hearth(folder).args(arguments).stdin(Stdio::null()).output().unwrap()
+}
+
+/// Everything that was printed, for messages and searches.
+pub fn printed(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// `hearth serve`, killed when dropped.
+pub struct Program {
+    pub address: SocketAddr,
+    /// What it printed until it listened.
+    pub said: String,
+    child: Child,
+}
+
+impl Program {
+    /// Starts on a free port and waits until it listens.
+    pub fn serve(folder: &Path) -> Program {
+        Program::start(folder, &["serve", "--bind", "127.0.0.1", "--port", "0"])
+    }
+
+    pub fn start(folder: &Path, arguments: &[&str]) -> Program {
+        let log = folder.join("stderr.txt");
+        let mut child = hearth(folder)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(File::create(&log).unwrap())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let lines: Vec<String> =
+                BufReader::new(File::open(&log).unwrap()).lines().map_while(Result::ok).collect();
+            let address = lines.iter().find_map(|line| {
+                line.strip_prefix("hearth listening on http://")?.parse().ok()
+            });
+            if let Some(address) = address {
+                return Program { address, said: lines.join("\n"), child };
+            }
+            assert!(child.try_wait().unwrap().is_none(), "it ended: {}", lines.join("\n"));
+            assert!(Instant::now() < deadline, "it does not listen: {}", lines.join("\n"));
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+    }
+
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// kill -9.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Sends a signal by name and waits for the end; returns the exit code.
+    pub fn signal(mut self, name: &str) -> Option<i32> {
+        send_signal(self.id(), name);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            assert!(Instant::now() < deadline, "it does not end on {name}");
+            std::thread::park_timeout(std::time::Duration::from_millis(5));
+        }
+    }
+}
+
+/// Sends a signal by name to a process.
+pub fn send_signal(process: u32, name: &str) {
+    let status = Command::new("kill").arg(format!("-{name}")).arg(process.to_string()).status();
+    assert!(status.unwrap().success());
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
