@@ -43,10 +43,26 @@ mod tests {
     #[test]
     fn words_are_quoted() {
         for (text, every, any) in [
-            ("red fox", Some("\"red\" \"fox\"*"), Some("\"red\"* OR \"fox\"*")),
-            ("say \"hi", Some("\"say\" \"\"\"hi\"*"), Some("\"say\"* OR \"\"\"hi\"*")),
-            ("a AND b", Some("\"a\" \"AND\" \"b\""), Some("\"a\"* OR \"AND\"* OR \"b\"*")),
-            ("nul\0byte", Some("\"nul\" \"byte\"*"), Some("\"nul\"* OR \"byte\"*")),
+            (
+                "red fox",
+                Some("\"red\" \"fox\"*"),
+                Some("\"red\"* OR \"fox\"*"),
+            ),
+            (
+                "say \"hi",
+                Some("\"say\" \"\"\"hi\"*"),
+                Some("\"say\"* OR \"\"\"hi\"*"),
+            ),
+            (
+                "a AND b",
+                Some("\"a\" \"AND\" \"b\""),
+                Some("\"a\"* OR \"AND\"* OR \"b\"*"),
+            ),
+            (
+                "nul\0byte",
+                Some("\"nul\" \"byte\"*"),
+                Some("\"nul\"* OR \"byte\"*"),
+            ),
             ("", None, None),
             (" ** - \" ", None, None),
         ] {

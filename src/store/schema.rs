@@ -80,10 +80,9 @@ impl fmt::Display for OpenError {
                 f,
                 "{path} cannot be written, the disk is full: make space and try again"
             ),
-            Cause::Create(error) if error.kind() == io::ErrorKind::NotFound => write!(
-                f,
-                "{path} cannot be created: its directory does not exist"
-            ),
+            Cause::Create(error) if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "{path} cannot be created: its directory does not exist")
+            }
             Cause::Create(error) => write!(
                 f,
                 "{path} cannot be created: {error}: check the permissions of its directory"
@@ -185,10 +184,11 @@ fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id")?;
     let schema = number("user_version")?;
-    let is_empty: bool =
-        connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| {
-            row.get(0)
-        })?;
+    let is_empty: bool = connection.query_row(
+        "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)",
+        [],
+        |row| row.get(0),
+    )?;
     match usize::try_from(schema) {
         Ok(schema) if application == APPLICATION_ID && schema <= MIGRATIONS.len() => Ok(schema),
         Ok(0) if application == 0 && is_empty => Ok(0),
@@ -251,7 +251,9 @@ mod tests {
         let store = Store::open(&path, Clock::system()).unwrap();
         store.set_meta("a", "b").unwrap();
         for name in ["hearth.db", "hearth.db-wal"] {
-            let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions();
+            let mode = std::fs::metadata(dir.path().join(name))
+                .unwrap()
+                .permissions();
             assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
         }
     }
@@ -261,12 +263,21 @@ mod tests {
         let dir = TempDir::new();
         let sql = |name: &str, batch: &str| {
             let path = dir.path().join(name);
-            Connection::open(&path).unwrap().execute_batch(batch).unwrap();
+            Connection::open(&path)
+                .unwrap()
+                .execute_batch(batch)
+                .unwrap();
             path
         };
         let text = dir.path().join("notes.txt");
-        std::fs::write(&text, "not a database at all, but long enough\n".repeat(200)).unwrap();
-        let newer = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; CREATE TABLE t (a)");
+        std::fs::write(
+            &text,
+            "not a database at all, but long enough\n".repeat(200),
+        )
+        .unwrap();
+        let newer = format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; CREATE TABLE t (a)"
+        );
         let damaged = format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
              CREATE TABLE t (a); PRAGMA writable_schema = 1;
@@ -274,7 +285,10 @@ mod tests {
         );
         for (path, says) in [
             (text, "is not a database: move it away"),
-            (sql("foreign.db", "CREATE TABLE t (a)"), "of another program"),
+            (
+                sql("foreign.db", "CREATE TABLE t (a)"),
+                "of another program",
+            ),
             (
                 sql("marked.db", "PRAGMA application_id = 7; CREATE TABLE t (a)"),
                 "of another program",
@@ -302,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_may_create_the_same_file_at_once() {
+    fn several_may_create_the_same_file_at_once() {
         let dir = TempDir::new();
         let path = dir.path().join("hearth.db");
         std::thread::scope(|scope| {
