@@ -120,7 +120,8 @@ impl Committer {
         if let Ok(job) = self.jobs.try_recv() {
             return Some(job);
         }
-        let since = batch.behind_since.filter(|_| batch.waiting.is_empty())?;
+        let lingers = batch.waiting.is_empty() && batch.changed;
+        let since = batch.behind_since.filter(|_| lingers)?;
         self.jobs.recv_deadline(since + BEHIND).ok()
     }
 

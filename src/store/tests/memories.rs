@@ -2,7 +2,6 @@
 
 use crate::error::Code;
 use crate::store::testing::*;
-use crate::store::*;
 
 #[test]
 fn the_same_text_is_remembered_once() {
