@@ -5,6 +5,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
@@ -16,6 +18,11 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
 /// 3.51.3, the first version without the WAL-reset bug
 /// (<https://www.sqlite.org/wal.html#walresetbug>).
 const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How long a file is tried that another process is creating or closing.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
+/// The pause between two tries.
+const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// What brings a file from schema N to N + 1, N being the place in the list.
 /// Released entries never change: files out there hold what they made.
@@ -35,7 +42,7 @@ enum Cause {
     Foreign,
     NotADatabase,
     Damaged(rusqlite::Error),
-    ReadOnly,
+    Unwritable,
     Busy,
     Full,
     Create(io::Error),
@@ -68,9 +75,9 @@ impl fmt::Display for OpenError {
             Cause::Damaged(error) => {
                 write!(f, "{path} is damaged ({error}): restore a backup")
             }
-            Cause::ReadOnly => write!(
+            Cause::Unwritable => write!(
                 f,
-                "{path} cannot be written: check the permissions of the file and its directory"
+                "{path} cannot be written: check that it is a file, and the permissions of it and its directory"
             ),
             Cause::Busy => write!(
                 f,
@@ -124,7 +131,9 @@ impl From<rusqlite::Error> for Cause {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Cause::NotADatabase,
             Some(ErrorCode::DatabaseCorrupt) => Cause::Damaged(error),
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                Cause::Unwritable
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Busy,
             Some(ErrorCode::DiskFull) => Cause::Full,
             _ => Cause::Sql(error),
@@ -137,10 +146,20 @@ impl From<rusqlite::Error> for Cause {
 ///
 /// A file that is not ours is left as it was, to the byte.
 pub(super) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
-    open_or_cause(path).map_err(|cause| OpenError {
-        path: path.to_owned(),
-        cause,
-    })
+    let deadline = Instant::now() + OPEN_WAIT;
+    loop {
+        match open_or_cause(path) {
+            // SQLite does not wait by itself for a process that is just
+            // creating the file or closing it as the last one.
+            Err(Cause::Busy) if Instant::now() < deadline => thread::sleep(OPEN_RETRY),
+            opened => {
+                return opened.map_err(|cause| OpenError {
+                    path: path.to_owned(),
+                    cause,
+                });
+            }
+        }
+    }
 }
 
 fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
@@ -150,10 +169,13 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
     create(path).map_err(Cause::Create)?;
     let mut connection = connection::open(path)?;
     if connection.is_readonly(MAIN_DB)? {
-        return Err(Cause::ReadOnly);
+        return Err(Cause::Unwritable);
     }
     // Before anything is written: journal_mode changes the header.
-    let schema = schema_of(&connection)?;
+    // In a transaction, so that another process cannot make the file ours in between.
+    let transaction = connection.transaction()?;
+    let schema = schema_of(&transaction)?;
+    transaction.finish()?;
     connection::prepare(&connection, Purpose::Write)?;
     if schema < MIGRATIONS.len() {
         migrate(&mut connection)?;
@@ -313,6 +335,16 @@ mod tests {
         let text = refusal(&dir.path().join("nowhere/hearth.db"));
         assert!(text.contains("nowhere/hearth.db"), "{text}");
         assert!(text.ends_with("its directory does not exist"), "{text}");
+    }
+
+    #[test]
+    fn a_directory_is_no_database() {
+        let dir = TempDir::new();
+        let text = refusal(dir.path());
+        assert!(
+            text.contains("cannot be written: check that it is a file"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -61,7 +61,7 @@ pub struct Turn {
     pub id: TurnId,
     pub conversation_id: ConversationId,
     pub state: TurnState,
-    /// Where the message came from, as [`Conversation::channel`].
+    /// Where the message came from, as [`Conversation::channel`](super::Conversation::channel).
     pub channel: String,
     /// The webhook account that gets the reply.
     pub account: Option<String>,

@@ -68,4 +68,8 @@ fn time_of_a_whole_turn_and_of_opening() {
         50
     );
     println!("a first page: {:?}", start.elapsed());
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    for line in status.lines().filter(|line| line.contains("RssAnon")) {
+        println!("{line}");
+    }
 }
