@@ -83,9 +83,7 @@ impl Committer {
     pub fn run(mut self) {
         loop {
             let job = if self.writable.load(Ordering::SeqCst) {
-                self.jobs
-                    .recv()
-                    .map_err(|_| RecvTimeoutError::Disconnected)
+                self.jobs.recv().map_err(|_| RecvTimeoutError::Disconnected)
             } else if Instant::now() >= self.probe_at {
                 self.probe();
                 continue;
@@ -122,7 +120,8 @@ impl Committer {
         if let Ok(job) = self.jobs.try_recv() {
             return Some(job);
         }
-        let since = batch.behind_since.filter(|_| batch.waiting.is_empty())?;
+        let lingers = batch.waiting.is_empty() && batch.changed;
+        let since = batch.behind_since.filter(|_| lingers)?;
         self.jobs.recv_deadline(since + BEHIND).ok()
     }
 
@@ -257,12 +256,12 @@ impl Committer {
     /// gathered. SQLite would do so inside a commit, before its callers are
     /// answered; here they have been.
     fn checkpoint_if_due(&self) {
-        let checked = self
-            .checkpoint("PRAGMA wal_checkpoint(NOOP)")
-            .and_then(|frames| match frames {
-                CHECKPOINT_FRAMES.. => self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)"),
-                frames => Ok(frames),
-            });
+        let checked =
+            self.checkpoint("PRAGMA wal_checkpoint(NOOP)")
+                .and_then(|frames| match frames {
+                    CHECKPOINT_FRAMES.. => self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)"),
+                    frames => Ok(frames),
+                });
         if let Err(error) = checked {
             log::warn!("the write-ahead log could not be copied into the database: {error}");
         }

@@ -10,16 +10,11 @@ const MOST_WORDS: usize = 32;
 /// A query for texts that hold all words, the last one as a prefix: a person
 /// may still be typing it. None when there is no word in it.
 pub(super) fn every_word(text: &str) -> Option<String> {
-    let mut query = words(text).collect::<Vec<_>>().join(" ");
-    if query.is_empty() {
-        return None;
-    }
+    let words: Vec<String> = words(text).collect();
+    let last = words.last()?;
     // A prefix of one letter of an alphabet fits nearly every text, slowly.
-    let is_letter = text.trim_end().rsplit(char::is_whitespace).next();
-    if !is_letter.is_some_and(|last| last.len() == 1) {
-        query.push('*');
-    }
-    Some(query)
+    let is_prefix = last.len() > "\"x\"".len();
+    Some(words.join(" ") + if is_prefix { "*" } else { "" })
 }
 
 /// A query for texts that hold any of the words, each as a prefix.
@@ -43,10 +38,26 @@ mod tests {
     #[test]
     fn words_are_quoted() {
         for (text, every, any) in [
-            ("red fox", Some("\"red\" \"fox\"*"), Some("\"red\"* OR \"fox\"*")),
-            ("say \"hi", Some("\"say\" \"\"\"hi\"*"), Some("\"say\"* OR \"\"\"hi\"*")),
-            ("a AND b", Some("\"a\" \"AND\" \"b\""), Some("\"a\"* OR \"AND\"* OR \"b\"*")),
-            ("nul\0byte", Some("\"nul\" \"byte\"*"), Some("\"nul\"* OR \"byte\"*")),
+            (
+                "red fox",
+                Some("\"red\" \"fox\"*"),
+                Some("\"red\"* OR \"fox\"*"),
+            ),
+            (
+                "say \"hi",
+                Some("\"say\" \"\"\"hi\"*"),
+                Some("\"say\"* OR \"\"\"hi\"*"),
+            ),
+            (
+                "a AND b",
+                Some("\"a\" \"AND\" \"b\""),
+                Some("\"a\"* OR \"AND\"* OR \"b\"*"),
+            ),
+            (
+                "nul\0byte",
+                Some("\"nul\" \"byte\"*"),
+                Some("\"nul\"* OR \"byte\"*"),
+            ),
             ("", None, None),
             (" ** - \" ", None, None),
         ] {

@@ -24,6 +24,7 @@ pub(super) struct Readers {
     give_back: Sender<Connection>,
     opened: AtomicUsize,
     closed: AtomicBool,
+    wait: Duration,
 }
 
 impl Readers {
@@ -36,6 +37,7 @@ impl Readers {
             give_back,
             opened: AtomicUsize::new(0),
             closed: AtomicBool::new(false),
+            wait: READER_WAIT,
         }
     }
 
@@ -77,7 +79,7 @@ impl Readers {
                 Failure::Sql(error).on_read()
             });
         }
-        self.idle.recv_timeout(READER_WAIT).map_err(|_| {
+        self.idle.recv_timeout(self.wait).map_err(|_| {
             Error::overloaded("the database is busy: too many requests read from it", 1)
         })
     }
@@ -133,6 +135,25 @@ mod tests {
             readers.opened.load(Ordering::SeqCst),
             "each came back"
         );
+    }
+
+    #[test]
+    fn a_caller_does_not_wait_for_a_reader_for_ever() {
+        fn nested(readers: &Readers, depth: usize) -> Result<()> {
+            readers.read(|_| match depth {
+                0 => Ok(()),
+                _ => Ok(nested(readers, depth - 1)?),
+            })
+        }
+        let dir = TempDir::new();
+        let _store = open(&dir);
+        let readers = Readers {
+            wait: Duration::from_millis(10),
+            ..Readers::new(dir.path().join("hearth.db"))
+        };
+        assert_eq!(nested(&readers, READERS - 1), Ok(()));
+        let error = nested(&readers, READERS).unwrap_err();
+        assert_eq!((error.status(), error.retry_after()), (503, Some(1)));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
@@ -16,6 +18,11 @@ const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
 /// 3.51.3, the first version without the WAL-reset bug
 /// (<https://www.sqlite.org/wal.html#walresetbug>).
 const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// How long a file is tried that another process is creating or closing.
+const OPEN_WAIT: Duration = Duration::from_secs(5);
+/// The pause between two tries.
+const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// What brings a file from schema N to N + 1, N being the place in the list.
 /// Released entries never change: files out there hold what they made.
@@ -35,7 +42,7 @@ enum Cause {
     Foreign,
     NotADatabase,
     Damaged(rusqlite::Error),
-    ReadOnly,
+    Unwritable,
     Busy,
     Full,
     Create(io::Error),
@@ -68,9 +75,9 @@ impl fmt::Display for OpenError {
             Cause::Damaged(error) => {
                 write!(f, "{path} is damaged ({error}): restore a backup")
             }
-            Cause::ReadOnly => write!(
+            Cause::Unwritable => write!(
                 f,
-                "{path} cannot be written: check the permissions of the file and its directory"
+                "{path} cannot be written: check that it is a file, and the permissions of it and its directory"
             ),
             Cause::Busy => write!(
                 f,
@@ -80,10 +87,9 @@ impl fmt::Display for OpenError {
                 f,
                 "{path} cannot be written, the disk is full: make space and try again"
             ),
-            Cause::Create(error) if error.kind() == io::ErrorKind::NotFound => write!(
-                f,
-                "{path} cannot be created: its directory does not exist"
-            ),
+            Cause::Create(error) if error.kind() == io::ErrorKind::NotFound => {
+                write!(f, "{path} cannot be created: its directory does not exist")
+            }
             Cause::Create(error) => write!(
                 f,
                 "{path} cannot be created: {error}: check the permissions of its directory"
@@ -125,7 +131,9 @@ impl From<rusqlite::Error> for Cause {
         match error.sqlite_error_code() {
             Some(ErrorCode::NotADatabase) => Cause::NotADatabase,
             Some(ErrorCode::DatabaseCorrupt) => Cause::Damaged(error),
-            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Cause::ReadOnly,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => {
+                Cause::Unwritable
+            }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Busy,
             Some(ErrorCode::DiskFull) => Cause::Full,
             _ => Cause::Sql(error),
@@ -138,10 +146,20 @@ impl From<rusqlite::Error> for Cause {
 ///
 /// A file that is not ours is left as it was, to the byte.
 pub(super) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
-    open_or_cause(path).map_err(|cause| OpenError {
-        path: path.to_owned(),
-        cause,
-    })
+    let deadline = Instant::now() + OPEN_WAIT;
+    loop {
+        match open_or_cause(path) {
+            // SQLite does not wait by itself for a process that is just
+            // creating the file or closing it as the last one.
+            Err(Cause::Busy) if Instant::now() < deadline => thread::sleep(OPEN_RETRY),
+            opened => {
+                return opened.map_err(|cause| OpenError {
+                    path: path.to_owned(),
+                    cause,
+                });
+            }
+        }
+    }
 }
 
 fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
@@ -151,10 +169,13 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
     create(path).map_err(Cause::Create)?;
     let mut connection = connection::open(path)?;
     if connection.is_readonly(MAIN_DB)? {
-        return Err(Cause::ReadOnly);
+        return Err(Cause::Unwritable);
     }
     // Before anything is written: journal_mode changes the header.
-    let schema = schema_of(&connection)?;
+    // In a transaction, so that another process cannot make the file ours in between.
+    let transaction = connection.transaction()?;
+    let schema = schema_of(&transaction)?;
+    transaction.finish()?;
     connection::prepare(&connection, Purpose::Write)?;
     if schema < MIGRATIONS.len() {
         migrate(&mut connection)?;
@@ -185,10 +206,11 @@ fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id")?;
     let schema = number("user_version")?;
-    let is_empty: bool =
-        connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)", [], |row| {
-            row.get(0)
-        })?;
+    let is_empty: bool = connection.query_row(
+        "SELECT NOT EXISTS (SELECT 1 FROM sqlite_schema)",
+        [],
+        |row| row.get(0),
+    )?;
     match usize::try_from(schema) {
         Ok(schema) if application == APPLICATION_ID && schema <= MIGRATIONS.len() => Ok(schema),
         Ok(0) if application == 0 && is_empty => Ok(0),
@@ -251,7 +273,9 @@ mod tests {
         let store = Store::open(&path, Clock::system()).unwrap();
         store.set_meta("a", "b").unwrap();
         for name in ["hearth.db", "hearth.db-wal"] {
-            let mode = std::fs::metadata(dir.path().join(name)).unwrap().permissions();
+            let mode = std::fs::metadata(dir.path().join(name))
+                .unwrap()
+                .permissions();
             assert_eq!(mode.mode() & 0o777, 0o600, "{name}");
         }
     }
@@ -261,12 +285,21 @@ mod tests {
         let dir = TempDir::new();
         let sql = |name: &str, batch: &str| {
             let path = dir.path().join(name);
-            Connection::open(&path).unwrap().execute_batch(batch).unwrap();
+            Connection::open(&path)
+                .unwrap()
+                .execute_batch(batch)
+                .unwrap();
             path
         };
         let text = dir.path().join("notes.txt");
-        std::fs::write(&text, "not a database at all, but long enough\n".repeat(200)).unwrap();
-        let newer = format!("PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; CREATE TABLE t (a)");
+        std::fs::write(
+            &text,
+            "not a database at all, but long enough\n".repeat(200),
+        )
+        .unwrap();
+        let newer = format!(
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; CREATE TABLE t (a)"
+        );
         let damaged = format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
              CREATE TABLE t (a); PRAGMA writable_schema = 1;
@@ -274,7 +307,10 @@ mod tests {
         );
         for (path, says) in [
             (text, "is not a database: move it away"),
-            (sql("foreign.db", "CREATE TABLE t (a)"), "of another program"),
+            (
+                sql("foreign.db", "CREATE TABLE t (a)"),
+                "of another program",
+            ),
             (
                 sql("marked.db", "PRAGMA application_id = 7; CREATE TABLE t (a)"),
                 "of another program",
@@ -302,7 +338,17 @@ mod tests {
     }
 
     #[test]
-    fn two_processes_may_create_the_same_file_at_once() {
+    fn a_directory_is_no_database() {
+        let dir = TempDir::new();
+        let text = refusal(dir.path());
+        assert!(
+            text.contains("cannot be written: check that it is a file"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn several_may_create_the_same_file_at_once() {
         let dir = TempDir::new();
         let path = dir.path().join("hearth.db");
         std::thread::scope(|scope| {

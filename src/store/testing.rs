@@ -1,6 +1,7 @@
 //! What the tests of this room share.
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use super::*;
 use crate::ids::ConversationId;
@@ -71,4 +72,23 @@ pub fn exchange(store: &Store, target: Target, text: &str, reply: &str) -> Turn 
 /// A conversation with nothing under way.
 pub fn conversation(store: &Store, text: &str) -> ConversationId {
     exchange(store, Target::New, text, "a reply").conversation_id
+}
+
+/// Waits for something that another thread does.
+pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !happened() {
+        assert!(Instant::now() < deadline, "in vain waited for: {what}");
+        std::thread::park_timeout(Duration::from_millis(2));
+    }
+}
+
+/// How many transactions the write-ahead log holds: frames that end one carry
+/// the size of the database (<https://www.sqlite.org/fileformat2.html>, section 4.1).
+pub fn commits(dir: &TempDir) -> usize {
+    let log = std::fs::read(dir.path().join("hearth.db-wal")).unwrap();
+    log[32..]
+        .chunks_exact(24 + 4096)
+        .filter(|frame| frame[4..8] != [0; 4])
+        .count()
 }

@@ -170,6 +170,13 @@ impl Writer {
         self.writable.load(Ordering::SeqCst)
     }
 
+    /// The queue, for tests that must know what is in it.
+    #[cfg(test)]
+    pub fn queue(&self) -> Sender<Job> {
+        let jobs = self.jobs.read().unwrap();
+        jobs.clone().unwrap()
+    }
+
     /// Runs a job and waits for its answer.
     pub fn call<T: Send + 'static>(
         &self,

@@ -1,0 +1,39 @@
+//! What the tables hold, as the rest of the house sees it. None of these types
+//! goes over the wire.
+
+mod approvals;
+mod conversations;
+mod deliveries;
+mod people;
+mod turns;
+
+pub use approvals::*;
+pub use conversations::*;
+pub use deliveries::*;
+pub use people::*;
+pub use turns::*;
+
+use crate::clock::Timestamp;
+use crate::ids::MemoryId;
+
+/// Something that the assistant was asked to remember.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    pub id: MemoryId,
+    pub content: String,
+    /// Who said it.
+    pub speaker: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// Unfinished work and totals, for `server_info`.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    pub conversations: u64,
+    /// Unfinished turns by state.
+    pub turns: Vec<(TurnState, u64)>,
+    /// Deliveries that are not delivered, by state.
+    pub deliveries: Vec<(DeliveryState, u64)>,
+    /// Tokens used since the database was made.
+    pub usage: Usage,
+}

@@ -1,0 +1,127 @@
+//! Questions to the owner.
+
+use std::time::Duration;
+
+use crate::error::Code;
+use crate::store::testing::*;
+use crate::store::*;
+
+fn question(tool: &str) -> NewApproval {
+    NewApproval {
+        call_id: format!("call of {tool}"),
+        tool: tool.to_owned(),
+        arguments: "{}".to_owned(),
+        reason: "it writes".to_owned(),
+    }
+}
+
+fn suspended(store: &Store, tools: &[&str]) -> (Turn, Vec<Approval>) {
+    let turn = begin(store, Target::New, "do it");
+    let step = Step::Started {
+        call_id: "1".to_owned(),
+    };
+    let questions = tools.iter().map(|tool| question(tool)).collect();
+    let expires_at = turn.created_at.plus(Duration::from_secs(60));
+    let approvals = store
+        .suspend_turn(turn.id, vec![step], questions, expires_at)
+        .unwrap();
+    (turn, approvals)
+}
+
+fn decision(verdict: Verdict) -> Decision {
+    Decision {
+        verdict,
+        by: "ann".to_owned(),
+    }
+}
+
+#[test]
+fn a_turn_goes_on_after_the_last_decision() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let (turn, approvals) = suspended(&store, &["write", "run"]);
+    assert_eq!(
+        store.turn(turn.id).unwrap().state,
+        TurnState::WaitingApproval
+    );
+    assert_eq!(store.steps(turn.id).unwrap().len(), 1);
+    assert_eq!(store.waiting_approvals().unwrap().len(), 2);
+
+    let first = store
+        .decide(approvals[1].id, decision(Verdict::ApprovedConversation))
+        .unwrap();
+    assert!(!first.resumes);
+    let again = store
+        .decide(approvals[1].id, decision(Verdict::Denied))
+        .unwrap_err();
+    assert_eq!(again.code(), Code::InvalidRequest);
+    let last = store
+        .decide(approvals[0].id, decision(Verdict::Denied))
+        .unwrap();
+    assert!(last.resumes);
+    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
+
+    let stored = store.approvals_of(turn.id).unwrap();
+    let decisions: Vec<_> = stored.into_iter().map(|a| a.decision.unwrap()).collect();
+    assert_eq!(
+        decisions,
+        [
+            decision(Verdict::Denied),
+            decision(Verdict::ApprovedConversation)
+        ]
+    );
+    for (tool, allowed) in [("run", true), ("write", false)] {
+        assert_eq!(
+            store.is_allowed_in(turn.conversation_id, tool).unwrap(),
+            allowed,
+            "{tool}"
+        );
+    }
+}
+
+#[test]
+fn what_nobody_answers_expires() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let (turn, approvals) = suspended(&store, &["write"]);
+    let expires_at = approvals[0].expires_at;
+    let before = expires_at.minus(Duration::from_millis(1));
+    assert_eq!(store.expired_approvals(before).unwrap(), []);
+    assert_eq!(
+        store.expired_approvals(expires_at).unwrap(),
+        [approvals[0].id]
+    );
+    let decided = store
+        .decide(approvals[0].id, decision(Verdict::Expired))
+        .unwrap();
+    assert!(decided.resumes);
+    assert_eq!(store.expired_approvals(expires_at).unwrap(), []);
+    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
+}
+
+#[test]
+fn the_questions_of_an_ended_turn_are_closed() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let (turn, approvals) = suspended(&store, &["write"]);
+    store
+        .finish_turn(turn.id, TurnEnd::Cancelled, Usage::default(), "m", None)
+        .unwrap();
+    assert!(store.waiting_approvals().unwrap().is_empty());
+    let late = store.decide(approvals[0].id, decision(Verdict::ApprovedOnce));
+    assert_eq!(late.unwrap_err().code(), Code::InvalidRequest);
+    let unknown = store.decide(crate::ids::ApprovalId::from(3), decision(Verdict::Denied));
+    assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
+}
+
+#[test]
+fn a_turn_cannot_wait_for_nothing() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let turn = begin(&store, Target::New, "do it");
+    let error = store
+        .suspend_turn(turn.id, vec![], vec![], turn.created_at)
+        .unwrap_err();
+    assert_eq!(error.code(), Code::InvalidRequest);
+    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
+}

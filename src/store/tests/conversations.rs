@@ -1,0 +1,243 @@
+//! Lists, pages, search, deletion.
+
+use crate::error::Code;
+use crate::ids::ConversationId;
+use crate::protocol::command::ConversationCursor;
+use crate::store::testing::*;
+use crate::store::*;
+
+#[test]
+fn pages_of_conversations_hold_while_new_ones_arrive() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let made: Vec<ConversationId> = (0..7)
+        .map(|number| conversation(&store, &format!("number {number}")))
+        .collect();
+    let mut seen = Vec::new();
+    let mut after: Option<ConversationCursor> = None;
+    loop {
+        let page = store.conversations(3, after).unwrap();
+        assert!(page.conversations.len() <= 3);
+        seen.extend(page.conversations.iter().map(|c| c.id));
+        conversation(&store, "a new one");
+        match page.next {
+            Some(next) => after = Some(next),
+            None => break,
+        }
+    }
+    let newest_first: Vec<ConversationId> = made.iter().rev().copied().collect();
+    assert_eq!(seen, newest_first);
+
+    begin(&store, Target::Existing(made[0]), "once more");
+    let top = store.conversations(1, None).unwrap();
+    assert_eq!(top.conversations[0].id, made[0], "newest activity first");
+    let all = store.conversations(100, None).unwrap();
+    assert_eq!((all.conversations.len(), all.next), (10, None));
+}
+
+#[test]
+fn pages_of_messages_go_back_in_time() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let id = conversation(&store, "0");
+    for number in 1..4 {
+        exchange(&store, Target::Existing(id), &number.to_string(), "a reply");
+    }
+    let texts = |page: &MessagePage| -> Vec<String> {
+        page.messages.iter().map(|m| m.content.clone()).collect()
+    };
+    let last = store.messages(id, 3, None).unwrap();
+    assert_eq!(texts(&last), ["a reply", "3", "a reply"]);
+    assert!(last.has_more);
+    let first = store.messages(id, 5, Some(last.messages[0].id)).unwrap();
+    assert_eq!(texts(&first), ["0", "a reply", "1", "a reply", "2"]);
+    assert!(!first.has_more);
+    let none = store.messages(id, 5, Some(first.messages[0].id)).unwrap();
+    assert!(none.messages.is_empty() && !none.has_more);
+    let unknown = store.messages(ConversationId::from(9), 5, None);
+    assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
+}
+
+#[test]
+fn a_deleted_conversation_leaves_nothing() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let kept = conversation(&store, "the word stays");
+    let target = Target::Named {
+        account: "door".to_owned(),
+        name: "x".to_owned(),
+    };
+    let new = NewTurn {
+        idempotency: Some(IdempotencyKey {
+            scope: "a".to_owned(),
+            key: "b".to_owned(),
+            request: [0; 32],
+        }),
+        ..message(target, "the word goes")
+    };
+    let Begun::New { turn, .. } = store.begin_turn(new).unwrap() else {
+        panic!("a first use is new");
+    };
+    let question = NewApproval {
+        call_id: "1".to_owned(),
+        tool: "run".to_owned(),
+        arguments: "{}".to_owned(),
+        reason: "it writes".to_owned(),
+    };
+    let step = Step::Started {
+        call_id: "1".to_owned(),
+    };
+    let approvals = store
+        .suspend_turn(turn.id, vec![step], vec![question], turn.created_at)
+        .unwrap();
+    let busy = store.delete_conversation(turn.conversation_id).unwrap_err();
+    assert_eq!(busy.code(), Code::InvalidRequest);
+    let allow = Decision {
+        verdict: Verdict::ApprovedConversation,
+        by: "ann".to_owned(),
+    };
+    store.decide(approvals[0].id, allow).unwrap();
+    let end = TurnEnd::Done {
+        reply: "the word goes too".to_owned(),
+    };
+    let delivery = NewDelivery {
+        account: "door".to_owned(),
+        body: "{}".to_owned(),
+    };
+    store
+        .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))
+        .unwrap();
+    assert_eq!(store.search_messages("word", 10).unwrap().len(), 3);
+
+    store.delete_conversation(turn.conversation_id).unwrap();
+    for (table, left) in [
+        ("conversations", 1),
+        ("messages", 2),
+        ("turns", 1),
+        ("steps", 0),
+        ("approvals", 0),
+        ("allowed_tools", 0),
+        ("deliveries", 0),
+        ("idempotency", 0),
+    ] {
+        let count: Option<i64> = store
+            .read(|connection| {
+                let sql = format!("SELECT count(*) FROM {table}");
+                row(connection, &sql, [], |row| row.get(0))
+            })
+            .unwrap();
+        assert_eq!(count, Some(left), "{table}");
+    }
+    let found = store.search_messages("word", 10).unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0].conversation_id, kept);
+    // The index agrees with its table in every detail.
+    store
+        .write(|write| {
+            for table in ["messages_fts", "memories_fts"] {
+                let check =
+                    format!("INSERT INTO {table} ({table}, rank) VALUES ('integrity-check', 1)");
+                write.connection.execute_batch(&check)?;
+            }
+            Ok(())
+        })
+        .unwrap();
+    let gone = store.delete_conversation(turn.conversation_id).unwrap_err();
+    assert_eq!(gone.code(), Code::NotFound);
+}
+
+#[test]
+fn renaming_changes_the_title() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let id = conversation(&store, "before");
+    store.rename_conversation(id, "after").unwrap();
+    assert_eq!(store.conversation(id).unwrap().title, "after");
+    let unknown = store.rename_conversation(ConversationId::from(1), "x");
+    assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
+}
+
+#[test]
+fn search_finds_all_words_newest_first() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    for text in [
+        "the red fox",
+        "the red car, fast",
+        "Crème brûlée",
+        "a state-of-the-art fox",
+        "fox AND hound",
+    ] {
+        begin(&store, Target::New, text);
+    }
+    for (query, expected) in [
+        (
+            "fox",
+            vec!["fox AND hound", "a state-of-the-art fox", "the red fox"],
+        ),
+        ("RED the", vec!["the red car, fast", "the red fox"]),
+        ("red fo", vec!["the red fox"]),
+        ("re fox", vec![]),
+        ("creme brul", vec!["Crème brûlée"]),
+        ("state-of-the", vec!["a state-of-the-art fox"]),
+        ("fox AND", vec!["fox AND hound"]),
+        ("a", vec!["a state-of-the-art fox"]),
+    ] {
+        let found = store.search_messages(query, 10).unwrap();
+        let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+    assert_eq!(store.search_messages("fox", 2).unwrap().len(), 2);
+}
+
+#[test]
+fn no_query_is_a_syntax_error() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    begin(&store, Target::New, "hello world");
+    store.remember("hello world", None).unwrap();
+    let many_words = "hello ".repeat(1000);
+    for query in [
+        "",
+        " ",
+        "\"",
+        "\"\"",
+        "'",
+        "*",
+        "hello*",
+        "^hello",
+        "-hello",
+        "+hello",
+        "hello +world",
+        "content:hello",
+        "{content}:hello",
+        "NEAR(hello world)",
+        "hello OR",
+        "AND",
+        "NOT hello",
+        "(hello",
+        "hello)",
+        "hello\0world",
+        "\u{0}",
+        "\u{24b6}",
+        "\u{fffd}",
+        "hello \u{301}",
+        "ज़िन्दगी",
+        "\u{93e}",
+        "こんにちは",
+        "'; DROP TABLE messages; --",
+        "\\",
+        "a\"b\"c",
+        "🦀",
+        "½ ²",
+        &many_words,
+    ] {
+        assert!(store.search_messages(query, 10).is_ok(), "{query:?}");
+        assert!(store.recall(query, 10).is_ok(), "{query:?}");
+    }
+    // Every character of the first plane, alone and inside a word.
+    for character in (0..0x1_0000).step_by(7).filter_map(char::from_u32) {
+        let query = format!("{character} x{character}y");
+        assert!(store.search_messages(&query, 1).is_ok(), "{query:?}");
+    }
+}

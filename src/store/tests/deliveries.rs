@@ -1,0 +1,202 @@
+//! Callbacks: the order of each conversation, retries and their end.
+
+use std::time::Duration;
+
+use crate::error::Code;
+use crate::ids::DeliveryId;
+use crate::store::testing::*;
+use crate::store::*;
+
+fn target(name: &str) -> Target {
+    Target::Named {
+        account: "door".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// A turn of the named conversation whose reply is to be called back.
+fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
+    let turn = begin(store, target(name), "ring");
+    let end = TurnEnd::Done {
+        reply: "yes?".to_owned(),
+    };
+    let delivery = NewDelivery {
+        account: "door".to_owned(),
+        body: body.to_owned(),
+    };
+    store
+        .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))
+        .unwrap()
+        .delivery
+        .unwrap()
+}
+
+fn states(store: &Store, ids: &[DeliveryId]) -> Vec<DeliveryState> {
+    // Attempts may be recorded behind.
+    store.flush().unwrap();
+    ids.iter()
+        .map(|id| store.delivery(*id).unwrap().state)
+        .collect()
+}
+
+fn due(store: &Store, later: Duration) -> Vec<DeliveryId> {
+    let now = store.inner.clock.now().plus(later);
+    let due = store.due_deliveries(now, 100).unwrap();
+    due.into_iter().map(|delivery| delivery.id).collect()
+}
+
+#[test]
+fn only_the_oldest_of_a_conversation_is_pending() {
+    use DeliveryState::*;
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let a1 = deliver(&store, "a", "1").id;
+    let b1 = deliver(&store, "b", "1").id;
+    let a2 = deliver(&store, "a", "2").id;
+    let a3 = deliver(&store, "a", "3").id;
+    let all = [a1, a2, a3, b1];
+    assert_eq!(states(&store, &all), [Pending, Held, Held, Pending]);
+    assert_eq!(due(&store, Duration::ZERO), [a1, b1]);
+
+    let now = store.inner.clock.now();
+    let retry = Attempt::Retry {
+        error: "refused".to_owned(),
+        next_at: now.plus(Duration::from_secs(30)),
+    };
+    let retried = store.record_attempt(a1, retry).unwrap();
+    assert_eq!(retried.attempts, 1);
+    assert_eq!(retried.last_error.as_deref(), Some("refused"));
+    assert_eq!(states(&store, &all), [Pending, Held, Held, Pending]);
+    assert_eq!(due(&store, Duration::ZERO), [b1]);
+    assert_eq!(due(&store, Duration::from_secs(31)), [b1, a1]);
+
+    store.record_attempt(a1, Attempt::Delivered).unwrap();
+    assert_eq!(
+        due(&store, Duration::ZERO),
+        [b1, a2],
+        "at once, uncommitted"
+    );
+    assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
+
+    let dead = Attempt::Dead {
+        error: "gone".to_owned(),
+    };
+    store.record_attempt(a2, dead).unwrap();
+    assert_eq!(states(&store, &all), [Delivered, Dead, Pending, Pending]);
+    let counts = store.counts().unwrap().deliveries;
+    assert_eq!(counts, [(Dead, 1), (Pending, 2)]);
+    let listed = store.deliveries(Some(Dead), 10).unwrap();
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].id, a2);
+    assert_eq!(store.deliveries(None, 3).unwrap().len(), 3);
+
+    // Sent again, it goes before the younger one that was pending meanwhile.
+    let again = store.retry_delivery(a2).unwrap();
+    assert_eq!((again.state, again.attempts), (Pending, 0));
+    assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
+    // The younger one was under way then, and arrives.
+    store.record_attempt(a3, Attempt::Delivered).unwrap();
+    assert_eq!(
+        states(&store, &all),
+        [Delivered, Pending, Delivered, Pending]
+    );
+    store.record_attempt(a2, Attempt::Delivered).unwrap();
+    assert_eq!(due(&store, Duration::ZERO), [b1]);
+}
+
+#[test]
+fn a_delivered_callback_stays_delivered() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let id = deliver(&store, "a", "{}").id;
+    let delivered = store.record_attempt(id, Attempt::Delivered).unwrap();
+    assert_eq!(delivered.state, DeliveryState::Delivered);
+    let dead = Attempt::Dead {
+        error: "late".to_owned(),
+    };
+    let still = store.record_attempt(id, dead).unwrap();
+    assert_eq!((still.state, still.attempts), (DeliveryState::Delivered, 1));
+    let error = store.retry_delivery(id).unwrap_err();
+    assert_eq!(error.code(), Code::InvalidRequest);
+    let unknown = store.retry_delivery(DeliveryId::from(4)).unwrap_err();
+    assert_eq!(unknown.code(), Code::NotFound);
+}
+
+#[test]
+fn a_waiting_callback_can_be_hurried() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let id = deliver(&store, "a", "{}").id;
+    let next_at = store.inner.clock.now().plus(Duration::from_secs(3600));
+    let retry = Attempt::Retry {
+        error: "refused".to_owned(),
+        next_at,
+    };
+    store.record_attempt(id, retry).unwrap();
+    assert_eq!(store.next_delivery_at().unwrap(), Some(next_at));
+    store.retry_delivery(id).unwrap();
+    assert!(store.next_delivery_at().unwrap().unwrap() < next_at);
+    assert_eq!(due(&store, Duration::ZERO), [id]);
+    store.record_attempt(id, Attempt::Delivered).unwrap();
+    assert_eq!(store.next_delivery_at().unwrap(), None);
+}
+
+#[test]
+fn what_has_served_its_time_is_purged() {
+    let dir = TempDir::new();
+    let clock = Clock::system();
+    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let days = |days: u64| Duration::from_secs(days * 24 * 3600);
+    let delivered = deliver(&store, "a", "{}").id;
+    store.record_attempt(delivered, Attempt::Delivered).unwrap();
+    let dead = deliver(&store, "b", "{}").id;
+    let end = Attempt::Dead {
+        error: "gone".to_owned(),
+    };
+    store.record_attempt(dead, end).unwrap();
+    let waiting = deliver(&store, "c", "{}").id;
+    let user = store.add_user("ann", UserRole::User, "hash").unwrap();
+    let token = store
+        .add_token(NewToken {
+            user_id: user.id,
+            name: SESSION.to_owned(),
+            fingerprint: [1; 32],
+            role: UserRole::User,
+            expires_at: Some(clock.now().plus(days(10))),
+        })
+        .unwrap();
+    let keyed = NewTurn {
+        idempotency: Some(IdempotencyKey {
+            scope: "a".to_owned(),
+            key: "b".to_owned(),
+            request: [0; 32],
+        }),
+        ..message(Target::New, "hello")
+    };
+    store.begin_turn(keyed).unwrap();
+    let keys = || {
+        store
+            .read(|connection| {
+                row(connection, "SELECT count(*) FROM idempotency", [], |row| {
+                    row.get::<_, i64>(0)
+                })
+            })
+            .unwrap()
+    };
+
+    store.purge().unwrap();
+    assert_eq!(keys(), Some(1));
+    clock.advance(days(2));
+    store.purge().unwrap();
+    assert_eq!(keys(), Some(0));
+    assert!(store.is_token_valid(token.id).unwrap());
+    clock.advance(days(27));
+    store.purge().unwrap();
+    assert!(store.tokens(true).unwrap().is_empty());
+    assert!(store.delivery(delivered).is_ok() && store.delivery(dead).is_ok());
+    clock.advance(days(2));
+    store.purge().unwrap();
+    for (id, kept) in [(delivered, false), (dead, false), (waiting, true)] {
+        assert_eq!(store.delivery(id).is_ok(), kept, "{id}");
+    }
+}

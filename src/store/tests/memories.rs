@@ -1,0 +1,58 @@
+//! What was remembered, and what is found of it.
+
+use crate::error::Code;
+use crate::store::testing::*;
+
+#[test]
+fn the_same_text_is_remembered_once() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let first = store.remember("tea at four", Some("ann")).unwrap();
+    let again = store.remember(" tea at four\n", None).unwrap();
+    assert_eq!(first.id, again.id);
+    assert_eq!(again.speaker.as_deref(), Some("ann"));
+    store.remember("coffee at five", None).unwrap();
+    let all = store.memories().unwrap();
+    let texts: Vec<&str> = all.iter().map(|m| m.content.as_str()).collect();
+    assert_eq!(texts, ["coffee at five", "tea at four"]);
+    let empty = store.remember(" ", None).unwrap_err();
+    assert_eq!(empty.code(), Code::InvalidRequest);
+}
+
+#[test]
+fn recall_finds_any_word_as_a_prefix_without_accents() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    for text in [
+        "Zoë is allergic to peanuts",
+        "the bins go out on Tuesday",
+        "Zoë's birthday is on 3 May",
+    ] {
+        store.remember(text, None).unwrap();
+    }
+    for (query, expected) in [
+        (
+            "zoe allergy allerg",
+            vec!["Zoë is allergic to peanuts", "Zoë's birthday is on 3 May"],
+        ),
+        ("when do the bins go?", vec!["the bins go out on Tuesday"]),
+        ("birth", vec!["Zoë's birthday is on 3 May"]),
+        ("elephant", vec![]),
+        ("", vec![]),
+    ] {
+        let found = store.recall(query, 10).unwrap();
+        let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
+        assert_eq!(found, expected, "{query}");
+    }
+    assert_eq!(store.recall("zoe", 1).unwrap().len(), 1);
+}
+
+#[test]
+fn what_is_forgotten_is_not_recalled() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let memory = store.remember("the safe opens with 1234", None).unwrap();
+    store.forget(memory.id).unwrap();
+    assert!(store.recall("safe", 10).unwrap().is_empty());
+    assert_eq!(store.forget(memory.id).unwrap_err().code(), Code::NotFound);
+}

@@ -1,0 +1,11 @@
+//! The database as the other rooms use it.
+
+mod approvals;
+mod conversations;
+mod deliveries;
+mod memories;
+mod people;
+mod plans;
+mod throughput;
+mod turns;
+mod writing;

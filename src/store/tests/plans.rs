@@ -1,0 +1,69 @@
+//! How SQLite answers: a list of a million rows must cost what one of ten
+//! thousand does.
+
+use crate::store::testing::*;
+use crate::store::*;
+
+fn plan(store: &Store, sql: &str) -> String {
+    store
+        .read(|connection| {
+            let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}"))?;
+            let mut rows = statement.raw_query();
+            let mut plan = Vec::new();
+            while let Some(row) = rows.next()? {
+                plan.push(row.get::<_, String>("detail")?);
+            }
+            Ok(plan.join("\n"))
+        })
+        .unwrap()
+}
+
+#[test]
+fn no_list_reads_a_table_from_end_to_end() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    for sql in [
+        conversations::PAGE_OF_CONVERSATIONS,
+        conversations::PAGE_OF_MESSAGES,
+        conversations::SEARCH_MESSAGES,
+        history::PAST_TURNS,
+        turns::FIND_TURN,
+        deliveries::DUE_DELIVERIES,
+        deliveries::DELIVERIES_OF_STATE,
+        deliveries::OLDEST_UNDELIVERED,
+        tokens::FIND_IDENTITY,
+    ] {
+        let plan = plan(&store, sql);
+        for line in plan.lines() {
+            assert!(
+                line.starts_with("SEARCH") || line.contains("VIRTUAL TABLE INDEX"),
+                "{sql}\n{plan}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_is_unfinished_is_found_without_what_is_finished() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    for (sql, index) in [
+        (turns::UNFINISHED_TURNS, "turns_unfinished"),
+        (turns::UNFINISHED_BY_STATE, "turns_unfinished"),
+        (approvals::WAITING_APPROVALS, "approvals_undecided"),
+        (approvals::EXPIRED_APPROVALS, "approvals_undecided"),
+        (deliveries::NEXT_DELIVERY, "deliveries_due"),
+        (deliveries::UNDELIVERED_BY_STATE, "deliveries_by_state"),
+    ] {
+        let plan = plan(&store, sql);
+        assert!(plan.contains(&format!("INDEX {index}")), "{sql}\n{plan}");
+    }
+}
+
+#[test]
+fn the_past_is_read_by_seeks_alone() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let plan = plan(&store, history::PAST_STEPS);
+    assert!(!plan.contains("SCAN"), "{plan}");
+}

@@ -1,0 +1,271 @@
+//! Turns: beginning, steps, ends, idempotency.
+
+use std::time::Duration;
+
+use crate::error::Code;
+use crate::store::testing::*;
+use crate::store::*;
+
+fn keyed(key: &str, request: u8, target: Target) -> NewTurn {
+    NewTurn {
+        idempotency: Some(IdempotencyKey {
+            scope: "user:1".to_owned(),
+            key: key.to_owned(),
+            request: [request; 32],
+        }),
+        ..message(target, "hello")
+    }
+}
+
+fn call(id: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        tool: "clock".to_owned(),
+        arguments: "{\"broken".to_owned(),
+        extra: None,
+    }
+}
+
+fn steps() -> Vec<Step> {
+    vec![
+        Step::Reply {
+            text: "let me see".to_owned(),
+            calls: vec![call("1"), call("2")],
+            extra: Some(serde_json::json!({"signature": "x"})),
+        },
+        Step::Started {
+            call_id: "1".to_owned(),
+        },
+        Step::Result {
+            call_id: "1".to_owned(),
+            ok: false,
+            content: "no".to_owned(),
+        },
+    ]
+}
+
+#[test]
+fn a_key_runs_its_request_once_within_24_hours() {
+    let dir = TempDir::new();
+    let clock = Clock::system();
+    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
+    let first = match store.begin_turn(keyed("a", 1, Target::New)).unwrap() {
+        Begun::New { turn, .. } => turn,
+        Begun::Repeat(_) => panic!("the first is new"),
+    };
+    // (hours later, key, request, what comes of it)
+    for (later, key, request, expected) in [
+        (0, "a", 1, "repeat"),
+        (23, "a", 1, "repeat"),
+        (0, "a", 2, "422"),
+        (0, "b", 2, "new"),
+        (1, "a", 2, "new"),
+        (0, "a", 1, "422"),
+        (23, "b", 2, "new"),
+    ] {
+        clock.advance(hours(later));
+        let outcome = match store.begin_turn(keyed(key, request, Target::New)) {
+            Ok(Begun::New { .. }) => "new",
+            Ok(Begun::Repeat(turn)) => {
+                assert_eq!(turn.id, first.id);
+                "repeat"
+            }
+            Err(error) => {
+                assert_eq!((error.code(), error.status()), (Code::InvalidRequest, 422));
+                "422"
+            }
+        };
+        assert_eq!(outcome, expected, "{key} {request} {later} h later");
+    }
+    let other_scope = NewTurn {
+        idempotency: Some(IdempotencyKey {
+            scope: "webhook:door".to_owned(),
+            key: "a".to_owned(),
+            request: [9; 32],
+        }),
+        ..message(Target::New, "hello")
+    };
+    assert!(matches!(
+        store.begin_turn(other_scope),
+        Ok(Begun::New { .. })
+    ));
+}
+
+#[test]
+fn a_refused_request_does_not_use_up_its_key() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let nowhere = Target::Existing(crate::ids::ConversationId::from(7));
+    let error = store.begin_turn(keyed("a", 1, nowhere)).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound);
+    assert!(matches!(
+        store.begin_turn(keyed("a", 1, Target::New)),
+        Ok(Begun::New { .. })
+    ));
+}
+
+#[test]
+fn a_turn_goes_from_its_message_to_its_reply() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let turn = begin(&store, Target::New, "  \n what time is it?\nplease");
+    assert_eq!(turn.state, TurnState::Queued);
+    let conversation = store.conversation(turn.conversation_id).unwrap();
+    assert_eq!(conversation.title, "what time is it?");
+    assert_eq!(conversation.latest, turn.message_id);
+
+    store.mark_running(turn.id, turn.created_at);
+    store.record_steps(turn.id, steps()).unwrap();
+    store.mark_running(turn.id, turn.created_at.plus(Duration::from_secs(9)));
+    store.flush().unwrap();
+    let running = store.turn(turn.id).unwrap();
+    assert_eq!(running.state, TurnState::Running);
+    assert_eq!(running.started_at, Some(turn.created_at), "the first one");
+    assert_eq!(store.steps(turn.id).unwrap(), steps());
+
+    let usage = Usage {
+        input: 10,
+        output: 20,
+        cached: 5,
+    };
+    let end = TurnEnd::Done {
+        reply: "noon".to_owned(),
+    };
+    let finished = store.finish_turn(turn.id, end, usage, "m", None).unwrap();
+    let reply = finished.reply.unwrap();
+    assert_eq!(reply.role, Role::Assistant);
+    let stored = store.turn(turn.id).unwrap();
+    assert_eq!(stored.state, TurnState::Done);
+    assert_eq!(stored.reply_id, Some(reply.id));
+    let conversation = store.conversation(turn.conversation_id).unwrap();
+    assert_eq!(conversation.latest, reply.id);
+    assert_eq!(conversation.message_count, 2);
+    assert_eq!(conversation.updated_at, reply.created_at);
+    assert!(store.unfinished_turns().unwrap().is_empty());
+    assert_eq!(store.counts().unwrap().usage, usage);
+}
+
+#[test]
+fn an_ended_turn_takes_nothing_more() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let failure = Error::server("the model is down", "detail")
+        .with_status(504)
+        .with_retry_after(7);
+    for end in [
+        TurnEnd::Done {
+            reply: "hi".to_owned(),
+        },
+        TurnEnd::Failed(failure.clone()),
+        TurnEnd::Cancelled,
+    ] {
+        let turn = begin(&store, Target::New, "hello");
+        store
+            .finish_turn(turn.id, end.clone(), Usage::default(), "m", None)
+            .unwrap();
+        for error in [
+            store
+                .finish_turn(turn.id, end.clone(), Usage::default(), "m", None)
+                .unwrap_err(),
+            store.record_steps(turn.id, steps()).unwrap_err(),
+            store
+                .suspend_turn(turn.id, vec![], vec![], turn.created_at)
+                .unwrap_err(),
+        ] {
+            assert_eq!(error.code(), Code::NotFound, "{end:?}: {error}");
+        }
+        store.mark_running(turn.id, turn.created_at);
+        store.flush().unwrap();
+        let stored = store.turn(turn.id).unwrap();
+        assert!(stored.state.is_final());
+        match end {
+            TurnEnd::Failed(_) => assert_eq!(stored.error, Some(failure.clone())),
+            _ => assert_eq!(stored.error, None),
+        }
+    }
+    assert_eq!(
+        store.turn(crate::ids::TurnId::from(5)).unwrap_err().code(),
+        Code::NotFound
+    );
+}
+
+#[test]
+fn the_past_is_what_was_answered_oldest_first() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let first = exchange(&store, Target::New, "one", "1");
+    let target = || Target::Existing(first.conversation_id);
+    let second = begin(&store, target(), "two");
+    store.record_steps(second.id, steps()).unwrap();
+    finish(&store, &second, "2");
+    for end in [TurnEnd::Cancelled, TurnEnd::Failed(Error::not_found("x"))] {
+        let turn = begin(&store, target(), "lost");
+        store.record_steps(turn.id, steps()).unwrap();
+        store
+            .finish_turn(turn.id, end, Usage::default(), "m", None)
+            .unwrap();
+    }
+    exchange(&store, Target::New, "elsewhere", "0");
+    exchange(&store, target(), "three", "3");
+    let now = begin(&store, target(), "now");
+    let past = |most| {
+        let past = store
+            .past_turns(first.conversation_id, now.id, most)
+            .unwrap();
+        let texts = past.iter().map(|turn| {
+            let reply = turn.reply.as_ref().unwrap();
+            let text = format!("{}={}", turn.message.content, reply.content);
+            (text, turn.steps.len())
+        });
+        texts.collect::<Vec<_>>()
+    };
+    let turn = |text: &str, steps| (text.to_owned(), steps);
+    assert_eq!(past(0), []);
+    assert_eq!(past(2), [turn("two=2", 3), turn("three=3", 0)]);
+    assert_eq!(
+        past(9),
+        [turn("one=1", 0), turn("two=2", 3), turn("three=3", 0)]
+    );
+}
+
+#[test]
+fn a_name_is_one_conversation_of_its_account() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let named = |account: &str| {
+        let target = Target::Named {
+            account: account.to_owned(),
+            name: "door".to_owned(),
+        };
+        begin(&store, target, "ring")
+    };
+    let (first, second, other) = (named("a"), named("a"), named("b"));
+    assert_eq!(first.conversation_id, second.conversation_id);
+    assert_ne!(first.conversation_id, other.conversation_id);
+    assert_eq!(second.external_name.as_deref(), Some("door"));
+    let stored = store.turn(second.id).unwrap();
+    assert_eq!(stored.external_name.as_deref(), Some("door"));
+    assert_eq!(begin(&store, Target::New, "no name").external_name, None);
+}
+
+#[test]
+fn counts_tell_what_is_unfinished() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    conversation(&store, "done");
+    begin(&store, Target::New, "a");
+    begin(&store, Target::New, "b");
+    let running = begin(&store, Target::New, "c");
+    store.mark_running(running.id, running.created_at);
+    store.flush().unwrap();
+    let counts = store.counts().unwrap();
+    assert_eq!(counts.conversations, 4);
+    assert_eq!(
+        counts.turns,
+        [(TurnState::Queued, 2), (TurnState::Running, 1)]
+    );
+    let unfinished = store.unfinished_turns().unwrap();
+    assert_eq!(unfinished.len(), 3);
+    assert!(unfinished.is_sorted_by_key(|turn| turn.id));
+}
