@@ -1,0 +1,376 @@
+//! `channels`: the ways in, in both forms that the contract gives it (section 2).
+//! An array lists transports; an object names them by key, `webhook` among them.
+
+use std::net::IpAddr;
+
+use serde_json::{Map, Value};
+
+use super::address_patterns::AddressPatterns;
+use super::declaration::{Declared, Rule, SettingDoc, is_comment, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
+use super::rules::{Addresses, Checked, Choice, SecretText, Text, Url, integer, read_section};
+use super::webhook_accounts::{Accounts, WebhookAccount, check_paths};
+use crate::secret::Secret;
+
+/// The port of a `tcp` channel that names none.
+const PORT: u16 = 5000;
+/// Shortest token that a relay accepts (protocol section 6), in characters.
+const RELAY_TOKEN: usize = 32;
+
+/// One way in.
+#[derive(Clone, Debug)]
+pub enum Channel {
+    /// A listening port for WebSocket, JSON lines and HTTP.
+    Tcp(TcpChannel),
+    /// A link to a relay.
+    Relay(RelayChannel),
+    /// Accounts of external systems.
+    Webhook(WebhookChannel),
+}
+
+section! {
+    /// A listening port (channel type `tcp`).
+    #[derive(Clone, Debug)]
+    pub struct TcpChannel {
+        /// The channel's name in logs.
+        pub name: String = name();
+        /// Listening port; 0 lets the system choose.
+        pub port: u16 = integer(0..=65_535).or(PORT);
+        /// The one address of this machine to listen on.
+        pub bind: Option<IpAddr> = Bind.optional("all addresses");
+        /// Addresses that may connect.
+        pub allow_from: AddressPatterns = Addresses
+            .or_shown(AddressPatterns::private(), "loopback, private and link-local addresses");
+    }
+}
+
+section! {
+    /// A link to a relay (channel type `websocket`).
+    #[derive(Clone, Debug)]
+    pub struct RelayChannel {
+        /// The channel's name in logs.
+        pub name: String = name();
+        /// The relay's WebSocket address, best with `wss://`.
+        pub url: String = Url(&["wss", "ws"]);
+        /// The relay's AUTH_TOKEN, which admits this machine to it.
+        pub auth_token: Option<Secret> = SecretText.optional("none");
+    }
+}
+
+section! {
+    /// The webhook channel: its accounts, and its own port if it has one.
+    #[derive(Clone, Debug)]
+    pub struct WebhookChannel {
+        /// The channel's name in logs.
+        name: String = name();
+        /// A port that serves only webhooks and /health, for exposing just that.
+        pub port: Option<u16> = integer(0..=65_535).optional("every tcp channel serves webhooks");
+        /// External systems, by name.
+        pub accounts: Vec<WebhookAccount> = Accounts;
+    }
+}
+
+fn name() -> impl Rule<Output = String> {
+    Text(1..=64).or_shown(String::new(), "its key, or else its type")
+}
+
+/// An address to bind.
+struct Bind;
+
+impl Rule for Bind {
+    type Output = IpAddr;
+
+    fn expected(&self) -> String {
+        ADDRESS.expected.to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<IpAddr> {
+        let text = ADDRESS.read(reader, path, value)?;
+        text.parse().ok()
+    }
+}
+
+const ADDRESS: Checked = Checked {
+    expected: "an IPv4 or IPv6 address of this machine, such as 192.168.1.10 or ::1",
+    check: |text| text.parse::<IpAddr>().is_ok(),
+};
+
+/// The contract's words for the kinds of channel.
+#[derive(Clone, Copy)]
+enum Kind {
+    Tcp,
+    Relay,
+    Webhook,
+}
+
+const KINDS: Choice<Kind> = Choice(&[
+    ("tcp", Kind::Tcp),
+    ("websocket", Kind::Relay),
+    ("webhook", Kind::Webhook),
+]);
+
+impl Channel {
+    /// Its name in logs.
+    pub fn name(&self) -> &str {
+        match self {
+            Channel::Tcp(channel) => &channel.name,
+            Channel::Relay(channel) => &channel.name,
+            Channel::Webhook(channel) => &channel.name,
+        }
+    }
+
+    /// Its type, in the contract's words.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Channel::Tcp(_) => "tcp",
+            Channel::Relay(_) => "websocket",
+            Channel::Webhook(_) => "webhook",
+        }
+    }
+
+    fn name_mut(&mut self) -> &mut String {
+        match self {
+            Channel::Tcp(channel) => &mut channel.name,
+            Channel::Relay(channel) => &mut channel.name,
+            Channel::Webhook(channel) => &mut channel.name,
+        }
+    }
+}
+
+/// The rule for `channels`.
+pub(super) struct Channels;
+
+impl Rule for Channels {
+    type Output = Vec<Channel>;
+
+    fn expected(&self) -> String {
+        "an array of channels, or an object of them by name".to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Vec<Channel>> {
+        let mut read: Vec<(KeyPath, Option<Channel>)> = match value {
+            Value::Array(items) => items
+                .iter()
+                .enumerate()
+                .map(|(index, item)| {
+                    let path = path.index(index);
+                    let channel = read_channel(reader, &path, None, item);
+                    (path, channel)
+                })
+                .collect(),
+            Value::Object(members) => members
+                .iter()
+                .filter(|(key, _)| !is_comment(key))
+                .map(|(key, member)| {
+                    let path = path.key(key);
+                    let channel = read_channel(reader, &path, Some(key), member);
+                    (path, channel)
+                })
+                .collect(),
+            _ => {
+                reader.mistyped(path, &self.expected(), value);
+                return None;
+            }
+        };
+        let is_tcp = |channel: &Channel| matches!(channel, Channel::Tcp(_));
+        let complete = read.iter().all(|(_, channel)| channel.is_some());
+        let has_tcp = read.iter().any(|(_, one)| one.as_ref().is_some_and(is_tcp));
+        // The object form is the contract's way to configure webhooks, which
+        // says nothing of transports: without one, nothing could be reached.
+        if value.is_object() && complete && !has_tcp {
+            read.push((path.clone(), Some(default_channel())));
+        }
+        let placed: Vec<(&KeyPath, &Channel)> = read
+            .iter()
+            .filter_map(|(path, channel)| Some((path, channel.as_ref()?)))
+            .collect();
+        check_ports(reader, &placed);
+        check_names(reader, &placed);
+        check_reachable(reader, path, value, &placed);
+        check_paths(
+            reader,
+            placed.iter().filter_map(|(path, channel)| match channel {
+                Channel::Webhook(webhook) => Some((path.key("accounts"), &webhook.accounts)),
+                _ => None,
+            }),
+        );
+        read.into_iter().map(|(_, channel)| channel).collect()
+    }
+
+    fn absent(&self) -> Option<Vec<Channel>> {
+        Some(vec![default_channel()])
+    }
+
+    fn default_text(&self) -> String {
+        format!("one tcp channel on port {PORT}")
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        docs.push(SettingDoc {
+            key: format!("{key}[].type"),
+            expects: KINDS.expected(),
+            default: "its key, where that is one of them; else required".to_owned(),
+            documentation: "A listening port, a link to a relay, or accounts of external systems."
+                .to_owned(),
+            writable: false,
+        });
+        TcpChannel::document(&format!("{key}[tcp]"), docs);
+        RelayChannel::document(&format!("{key}[websocket]"), docs);
+        WebhookChannel::document(&format!("{key}.webhook"), docs);
+    }
+}
+
+/// The channel of a configuration that has none to listen on.
+fn default_channel() -> Channel {
+    let channel = TcpChannel::absent().expect("every setting of a tcp channel has a default");
+    Channel::Tcp(TcpChannel {
+        name: "lan".to_owned(),
+        ..channel
+    })
+}
+
+/// Reads one channel; `key` is its name in the object form.
+fn read_channel(
+    reader: &mut Reader<'_>,
+    path: &KeyPath,
+    key: Option<&str>,
+    value: &Value,
+) -> Option<Channel> {
+    let members = reader.members(path, "an object", value)?;
+    let kind = read_kind(reader, path, key, members)?;
+    let beside = &["type"];
+    let mut channel = match kind {
+        Kind::Tcp => Channel::Tcp(read_section(reader, path, members, beside)?),
+        Kind::Relay => Channel::Relay(read_section(reader, path, members, beside)?),
+        Kind::Webhook => Channel::Webhook(read_section(reader, path, members, beside)?),
+    };
+    let kind = channel.kind();
+    let name = channel.name_mut();
+    if name.is_empty() {
+        *name = key.unwrap_or(kind).to_owned();
+    }
+    match &channel {
+        Channel::Tcp(tcp) if tcp.allow_from.is_empty() => {
+            let path = path.key("allow_from");
+            reader.warn(&path, format!("\"{path}\" is empty: nobody can connect"));
+        }
+        Channel::Relay(relay) => warn_about_relay(reader, path, relay),
+        _ => {}
+    }
+    Some(channel)
+}
+
+fn read_kind(
+    reader: &mut Reader<'_>,
+    path: &KeyPath,
+    key: Option<&str>,
+    members: &Map<String, Value>,
+) -> Option<Kind> {
+    let type_path = path.key("type");
+    if let Some(value) = members.get("type") {
+        return KINDS.read(reader, &type_path, value);
+    }
+    let implied = KINDS.0.iter().find(|(word, _)| Some(*word) == key);
+    if implied.is_none() {
+        let expected = KINDS.expected();
+        reader.problem(
+            &type_path,
+            format!("\"{type_path}\" is required: {expected}"),
+        );
+    }
+    implied.map(|(_, kind)| *kind)
+}
+
+fn warn_about_relay(reader: &mut Reader<'_>, path: &KeyPath, relay: &RelayChannel) {
+    let local = super::web_address::WebAddress::parse(&relay.url).is_some_and(|url| url.is_local());
+    if relay.url.starts_with("ws://") && !local {
+        let path = path.key("url");
+        reader.warn(
+            &path,
+            format!("\"{path}\" is not encrypted on its way to the relay; wss:// is"),
+        );
+    }
+    let path = path.key("auth_token");
+    match &relay.auth_token {
+        Some(token) if token.expose().len() < RELAY_TOKEN => reader.warn(
+            &path,
+            format!("\"{path}\" has fewer than {RELAY_TOKEN} characters; relays refuse that"),
+        ),
+        _ => {}
+    }
+}
+
+/// Two channels cannot listen on one port of one address.
+fn check_ports(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
+    let mut taken: Vec<(u16, Option<IpAddr>, &KeyPath)> = Vec::new();
+    for (path, channel) in placed {
+        let (port, bind) = match channel {
+            Channel::Tcp(tcp) => (tcp.port, tcp.bind.filter(|bind| !bind.is_unspecified())),
+            Channel::Webhook(WebhookChannel {
+                port: Some(port), ..
+            }) => (*port, None),
+            _ => continue,
+        };
+        let overlaps = |other: &Option<IpAddr>| other.is_none() || bind.is_none() || *other == bind;
+        let earlier = taken
+            .iter()
+            .find(|(other, other_bind, _)| port != 0 && *other == port && overlaps(other_bind));
+        if let Some((_, _, other)) = earlier {
+            let port_path = path.key("port");
+            let message = match path.steps().len() {
+                1 => format!(
+                    "\"{other}.port\" is {port}, which the default tcp channel uses; choose \
+                     another, or add a tcp channel of your own"
+                ),
+                _ => format!("\"{port_path}\" is {port}, and so is \"{other}.port\""),
+            };
+            reader.problem(&port_path, message);
+        }
+        taken.push((port, bind, path));
+    }
+}
+
+/// Names that a person chose must tell channels apart.
+fn check_names(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
+    for (index, (path, channel)) in placed.iter().enumerate() {
+        let same = |(_, earlier): &&(&KeyPath, &Channel)| {
+            earlier.name() == channel.name() && channel.name() != channel.kind()
+        };
+        if let Some((other, _)) = placed[..index].iter().find(same) {
+            let path = path.key("name");
+            reader.problem(
+                &path,
+                format!(
+                    "\"{path}\" is {:?}, and so is the name of \"{other}\"",
+                    channel.name()
+                ),
+            );
+        }
+    }
+}
+
+/// A server that nothing can reach is not what anybody wants.
+fn check_reachable(
+    reader: &mut Reader<'_>,
+    path: &KeyPath,
+    value: &Value,
+    placed: &[(&KeyPath, &Channel)],
+) {
+    if value.as_array().is_some_and(Vec::is_empty) {
+        reader.warn(path, format!("\"{path}\" is empty: nobody can connect"));
+    }
+    if placed.iter().any(|(_, one)| matches!(one, Channel::Tcp(_))) {
+        return;
+    }
+    for (path, channel) in placed {
+        if matches!(channel, Channel::Webhook(webhook) if webhook.port.is_none()) {
+            reader.problem(
+                path,
+                format!(
+                    "\"{path}\" has no \"port\", and there is no tcp channel that could serve it"
+                ),
+            );
+        }
+    }
+}

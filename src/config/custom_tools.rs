@@ -1,0 +1,436 @@
+//! `tools.custom`: programs and HTTP requests that the model may use.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::key_path::KeyPath;
+use super::problems::suggestion;
+use super::reader::Reader;
+use super::rules::{
+    Checked, Choice, Flag, Json, SecretText, TOOL_NAME, Text, filled_list, integer, list, map_of,
+    object,
+};
+use super::web_address::WebAddress;
+use crate::secret::Secret;
+
+/// Names of the built-in tools, which no other tool may take.
+pub const BUILTIN_TOOLS: [&str; 5] = [
+    "current_time",
+    "remember",
+    "recall",
+    "forget",
+    "search_conversations",
+];
+
+/// A tool from the configuration (`tools.custom`).
+#[derive(Clone, Debug)]
+pub struct CustomTool {
+    /// Name for the model: 1 to 64 of `A-Z a-z 0-9 _ -`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// JSON Schema of its arguments (an object schema), made from the short
+    /// form `name -> type name` where the file uses that.
+    pub parameters: Value,
+    /// How it runs.
+    pub run: CustomRun,
+    /// Whether running it twice does no harm.
+    pub read_only: bool,
+    /// Most seconds that one run may take.
+    pub timeout_seconds: u64,
+    /// Most bytes of output that are kept.
+    pub output_bytes: usize,
+}
+
+/// How a custom tool runs.
+#[derive(Clone, Debug)]
+pub enum CustomRun {
+    /// A program and its arguments; the tool's arguments arrive as JSON on its
+    /// standard input.
+    Command {
+        /// Program and arguments.
+        argv: Vec<String>,
+        /// Variables it gets beside PATH, HOME, LANG and TZ.
+        environment: BTreeMap<String, Secret>,
+        /// Where it runs; the data directory when absent.
+        directory: Option<PathBuf>,
+    },
+    /// An HTTP request; `{name}` in the URL and the header values is replaced
+    /// by the argument of that name.
+    Http {
+        /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
+        method: String,
+        /// The address.
+        url: String,
+        /// Header names and values.
+        headers: Vec<(String, Secret)>,
+        /// Body template (a JSON value whose strings are templates); when
+        /// absent, a method with a body sends the arguments as JSON.
+        body: Option<Value>,
+    },
+}
+
+section! {
+    /// The section `tools`.
+    struct Tools {
+        /// Tools of your own: each a program (`command`) or an HTTP request (`http`).
+        custom: Vec<CustomTool> = list(Tool).or_shown(Vec::new(), "[]");
+    }
+}
+
+section! {
+    /// A tool as the file has it.
+    struct Declaration {
+        /// Name for the model.
+        name: String = TOOL_NAME;
+        /// What the tool does and when to use it, for the model.
+        description: String = Text(1..=4_000);
+        /// The tool's arguments: an object from names to type names (string, integer, number,
+        /// boolean, array, object; a ? at the end makes one optional) or JSON Schemas, or one JSON
+        /// Schema of type object.
+        parameters: Value = Parameters.or_shown(empty_schema(), "{}");
+        /// Program and arguments. The tool's arguments arrive as JSON on its standard input.
+        command: Option<Vec<String>> = filled_list(Text(0..=10_000)).optional("none");
+        /// Request to make instead of running a program.
+        http: Option<Http> = object().optional("none");
+        /// Environment variables of the program, beside PATH, HOME, LANG and TZ.
+        env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
+            .or_shown(BTreeMap::new(), "{}");
+        /// Where the program runs.
+        directory: Option<String> = DIRECTORY.optional("the data directory");
+        /// Whether running the tool twice does no harm, so that it may be run again after a crash.
+        read_only: bool = Flag.or(false);
+        /// Most seconds that one run may take.
+        timeout_seconds: u64 = integer(1..=3_600).or(30);
+        /// Most bytes of the tool's output that the model gets.
+        output_bytes: usize = integer(256..=1024 * 1024).or(65_536);
+    }
+}
+
+section! {
+    /// The request of a tool.
+    struct Http {
+        /// HTTP method.
+        method: &'static str = METHODS.or("GET");
+        /// Address. `{name}` stands for the argument of that name.
+        url: String = Text(8..=4_000);
+        /// Headers by name. `{name}` stands for the argument of that name.
+        headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
+        /// Body as JSON, in whose strings `{name}` stands for the argument of that name.
+        body: Option<Value> = Json.optional("the arguments");
+    }
+}
+
+const METHODS: Choice<&str> = Choice(&[
+    ("GET", "GET"),
+    ("POST", "POST"),
+    ("PUT", "PUT"),
+    ("PATCH", "PATCH"),
+    ("DELETE", "DELETE"),
+]);
+
+const VARIABLE: Checked = Checked {
+    expected: "the name of an environment variable (A-Z a-z 0-9 _)",
+    check: |text| {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        text.bytes().all(letter) && !text.starts_with(|first: char| first.is_ascii_digit())
+    },
+};
+
+/// RFC 9110, section 5.1.
+const HEADER: Checked = Checked {
+    expected: "the name of a header",
+    check: |text| {
+        let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !text.is_empty() && text.bytes().all(letter)
+    },
+};
+
+const DIRECTORY: Checked = Checked {
+    expected: "an absolute path of a directory",
+    check: |text| text.starts_with('/'),
+};
+
+/// The rule for `tools`.
+pub(super) struct ToolsRule;
+
+impl Rule for ToolsRule {
+    type Output = Vec<CustomTool>;
+
+    fn expected(&self) -> String {
+        object::<Tools>().expected()
+    }
+
+    fn read(
+        &self,
+        reader: &mut Reader<'_>,
+        path: &KeyPath,
+        value: &Value,
+    ) -> Option<Vec<CustomTool>> {
+        let custom = object::<Tools>().read(reader, path, value)?.custom;
+        for (index, tool) in custom.iter().enumerate() {
+            let path = path.key("custom").index(index).key("name");
+            if let Some(earlier) = custom[..index].iter().position(|one| one.name == tool.name) {
+                let message = format!("\"{path}\" is {:?}, and so is item {earlier}", tool.name);
+                reader.problem(&path, message);
+            }
+            if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
+                let message = format!("\"{path}\" is {:?}, a built-in tool", tool.name);
+                reader.problem(&path, message);
+            }
+        }
+        Some(custom)
+    }
+
+    fn absent(&self) -> Option<Vec<CustomTool>> {
+        Some(Vec::new())
+    }
+
+    fn default_text(&self) -> String {
+        "{}".to_owned()
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Tools::document(key, docs);
+    }
+}
+
+/// One tool.
+struct Tool;
+
+impl Rule for Tool {
+    type Output = CustomTool;
+
+    fn expected(&self) -> String {
+        "an object that declares a tool".to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<CustomTool> {
+        let before = reader.problems.len();
+        let declared = object::<Declaration>().read(reader, path, value)?;
+        let run = match (declared.command, declared.http) {
+            (Some(argv), None) => {
+                if argv[0].trim().is_empty() {
+                    let path = path.key("command").index(0);
+                    reader.problem(&path, format!("\"{path}\" must be a program"));
+                }
+                CustomRun::Command {
+                    argv,
+                    environment: declared.env,
+                    directory: declared.directory.map(PathBuf::from),
+                }
+            }
+            (None, Some(http)) => {
+                check_templates(reader, &path.key("http"), &http, &declared.parameters);
+                for key in ["env", "directory"] {
+                    if value.get(key).is_some() {
+                        let path = path.key(key);
+                        reader.problem(&path, format!("\"{path}\" needs \"command\""));
+                    }
+                }
+                CustomRun::Http {
+                    method: http.method.to_owned(),
+                    url: http.url,
+                    headers: http.headers,
+                    body: http.body,
+                }
+            }
+            (command, _) => {
+                let found = if command.is_some() { "both" } else { "neither" };
+                reader.problem(
+                    path,
+                    format!("\"{path}\" must have either \"command\" or \"http\"; it has {found}"),
+                );
+                return None;
+            }
+        };
+        (reader.problems.len() == before).then_some(CustomTool {
+            name: declared.name,
+            description: declared.description,
+            parameters: declared.parameters,
+            run,
+            read_only: declared.read_only,
+            timeout_seconds: declared.timeout_seconds,
+            output_bytes: declared.output_bytes,
+        })
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Declaration::document(key, docs);
+    }
+}
+
+/// The model may fill the templates in, but not choose whom to ask; and a
+/// template must have a parameter.
+fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &Http, parameters: &Value) {
+    let url = path.key("url");
+    let authority_end = http.url.find("://").and_then(|scheme_end| {
+        let rest = &http.url[scheme_end + 3..];
+        Some(scheme_end + 3 + rest.find(['/', '?', '#']).unwrap_or(rest.len()))
+    });
+    let authority = &http.url[..authority_end.unwrap_or(0)];
+    let fixed = WebAddress::parse(authority)
+        .is_some_and(|address| matches!(address.scheme, "http" | "https"));
+    if !fixed {
+        reader.problem(
+            &url,
+            format!(
+                "\"{url}\" must be a URL that begins with https:// or http:// and whose host \
+                 holds no {{name}}"
+            ),
+        );
+    }
+    let known = parameters.get("properties").and_then(Value::as_object);
+    let mut texts: Vec<(KeyPath, &str)> = vec![(url, http.url.as_str())];
+    for (name, value) in &http.headers {
+        texts.push((path.key("headers").key(name), value.expose()));
+    }
+    if let Some(body) = &http.body {
+        collect_texts(&path.key("body"), body, &mut texts);
+    }
+    for (path, text) in texts {
+        for name in placeholders(text) {
+            let known = || known.into_iter().flatten().map(|(name, _)| name.as_str());
+            if !known().any(|known| known == name) {
+                let hint = suggestion(name, known());
+                reader.problem(
+                    &path,
+                    format!("\"{path}\" has {{{name}}}, but \"parameters\" has no {name:?}{hint}"),
+                );
+            }
+        }
+    }
+}
+
+fn collect_texts<'v>(path: &KeyPath, value: &'v Value, texts: &mut Vec<(KeyPath, &'v str)>) {
+    match value {
+        Value::String(text) => texts.push((path.clone(), text)),
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                collect_texts(&path.index(index), item, texts);
+            }
+        }
+        Value::Object(members) => {
+            for (key, member) in members {
+                collect_texts(&path.key(key), member, texts);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The names in braces of a template. Braces around anything but a name are text.
+fn placeholders(template: &str) -> impl Iterator<Item = &str> {
+    template.split('{').skip(1).filter_map(|after| {
+        let (name, _) = after.split_once('}')?;
+        (TOOL_NAME.check)(name).then_some(name)
+    })
+}
+
+/// The rule for `parameters`: the short form or a whole schema.
+struct Parameters;
+
+/// Type names of the short form, which are those of JSON Schema.
+const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "object"];
+
+fn empty_schema() -> Value {
+    json!({"type": "object", "properties": {}})
+}
+
+impl Rule for Parameters {
+    type Output = Value;
+
+    fn expected(&self) -> String {
+        "an object from parameter names to type names or JSON Schemas, or a JSON Schema whose \
+         type is object"
+            .to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Value> {
+        let members = reader.members(path, &self.expected(), value)?;
+        if members.get("type").and_then(Value::as_str) == Some("object") {
+            return check_schema(reader, path, members).then(|| value.clone());
+        }
+        let before = reader.problems.len();
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for (name, kind) in members {
+            let path = path.key(name);
+            if !(TOOL_NAME.check)(name) {
+                let message = format!("{name:?} is not a parameter name (A-Z a-z 0-9 _ -)");
+                reader.problem(&path, message);
+            }
+            let (schema, optional) = match kind {
+                Value::String(word) => {
+                    let (word, optional) = match word.strip_suffix('?') {
+                        Some(word) => (word, true),
+                        None => (word.as_str(), false),
+                    };
+                    if !TYPES.contains(&word) {
+                        let hint = suggestion(word, TYPES);
+                        let types = TYPES.join(", ");
+                        reader.problem(
+                            &path,
+                            format!("\"{path}\" must be one of {types}, or a JSON Schema, not {word:?}{hint}"),
+                        );
+                    }
+                    (json!({"type": word}), optional)
+                }
+                Value::Object(_) => (kind.clone(), false),
+                other => {
+                    reader.mistyped(&path, "a type name or a JSON Schema", other);
+                    continue;
+                }
+            };
+            properties.insert(name.clone(), schema);
+            if !optional {
+                required.push(Value::from(name.as_str()));
+            }
+        }
+        let mut schema = Map::new();
+        schema.insert("type".to_owned(), "object".into());
+        schema.insert("properties".to_owned(), properties.into());
+        if !required.is_empty() {
+            schema.insert("required".to_owned(), required.into());
+        }
+        (reader.problems.len() == before).then_some(schema.into())
+    }
+}
+
+/// As much of a JSON Schema as the house relies on.
+fn check_schema(reader: &mut Reader<'_>, path: &KeyPath, schema: &Map<String, Value>) -> bool {
+    let before = reader.problems.len();
+    let none = Map::new();
+    let properties = match schema.get("properties") {
+        None => &none,
+        Some(Value::Object(properties)) => properties,
+        Some(other) => {
+            reader.mistyped(&path.key("properties"), "an object", other);
+            &none
+        }
+    };
+    for (name, property) in properties {
+        if !property.is_object() {
+            let path = path.key("properties").key(name);
+            reader.mistyped(&path, "a JSON Schema", property);
+        }
+    }
+    if let Some(required) = schema.get("required") {
+        let path = path.key("required");
+        let known = |item: &Value| {
+            item.as_str()
+                .is_some_and(|name| properties.contains_key(name))
+        };
+        if !required
+            .as_array()
+            .is_some_and(|items| items.iter().all(known))
+        {
+            let message = format!("\"{path}\" must be an array of names that \"properties\" has");
+            reader.problem(&path, message);
+        }
+    }
+    reader.problems.len() == before
+}

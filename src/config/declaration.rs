@@ -1,0 +1,320 @@
+//! How a section of the file is declared: once, with the name, type, rule and
+//! sentence of documentation of each of its settings. The struct, its reader,
+//! its defaults and its documentation are all made from that one declaration.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::key_path::KeyPath;
+use super::problems::suggestion;
+use super::reader::Reader;
+
+/// What is to be known of one setting: a row of `hearth config keys` and of the
+/// README's table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct SettingDoc {
+    /// Where it stands: `limits.turn_seconds`, `channels[tcp].port`,
+    /// `channels.webhook.accounts.NAME.secret`.
+    pub key: String,
+    /// What its value must be: `an integer from 1 to 256`.
+    pub expects: String,
+    /// The default as JSON or in words; `required` where there is none.
+    pub default: String,
+    /// What it does, in a sentence or two.
+    pub documentation: String,
+    /// Whether `update_config` may write it.
+    pub writable: bool,
+}
+
+/// A setting of a section, beside its rule.
+pub(super) struct Setting {
+    pub key: &'static str,
+    pub writable: bool,
+}
+
+/// What a value must be, and what holds without one.
+pub(super) trait Rule {
+    /// The value as the house works with it.
+    type Output;
+
+    /// What a value must be, to go on `must be ...` with.
+    fn expected(&self) -> String;
+
+    /// Reads a value that is there; none after having reported what is wrong.
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output>;
+
+    /// What holds without a value; none when one is required.
+    fn absent(&self) -> Option<Self::Output> {
+        None
+    }
+
+    /// [`Rule::absent`] in words.
+    fn default_text(&self) -> String {
+        "required".to_owned()
+    }
+
+    /// Adds what is to be known of the settings inside this one, whose own key
+    /// is `key`.
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        let _ = (key, docs);
+    }
+
+    /// The rule with a default, of which the documentation shows the JSON.
+    fn or(self, default: Self::Output) -> Or<Self>
+    where
+        Self: Sized,
+        Self::Output: Clone + Serialize,
+    {
+        let shown = serde_json::to_string(&default).expect("a default has a JSON text");
+        self.or_shown(default, &shown)
+    }
+
+    /// The rule with a default that the documentation describes as `shown`.
+    fn or_shown(self, default: Self::Output, shown: &str) -> Or<Self>
+    where
+        Self: Sized,
+        Self::Output: Clone,
+    {
+        Or {
+            rule: self,
+            default,
+            shown: shown.to_owned(),
+        }
+    }
+
+    /// The rule for a setting that may be absent; the documentation describes
+    /// what holds then as `shown`.
+    fn optional(self, shown: &'static str) -> Optional<Self>
+    where
+        Self: Sized,
+    {
+        Optional { rule: self, shown }
+    }
+}
+
+/// A rule with a default.
+pub(super) struct Or<R: Rule> {
+    rule: R,
+    default: R::Output,
+    shown: String,
+}
+
+impl<R: Rule<Output: Clone>> Rule for Or<R> {
+    type Output = R::Output;
+
+    fn expected(&self) -> String {
+        self.rule.expected()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<R::Output> {
+        self.rule.read(reader, path, value)
+    }
+
+    fn absent(&self) -> Option<R::Output> {
+        Some(self.default.clone())
+    }
+
+    fn default_text(&self) -> String {
+        self.shown.clone()
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        self.rule.document_members(key, docs);
+    }
+}
+
+/// A rule for a setting that may be absent.
+pub(super) struct Optional<R> {
+    rule: R,
+    shown: &'static str,
+}
+
+impl<R: Rule> Rule for Optional<R> {
+    type Output = Option<R::Output>;
+
+    fn expected(&self) -> String {
+        self.rule.expected()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output> {
+        self.rule.read(reader, path, value).map(Some)
+    }
+
+    fn absent(&self) -> Option<Self::Output> {
+        Some(None)
+    }
+
+    fn default_text(&self) -> String {
+        self.shown.to_owned()
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        self.rule.document_members(key, docs);
+    }
+}
+
+/// A section whose settings are declared with [`section!`].
+pub(super) trait Declared: Sized {
+    /// The settings, in the order of the declaration.
+    const SETTINGS: &'static [Setting];
+
+    /// Reads all settings; none after having reported everything that is wrong.
+    fn read(section: &mut Section<'_, '_>) -> Option<Self>;
+
+    /// What holds without the section; none when a setting in it is required.
+    fn absent() -> Option<Self>;
+
+    /// Adds what is to be known of each setting; `key` is that of the section.
+    fn document(key: &str, docs: &mut Vec<SettingDoc>);
+}
+
+/// The object that a section is read from.
+pub(super) struct Section<'r, 'e> {
+    pub reader: &'r mut Reader<'e>,
+    pub path: &'r KeyPath,
+    pub members: &'r Map<String, Value>,
+}
+
+impl Section<'_, '_> {
+    /// Reads one setting; none after having reported what is wrong with it.
+    pub fn read<R: Rule>(&mut self, key: &str, rule: &R) -> Option<R::Output> {
+        let path = self.path.key(key);
+        match self.members.get(key).filter(|value| !value.is_null()) {
+            Some(value) => rule.read(self.reader, &path, value),
+            None => rule.absent().or_else(|| {
+                let expected = rule.expected();
+                self.reader
+                    .problem(&path, format!("\"{path}\" is required: {expected}"));
+                None
+            }),
+        }
+    }
+
+    /// Reports every key that is neither a setting of `D`, nor among `beside`,
+    /// nor a comment.
+    pub fn refuse_unknown<D: Declared>(&mut self, beside: &[&'static str]) {
+        let known = || {
+            let settings = D::SETTINGS.iter().map(|setting| setting.key);
+            settings.chain(beside.iter().copied())
+        };
+        for key in self.members.keys().filter(|key| !is_comment(key)) {
+            if known().any(|known| known == key) {
+                continue;
+            }
+            let path = self.path.key(key);
+            let place = match self.path.steps() {
+                [] => String::new(),
+                _ => format!(" in \"{}\"", self.path),
+            };
+            let hint = match suggestion(key, known()) {
+                hint if hint.is_empty() && !place.is_empty() => {
+                    format!(" (known there: {})", known().collect::<Vec<_>>().join(", "))
+                }
+                hint => hint,
+            };
+            self.reader
+                .problem(&path, format!("unknown key {key:?}{place}{hint}"));
+        }
+    }
+}
+
+/// Whether a key is a comment: ignored by us, kept in the file.
+pub(super) fn is_comment(key: &str) -> bool {
+    key.starts_with('_') || key.starts_with('$') || key == "//"
+}
+
+/// Joins a key and the key of a setting inside it.
+pub(super) fn joined(key: &str, inner: &str) -> String {
+    match key {
+        "" => inner.to_owned(),
+        _ => format!("{key}.{inner}"),
+    }
+}
+
+/// One row of documentation, and those of what is inside.
+pub(super) fn document_setting<T>(
+    key: String,
+    rule: &impl Rule<Output = T>,
+    doc_lines: &[&str],
+    writable: bool,
+    docs: &mut Vec<SettingDoc>,
+) {
+    let documentation: Vec<&str> = doc_lines.iter().map(|line| line.trim()).collect();
+    docs.push(SettingDoc {
+        key: key.clone(),
+        expects: rule.expected(),
+        default: rule.default_text(),
+        documentation: documentation.join(" "),
+        writable,
+    });
+    rule.document_members(&key, docs);
+}
+
+/// Declares a section:
+///
+/// ```text
+/// section! {
+///     /// What the section is.
+///     #[derive(Clone, Debug)]
+///     pub struct Limits {
+///         /// What the setting does.
+///         pub turn_seconds: u64 = integer(1..=3600).or(300);
+///     }
+/// }
+/// ```
+///
+/// `field("key")` names a key that differs from the field's name, and `,
+/// writable` after a rule lets `update_config` write the setting.
+macro_rules! section {
+    (
+        $(#[doc = $about:literal])*
+        $(#[derive($($derived:ident),*)])?
+        $visible:vis struct $name:ident {$(
+            $(#[doc = $doc:literal])+
+            $field_visible:vis $field:ident $(($key:literal))? : $type:ty = $rule:expr $(, $flag:ident)?;
+        )*}
+    ) => {
+        $(#[doc = $about])*
+        $(#[derive($($derived),*)])?
+        $visible struct $name {$(
+            $(#[doc = $doc])+
+            $field_visible $field: $type,
+        )*}
+
+        impl $crate::config::declaration::Declared for $name {
+            const SETTINGS: &'static [$crate::config::declaration::Setting] = &[$(
+                $crate::config::declaration::Setting {
+                    key: section!(@key $field $($key)?),
+                    writable: section!(@writable $($flag)?),
+                },
+            )*];
+
+            fn read(
+                section: &mut $crate::config::declaration::Section<'_, '_>,
+            ) -> Option<$name> {
+                $(let $field: Option<$type> = section.read(section!(@key $field $($key)?), &$rule);)*
+                Some($name { $($field: $field?,)* })
+            }
+
+            fn absent() -> Option<$name> {
+                use $crate::config::declaration::Rule as _;
+                Some($name { $($field: $rule.absent()?,)* })
+            }
+
+            fn document(key: &str, docs: &mut Vec<$crate::config::declaration::SettingDoc>) {
+                $($crate::config::declaration::document_setting::<$type>(
+                    $crate::config::declaration::joined(key, section!(@key $field $($key)?)),
+                    &$rule,
+                    &[$($doc),+],
+                    section!(@writable $($flag)?),
+                    docs,
+                );)*
+            }
+        }
+    };
+    (@key $field:ident) => { stringify!($field) };
+    (@key $field:ident $key:literal) => { $key };
+    (@writable) => { false };
+    (@writable writable) => { true };
+}
+pub(super) use section;

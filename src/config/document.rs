@@ -1,0 +1,183 @@
+//! From the text of a configuration file to the configuration: parse, read
+//! every setting, and check what only the whole can tell.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::declaration::{Section, is_comment};
+use super::key_path::KeyPath;
+use super::lines::Lines;
+use super::problems::{Problems, suggestion};
+use super::reader::{Environment, Reader};
+use super::web_address::WebAddress;
+use super::{BUILTIN_TOOLS, Channel, Config, Declared, OFFLINE, OPENAI_COMPATIBLE};
+
+/// A file that was read.
+pub(super) struct Document {
+    /// What it says, in force.
+    pub config: Arc<Config>,
+    /// What stands in it, `${NAME}`, comments and order included.
+    pub members: Value,
+    /// What its owner should know.
+    pub warnings: Problems,
+    /// Where secrets stand.
+    pub secrets: Vec<KeyPath>,
+    /// Whether a secret stands in the file itself.
+    pub holds_secret: bool,
+}
+
+impl Document {
+    /// Reads a text; `file` is its name in what is reported.
+    ///
+    /// Errors: everything that is wrong with it.
+    pub fn read(file: &Path, text: &str, environment: &Environment) -> Result<Document, Problems> {
+        // Editors on some systems begin a UTF-8 file with a mark (RFC 8259, section 8.1).
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let document: Value =
+            serde_json::from_str(text).map_err(|error| malformed(file, &error))?;
+        let Value::Object(members) = &document else {
+            return Err(Problems::of_file(file, "the file must be one JSON object"));
+        };
+        let lines = Lines::of(text);
+        let mut reader = Reader::new(environment);
+        let top = KeyPath::top();
+        let mut section = Section {
+            reader: &mut reader,
+            path: &top,
+            members,
+        };
+        section.refuse_unknown::<Config>(&[]);
+        let config = Config::read(&mut section);
+        check_provider(&mut reader, members, config.as_ref());
+        if let Some(config) = &config {
+            warn_about_tools(&mut reader, config);
+        }
+        let mut problems = std::mem::take(&mut reader.problems);
+        let mut warnings = std::mem::take(&mut reader.warnings);
+        for (path, line) in &lines.repeated {
+            let comment = match path.steps().last() {
+                Some(super::key_path::Step::Key(key)) => is_comment(key),
+                _ => false,
+            };
+            let (list, effect) = match comment {
+                true => (&mut warnings, "saving keeps only the last"),
+                false => (&mut problems, "each key may stand once"),
+            };
+            list.push(super::problems::Finding {
+                path: path.clone(),
+                message: format!("\"{path}\" stands here a second time (line {line}); {effect}"),
+            });
+        }
+        match config {
+            Some(config) if problems.is_empty() => Ok(Document {
+                config: Arc::new(config),
+                warnings: Problems::of_findings(file, warnings, &lines),
+                secrets: reader.secrets,
+                holds_secret: reader.holds_secret,
+                members: document,
+            }),
+            _ => Err(Problems::of_findings(file, problems, &lines)),
+        }
+    }
+}
+
+/// The text of a file with these contents.
+pub(super) fn to_text(members: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(members).expect("JSON always has a text");
+    text.push('\n');
+    text
+}
+
+fn malformed(file: &Path, error: &serde_json::Error) -> Problems {
+    let text = error.to_string();
+    // The parser puts the place at the end; ours stands at the beginning.
+    let sentence = text
+        .rsplit_once(" at line ")
+        .map_or(text.as_str(), |(text, _)| text);
+    Problems::at(
+        file,
+        Some(error.line()),
+        Some(error.column()),
+        format!("this is not valid JSON: {sentence}"),
+    )
+}
+
+/// What the settings of the provider mean together.
+fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config: Option<&Config>) {
+    let top = KeyPath::top();
+    let is_set = |key: &str| members.get(key).is_some_and(|value| !value.is_null());
+    let written = members.get("provider").and_then(Value::as_str);
+    let provider = match config {
+        Some(config) => config.provider.as_str(),
+        None => written.unwrap_or(OFFLINE),
+    };
+    if provider == OPENAI_COMPATIBLE && !is_set("base_url") {
+        reader.problem(
+            &top.key("provider"),
+            format!("\"base_url\" is required by provider {provider:?}: a URL such as http://localhost:11434/v1"),
+        );
+    }
+    if provider == "openai" && !is_set("api_key") {
+        reader.warn(
+            &top.key("provider"),
+            format!("\"api_key\" is not set; provider {provider:?} refuses requests without one"),
+        );
+    }
+    if provider != OFFLINE && !is_set("model") {
+        reader.warn(
+            &top.key("provider"),
+            format!(
+                "\"model\" is not set; provider {provider:?} has no model of that default name"
+            ),
+        );
+    }
+    if provider == OFFLINE && is_set("api_key") {
+        reader.warn(
+            &top.key("api_key"),
+            "\"api_key\" is not used, because \"provider\" is \"offline\"",
+        );
+    }
+    let insecure = config
+        .and_then(|config| config.base_url.as_deref())
+        .is_some_and(|url| {
+            url.starts_with("http://") && !WebAddress::parse(url).is_some_and(|url| url.is_local())
+        });
+    if insecure && is_set("api_key") {
+        reader.warn(
+            &top.key("base_url"),
+            "\"base_url\" carries the API key unencrypted; https:// does not",
+        );
+    }
+}
+
+/// Permissions of tools that do not exist are probably misspelt.
+fn warn_about_tools(reader: &mut Reader<'_>, config: &Config) {
+    let custom = config.custom_tools.iter().map(|tool| tool.name.as_str());
+    let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
+    let mut warn = |path: KeyPath, name: &str| {
+        if !known.contains(&name) {
+            let hint = suggestion(name, known.iter().copied());
+            reader.warn(
+                &path,
+                format!("\"{path}\": there is no tool {name:?}{hint}"),
+            );
+        }
+    };
+    for name in config.tool_permissions.keys() {
+        warn(KeyPath::top().key("tool_permissions").key(name), name);
+    }
+    for channel in &config.channels {
+        let Channel::Webhook(webhook) = channel else {
+            continue;
+        };
+        for account in &webhook.accounts {
+            let place = KeyPath::top().key("channels").key(channel.name());
+            let path = place.key("accounts").key(&account.name).key("tools");
+            for name in account.tools.iter().flatten() {
+                warn(path.clone(), name);
+            }
+        }
+    }
+}

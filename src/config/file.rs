@@ -1,0 +1,130 @@
+//! The configuration file on disk: bounded reading, one writer at a time, and
+//! saving that leaves either the old file or the new one, never half of one.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::problems::Problems;
+
+/// Largest file that is read, in bytes.
+const MOST_BYTES: u64 = 1024 * 1024;
+/// How long another process may take to save.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+/// How often to look whether it has.
+const LOCK_STEP: Duration = Duration::from_millis(5);
+
+/// Reads the text of the file.
+///
+/// Errors: it cannot be read, is too large, or is not UTF-8.
+pub(super) fn read(path: &Path) -> Result<String, Problems> {
+    let unreadable = |error| Problems::of_file(path, format!("the file cannot be read: {error}"));
+    decode(path, &File::open(path).map_err(unreadable)?)
+}
+
+/// [`read`] of a file that is open.
+pub(super) fn decode(path: &Path, file: &File) -> Result<String, Problems> {
+    let mut bytes = Vec::new();
+    file.take(MOST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| Problems::of_file(path, format!("the file cannot be read: {error}")))?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let message = format!("the file is larger than {MOST_BYTES} bytes");
+        return Err(Problems::of_file(path, message));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|byte| **byte == b'\n').count();
+        Problems::at(path, Some(line), None, "the file must be UTF-8 text")
+    })
+}
+
+/// Whether others than the owner may read the file.
+pub(super) fn is_readable_by_others(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|about| about.mode() & 0o044 != 0)
+}
+
+/// The file itself, when `path` is a symbolic link to it.
+pub(super) fn target(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Opens the file and keeps other processes of ours from saving it until the
+/// returned handle is dropped; none when there is no file.
+///
+/// Errors: it cannot be opened, or somebody held it for [`LOCK_WAIT`].
+pub(super) fn lock(path: &Path) -> io::Result<Option<File>> {
+    let deadline = Instant::now() + LOCK_WAIT;
+    loop {
+        let file = match File::open(path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match file.try_lock() {
+            // Whoever saved meanwhile has put another file in its place.
+            Ok(()) if is_same(&file, path)? => return Ok(Some(file)),
+            Ok(()) => {}
+            Err(TryLockError::Error(error)) => return Err(error),
+            Err(TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
+        }
+        if Instant::now() >= deadline {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "another process keeps the file locked",
+            ));
+        }
+    }
+}
+
+fn is_same(file: &File, path: &Path) -> io::Result<bool> {
+    let ours = file.metadata()?;
+    match fs::metadata(path) {
+        Ok(theirs) => Ok((ours.dev(), ours.ino()) == (theirs.dev(), theirs.ino())),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces the file with `text`, readable by its owner only. When this returns,
+/// the new file survives a power cut; on an error the old one is as it was.
+pub(super) fn save(path: &Path, text: &str) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let temporary = directory.join(name);
+    match fs::remove_file(&temporary) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let written = write_beside(path, &temporary, text).and_then(|()| fs::rename(&temporary, path));
+    if let Err(error) = written {
+        // The error that stopped us says more than one of cleaning up.
+        let _ = fs::remove_file(&temporary);
+        return Err(error);
+    }
+    File::open(directory)?.sync_all()
+}
+
+fn write_beside(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(temporary)?;
+    // `sudo hearth config set` must not take the file from the server's user.
+    if let Ok(old) = fs::metadata(path) {
+        let ours = file.metadata()?;
+        if (ours.uid(), ours.gid()) != (old.uid(), old.gid()) {
+            fchown(&file, Some(old.uid()), Some(old.gid()))?;
+        }
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}

@@ -1,0 +1,122 @@
+//! The limits of protocol section 7: what a client may cost the server.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
+use super::rules::{integer, object};
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+/// Longest time that any limit may name, in seconds.
+const MONTH: u64 = 30 * 24 * 60 * 60;
+
+section! {
+    /// Limits of protocol section 7, each a key under `limits`. Names end in
+    /// their unit; what has none is a count.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+    pub struct Limits {
+        /// Connections at a time in all.
+        pub connections: usize = integer(1..=1_000_000).or(1_024);
+        /// Connections at a time from one address (IPv6: from one /64 network).
+        pub connections_per_address: usize = integer(1..=1_000_000).or(64);
+        /// Connections at a time from one address that have not signed in yet.
+        pub unauthenticated_per_address: usize = integer(1..=1_000_000).or(16);
+        /// Most bytes of the head of an HTTP request: request line and headers.
+        pub head_bytes: usize = integer(KIB..=MIB).or(16 * 1024);
+        /// Most headers of an HTTP request.
+        pub head_count: usize = integer(16..=1_024).or(64);
+        /// Seconds within which the head of a request must have come, however slowly it trickles.
+        pub head_seconds: u64 = integer(1..=3_600).or(10);
+        /// Most bytes of the body of any HTTP request.
+        pub body_bytes: usize = integer(KIB..=64 * MIB).or(1024 * 1024);
+        /// Most bytes of the body of a webhook request.
+        pub webhook_body_bytes: usize = integer(KIB..=64 * MIB).or(256 * 1024);
+        /// Most bytes of the body of a sign-in request.
+        pub auth_body_bytes: usize = integer(256..=MIB).or(4 * 1024);
+        /// Seconds within which the body of a request must have come.
+        pub body_seconds: u64 = integer(1..=3_600).or(15);
+        /// Seconds that a kept-alive HTTP connection may wait for its next request.
+        pub idle_seconds: u64 = integer(1..=3_600).or(30);
+        /// Seconds between two pings on a WebSocket connection.
+        pub ping_seconds: u64 = integer(1..=3_600).or(30);
+        /// Seconds of silence after which a connection is taken for dead; more than `ping_seconds`.
+        pub dead_seconds: u64 = integer(2..=7_200).or(75);
+        /// Seconds within which a new connection must sign in.
+        pub auth_seconds: u64 = integer(1..=3_600).or(10);
+        /// Most bytes of a WebSocket or TCP message before signing in.
+        pub unauthenticated_message_bytes: usize = integer(256..=MIB).or(4 * 1024);
+        /// Most bytes of a WebSocket or TCP message after signing in.
+        pub message_bytes: usize = integer(KIB..=64 * MIB).or(1024 * 1024);
+        /// Most bytes that wait to be sent to one client before it is let go.
+        pub outbox_bytes: usize = integer(64 * KIB..=256 * MIB).or(1024 * 1024);
+        /// Requests at a time that one connection may have unanswered.
+        pub in_flight: usize = integer(1..=10_000).or(32);
+        /// Commands per second that one connection may send in the long run.
+        pub commands_per_second: u32 = integer(1..=1_000_000).or(50);
+        /// Commands that one connection may send at once.
+        pub commands_burst: u32 = integer(1..=1_000_000).or(100);
+        /// Turns that may wait for a worker in all.
+        pub waiting_turns: usize = integer(1..=1_000_000).or(1_000);
+        /// Turns that may wait in one conversation.
+        pub waiting_turns_per_conversation: usize = integer(1..=1_000_000).or(16);
+        /// Seconds that a turn may work, not counting what it waits for approvals.
+        pub turn_seconds: u64 = integer(1..=86_400).or(300);
+        /// Times that the model may call tools within one turn.
+        pub tool_rounds: usize = integer(1..=1_000).or(16);
+        /// Webhook requests per second that one account may send in the long run.
+        pub webhook_per_second: u32 = integer(1..=1_000_000).or(20);
+        /// Webhook requests that one account may send at once.
+        pub webhook_burst: u32 = integer(1..=1_000_000).or(100);
+        /// Failed sign-ins within 5 minutes, for an address or a user, before further ones must wait.
+        pub login_failures: u32 = integer(1..=10_000).or(5);
+        /// Seconds after which a tool that waits for approval is denied.
+        pub approval_seconds: u64 = integer(1..=MONTH).or(86_400);
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits::absent().expect("every limit has a default")
+    }
+}
+
+/// The rule for `limits`: each in its range, and fitting together.
+pub(super) struct LimitsRule;
+
+impl Rule for LimitsRule {
+    type Output = Limits;
+
+    fn expected(&self) -> String {
+        object::<Limits>().expected()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Limits> {
+        let limits = object::<Limits>().read(reader, path, value)?;
+        if limits.dead_seconds <= limits.ping_seconds {
+            reader.problem(
+                &path.key("dead_seconds"),
+                format!(
+                    "\"{path}.dead_seconds\" must be more than \"{path}.ping_seconds\" ({}), not {}",
+                    limits.ping_seconds, limits.dead_seconds
+                ),
+            );
+            return None;
+        }
+        Some(limits)
+    }
+
+    fn absent(&self) -> Option<Limits> {
+        Limits::absent()
+    }
+
+    fn default_text(&self) -> String {
+        object::<Limits>().default_text()
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Limits::document(key, docs);
+    }
+}

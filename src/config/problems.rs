@@ -1,0 +1,179 @@
+//! What is wrong with a configuration file, as a person reads it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::key_path::KeyPath;
+use super::lines::Lines;
+
+/// Everything that is wrong with a configuration file; one line for each in its
+/// text, `config.json line 4: unknown key "modell" (did you mean "model"?)`.
+/// No secret stands in it.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Problems {
+    file: PathBuf,
+    list: Vec<Problem>,
+}
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The line of the file, from 1, where there is one.
+    pub line: Option<usize>,
+    /// The column, from 1, where the file is not JSON at all.
+    pub column: Option<usize>,
+    /// Which key is wrong, and what is expected of it.
+    pub message: String,
+    /// The top-level key that it stands under; empty for the file as a whole.
+    pub field: String,
+}
+
+/// Something found while reading, before its line is known.
+#[derive(Clone, Debug)]
+pub(super) struct Finding {
+    pub path: KeyPath,
+    pub message: String,
+}
+
+impl Problems {
+    /// A problem of the file as a whole.
+    pub(super) fn of_file(file: &Path, message: impl Into<String>) -> Problems {
+        Problems::at(file, None, None, message)
+    }
+
+    /// A problem of a place that has no key.
+    pub(super) fn at(
+        file: &Path,
+        line: Option<usize>,
+        column: Option<usize>,
+        message: impl Into<String>,
+    ) -> Problems {
+        Problems {
+            file: file.to_owned(),
+            list: vec![Problem {
+                line,
+                column,
+                message: message.into(),
+                field: String::new(),
+            }],
+        }
+    }
+
+    /// What was found in a file, in the order of its lines.
+    pub(super) fn of_findings(file: &Path, findings: Vec<Finding>, lines: &Lines) -> Problems {
+        let mut list: Vec<Problem> = findings
+            .into_iter()
+            .map(|finding| Problem {
+                line: Some(lines.line(&finding.path)),
+                column: None,
+                message: finding.message,
+                field: match finding.path.steps().first() {
+                    Some(super::key_path::Step::Key(key)) => key.clone(),
+                    _ => String::new(),
+                },
+            })
+            .collect();
+        list.sort_by_key(|problem| problem.line);
+        Problems {
+            file: file.to_owned(),
+            list,
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Each problem, in the order of the file. There is at least one.
+    pub fn iter(&self) -> impl Iterator<Item = &Problem> {
+        self.list.iter()
+    }
+
+    /// One line for each, as in its text.
+    pub fn lines(&self) -> impl Iterator<Item = String> {
+        self.list.iter().map(|problem| {
+            let place = match (problem.line, problem.column) {
+                (Some(line), Some(column)) => format!(" line {line}, column {column}"),
+                (Some(line), None) => format!(" line {line}"),
+                (None, _) => String::new(),
+            };
+            format!("{}{place}: {}", self.file.display(), problem.message)
+        })
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, line) in self.lines().enumerate() {
+            if place > 0 {
+                f.write_str("\n")?;
+            }
+            f.write_str(&line)?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// ` (did you mean "x"?)` for the known word nearest to a mistyped one, or
+/// nothing when none is near.
+pub(super) fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
+    let most = (word.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|candidate| (distance(&word.to_lowercase(), candidate), candidate))
+        .filter(|(distance, _)| *distance <= most)
+        .min()
+        .map_or_else(String::new, |(_, nearest)| {
+            format!(" (did you mean {nearest:?}?)")
+        })
+}
+
+/// Edits (insert, remove, replace, swap neighbours) that lead from one word to
+/// the other.
+fn distance(from: &str, to: &str) -> usize {
+    let from: Vec<char> = from.chars().take(64).collect();
+    let to: Vec<char> = to.chars().take(64).collect();
+    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
+    for i in 1..=from.len() {
+        let mut row = vec![i; to.len() + 1];
+        for j in 1..=to.len() {
+            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
+            row[j] = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
+            let swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
+            if swapped {
+                row[j] = row[j].min(rows[i - 2][j - 2] + 1);
+            }
+        }
+        rows.push(row);
+    }
+    rows[from.len()][to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_suggested() {
+        for (word, nearest) in [
+            ("permision_mode", " (did you mean \"permission_mode\"?)"),
+            ("modle", " (did you mean \"model\"?)"),
+            ("Model", " (did you mean \"model\"?)"),
+            ("prot", " (did you mean \"port\"?)"),
+            ("colour", ""),
+            ("", ""),
+        ] {
+            let known = ["model", "permission_mode", "port"];
+            assert_eq!(suggestion(word, known), nearest, "{word}");
+        }
+    }
+}

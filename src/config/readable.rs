@@ -1,0 +1,93 @@
+//! What `get_config` shows: every setting in force, and no secret.
+
+use serde_json::{Map, Value, json};
+
+use super::web_address::{MASK, WebAddress, masked};
+use super::{Channel, Config, PROVIDER_TEMPERATURE, WebhookAccount};
+
+impl Config {
+    /// The readable fields, in order: the contract's three first.
+    pub(super) fn readable(&self) -> Map<String, Value> {
+        let tools: Vec<&str> = self
+            .custom_tools
+            .iter()
+            .map(|tool| tool.name.as_str())
+            .collect();
+        let channels: Vec<Value> = self.channels.iter().map(channel).collect();
+        let fields = json!({
+            "provider": self.provider,
+            "model": self.model,
+            "temperature": self.temperature.unwrap_or(PROVIDER_TEMPERATURE),
+            "api_key_set": self.api_key.is_some(),
+            "base_url": self.base_url.as_deref().map(masked),
+            "system_prompt": self.system_prompt,
+            "max_tokens": self.max_tokens,
+            "permission_mode": self.permission_mode,
+            "tool_permissions": self.tool_permissions,
+            "workers": self.workers,
+            "session_days": self.session_days,
+            "limits": self.limits,
+            "channels": channels,
+            "custom_tools": tools,
+            "allowed_origins": self.allowed_origins,
+            "allowed_hosts": self.allowed_hosts,
+            "trusted_proxies": self.trusted_proxies,
+        });
+        match fields {
+            Value::Object(fields) => fields,
+            _ => Map::new(),
+        }
+    }
+}
+
+fn channel(channel: &Channel) -> Value {
+    match channel {
+        Channel::Tcp(tcp) => json!({
+            "name": tcp.name,
+            "type": channel.kind(),
+            "port": tcp.port,
+            "bind": tcp.bind,
+            "allow_from": tcp.allow_from,
+        }),
+        Channel::Relay(relay) => json!({
+            "name": relay.name,
+            "type": channel.kind(),
+            "url": masked(&relay.url),
+            "auth_token_set": relay.auth_token.is_some(),
+        }),
+        Channel::Webhook(webhook) => {
+            let accounts: Map<String, Value> = webhook
+                .accounts
+                .iter()
+                .map(|account| (account.name.clone(), summary(account)))
+                .collect();
+            json!({
+                "name": channel.name(),
+                "type": channel.kind(),
+                "port": webhook.port,
+                "accounts": accounts,
+            })
+        }
+    }
+}
+
+fn summary(account: &WebhookAccount) -> Value {
+    json!({
+        "incoming_path": account.incoming_path,
+        "outgoing_url": host_only(&account.outgoing_url),
+        "secret_set": account.secret.is_some(),
+        "model": account.model,
+        "permission_mode": account.permission_mode,
+        "tools": account.tools,
+    })
+}
+
+/// Chat services put their secret into the path of a webhook URL, so only the
+/// host of one is shown.
+fn host_only(url: &str) -> String {
+    match WebAddress::parse(url) {
+        Some(address) if address.rest.len() > 1 => format!("{}/{MASK}", address.origin()),
+        Some(address) => address.origin(),
+        None => MASK.to_owned(),
+    }
+}

@@ -1,0 +1,213 @@
+//! Reads values of the file: `${NAME}` from the environment, what is wrong with
+//! the words that say so, and where secrets stand.
+
+use std::borrow::Cow;
+
+use serde_json::{Map, Value};
+
+use super::key_path::KeyPath;
+use super::problems::Finding;
+
+/// Looks up an environment variable; tests bring their own.
+pub(super) type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
+
+/// Shortest secret that is not warned about, in bytes.
+const SECRET_BYTES: usize = 16;
+
+/// What reading collects on its way through a file.
+pub(super) struct Reader<'e> {
+    environment: &'e Environment,
+    /// What stops the file from being used.
+    pub problems: Vec<Finding>,
+    /// What the owner should know, but may want.
+    pub warnings: Vec<Finding>,
+    /// Where secrets stand, so that they can be masked when the file is shown.
+    pub secrets: Vec<KeyPath>,
+    /// Whether a secret stands in the file itself.
+    pub holds_secret: bool,
+}
+
+impl<'e> Reader<'e> {
+    /// A reader that has found nothing yet.
+    pub fn new(environment: &'e Environment) -> Reader<'e> {
+        Reader {
+            environment,
+            problems: Vec::new(),
+            warnings: Vec::new(),
+            secrets: Vec::new(),
+            holds_secret: false,
+        }
+    }
+
+    /// Reports what stops the file from being used.
+    pub fn problem(&mut self, path: &KeyPath, message: impl Into<String>) {
+        self.problems.push(Finding {
+            path: path.clone(),
+            message: message.into(),
+        });
+    }
+
+    /// Reports what the owner should know.
+    pub fn warn(&mut self, path: &KeyPath, message: impl Into<String>) {
+        self.warnings.push(Finding {
+            path: path.clone(),
+            message: message.into(),
+        });
+    }
+
+    /// Reports a value that is not what it must be. A value from the environment
+    /// is named by its variable, because it may be secret.
+    pub fn mistyped(&mut self, path: &KeyPath, expected: &str, value: &Value) {
+        let found = match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(_) | Value::Number(_) => value.to_string(),
+            Value::Array(_) => "an array".to_owned(),
+            Value::Object(_) => "an object".to_owned(),
+            Value::String(text) => match variable(text) {
+                Some(name) => format!("what the environment variable {name} holds"),
+                None if text.chars().count() > 60 => "this string".to_owned(),
+                None => format!("{text:?}"),
+            },
+        };
+        self.problem(path, format!("\"{path}\" must be {expected}, not {found}"));
+    }
+
+    /// The value, or what the environment holds for a string that is wholly
+    /// `${NAME}`; none after having reported that it holds nothing.
+    pub fn resolve<'v>(&mut self, path: &KeyPath, value: &'v Value) -> Option<Cow<'v, Value>> {
+        let Some(name) = value.as_str().and_then(variable) else {
+            return Some(Cow::Borrowed(value));
+        };
+        match (self.environment)(name) {
+            Some(text) => Some(Cow::Owned(Value::String(text))),
+            None => {
+                self.problem(
+                    path,
+                    format!("\"{path}\" names the environment variable {name}, which is not set"),
+                );
+                None
+            }
+        }
+    }
+
+    /// A copy of a value with every `${NAME}` inside it resolved.
+    pub fn resolve_all(&mut self, path: &KeyPath, value: &Value) -> Option<Value> {
+        match value {
+            Value::Array(items) => {
+                let items: Vec<Option<Value>> = items
+                    .iter()
+                    .enumerate()
+                    .map(|(index, item)| self.resolve_all(&path.index(index), item))
+                    .collect();
+                items.into_iter().collect::<Option<_>>().map(Value::Array)
+            }
+            Value::Object(members) => {
+                let members: Vec<Option<(String, Value)>> = members
+                    .iter()
+                    .map(|(key, member)| {
+                        let member = self.resolve_all(&path.key(key), member);
+                        member.map(|member| (key.clone(), member))
+                    })
+                    .collect();
+                let members: Option<Map<String, Value>> = members.into_iter().collect();
+                members.map(Value::Object)
+            }
+            _ => self.resolve(path, value).map(Cow::into_owned),
+        }
+    }
+
+    /// The text of a string, resolved.
+    pub fn text(&mut self, path: &KeyPath, expected: &str, value: &Value) -> Option<String> {
+        match self.resolve(path, value)?.into_owned() {
+            Value::String(text) => {
+                if text.contains("${") && value.as_str() == Some(&text) {
+                    self.warn(
+                        path,
+                        format!(
+                            "\"{path}\" contains \"${{\", which is taken literally; only a value \
+                             that is wholly ${{NAME}} is read from the environment"
+                        ),
+                    );
+                }
+                Some(text)
+            }
+            _ => {
+                self.mistyped(path, expected, value);
+                None
+            }
+        }
+    }
+
+    /// The text of a secret, resolved; where it stands is kept, and it is never
+    /// shown in a problem.
+    pub fn secret(&mut self, path: &KeyPath, value: &Value) -> Option<String> {
+        self.secrets.push(path.clone());
+        if !value.is_string() {
+            let expected = "a string, or \"${NAME}\" to read it from the environment";
+            self.problem(path, format!("\"{path}\" must be {expected}"));
+            return None;
+        }
+        self.holds_secret |= value.as_str().is_some_and(|text| variable(text).is_none());
+        let text = self.text(path, "a string", value)?;
+        if text.is_empty() {
+            self.problem(path, format!("\"{path}\" must not be empty"));
+            return None;
+        }
+        Some(text)
+    }
+
+    /// Warns about a secret of our own making that can be guessed.
+    pub fn warn_if_short(&mut self, path: &KeyPath, secret: &str) {
+        if secret.len() < SECRET_BYTES {
+            self.warn(
+                path,
+                format!(
+                    "\"{path}\" has {} characters; a random one of at least 32 cannot be guessed",
+                    secret.chars().count()
+                ),
+            );
+        }
+    }
+
+    /// The members of an object.
+    pub fn members<'v>(
+        &mut self,
+        path: &KeyPath,
+        expected: &str,
+        value: &'v Value,
+    ) -> Option<&'v Map<String, Value>> {
+        if value.as_object().is_none() {
+            self.mistyped(path, expected, value);
+        }
+        value.as_object()
+    }
+}
+
+/// The NAME of a text that is wholly `${NAME}`.
+pub(super) fn variable(text: &str) -> Option<&str> {
+    let name = text.strip_prefix("${")?.strip_suffix('}')?;
+    let first = name.bytes().next()?;
+    let rest = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (!first.is_ascii_digit() && name.bytes().all(rest)).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_whole_text_names_a_variable() {
+        for (text, name) in [
+            ("${KEY}", Some("KEY")),
+            ("${_k1}", Some("_k1")),
+            ("Bearer ${KEY}", None),
+            ("${KEY} ", None),
+            ("${}", None),
+            ("${1KEY}", None),
+            ("${A}${B}", None),
+            ("$KEY", None),
+        ] {
+            assert_eq!(variable(text), name, "{text}");
+        }
+    }
+}

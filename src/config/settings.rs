@@ -1,0 +1,335 @@
+//! The shared handle on the configuration file and what is in force of it.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use serde_json::{Map, Value};
+
+use super::declaration::Declared;
+use super::document::{Document, to_text};
+use super::file;
+use super::key_path::{KeyPath, Step};
+use super::problems::{Problems, suggestion};
+use super::reader::{Environment, variable};
+use super::web_address::MASK;
+use super::{Config, Permission, documentation};
+use crate::error::{Error, Result};
+
+/// The shared handle on the configuration file and what is in force of it.
+/// Edits are serialised, also with those of other processes.
+pub struct Settings {
+    path: PathBuf,
+    environment: Box<Environment>,
+    in_force: RwLock<Document>,
+    /// Held by whoever changes the file.
+    editing: Mutex<()>,
+}
+
+impl Settings {
+    /// Reads and validates the file at `path`.
+    ///
+    /// Errors: everything that is wrong with it.
+    pub fn load(path: &Path) -> Result<Settings, Problems> {
+        Settings::load_with(path, |name| std::env::var(name).ok())
+    }
+
+    /// [`Settings::load`] with another environment than the process's.
+    pub fn load_with(
+        path: &Path,
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Result<Settings, Problems> {
+        Settings::from_text(path, &file::read(path)?, environment)
+    }
+
+    /// Validates a text as if it stood at `path`, which need not exist; it is
+    /// made by the first change.
+    pub fn from_text(
+        path: &Path,
+        text: &str,
+        environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Result<Settings, Problems> {
+        Ok(Settings {
+            in_force: RwLock::new(Document::read(path, text, &environment)?),
+            path: path.to_owned(),
+            environment: Box::new(environment),
+            editing: Mutex::new(()),
+        })
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The configuration in force. Callers take it once per request or turn.
+    pub fn current(&self) -> Arc<Config> {
+        self.with(|document| Arc::clone(&document.config))
+    }
+
+    /// What the owner should know about the file, a line for each.
+    pub fn warnings(&self) -> Vec<String> {
+        let (mut lines, holds_secret) = self.with(|document| {
+            let lines: Vec<String> = document.warnings.lines().collect();
+            (lines, document.holds_secret)
+        });
+        if holds_secret && file::is_readable_by_others(&self.path) {
+            lines.push(format!(
+                "{}: the file holds secrets and others can read it; run: chmod 600 {0}",
+                self.path.display()
+            ));
+        }
+        lines
+    }
+
+    /// Rereads the file (SIGHUP). On problems the configuration in force stays.
+    /// Returns the top-level fields that changed.
+    ///
+    /// Errors: everything that is wrong with it.
+    pub fn reload(&self) -> Result<Vec<String>, Problems> {
+        let _turn = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
+        let text = file::read(&self.path)?;
+        let document = Document::read(&self.path, &text, &*self.environment)?;
+        let changed = self.with(|before| changed_fields(&before.members, &document.members));
+        self.put_in_force(document);
+        Ok(changed)
+    }
+
+    /// Validates all of `changes` against the writable fields, then writes all
+    /// or nothing (temporary file, fsync, rename) and puts them in force; `null`
+    /// takes a field back to its default. Edits that somebody made to the file
+    /// meanwhile are kept, and come in force too.
+    /// Returns the names written, in the order given.
+    ///
+    /// Errors: `invalid_request` naming each unknown, unwritable or invalid
+    /// field; `server_error` when the file cannot be read or written.
+    pub fn update(&self, changes: &Map<String, Value>) -> Result<Vec<String>> {
+        let refused: Vec<String> = changes
+            .iter()
+            .filter_map(|(key, value)| refusal(key, value))
+            .collect();
+        self.edit(refused, |members| {
+            for (key, value) in changes {
+                if refusal(key, value).is_none() {
+                    KeyPath::top().key(key).put(members, value.clone())?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(changes.keys().cloned().collect())
+    }
+
+    /// Sets the permission of one tool in `tool_permissions` and leaves the
+    /// others as they are, whoever else is changing them.
+    ///
+    /// Errors: as [`Settings::update`].
+    pub fn permit_tool(&self, tool: &str, permission: Permission) -> Result<()> {
+        let path = KeyPath::top().key("tool_permissions").key(tool);
+        let word = serde_json::to_value(permission).expect("a permission is a word");
+        self.edit(Vec::new(), |members| path.put(members, word))
+    }
+
+    /// The readable fields for `get_config`, in order: `provider`, `model`,
+    /// `temperature`, then every other; secrets only as `..._set` booleans.
+    pub fn readable(&self) -> Map<String, Value> {
+        self.current().readable()
+    }
+
+    /// The value of a key such as `limits.turn_seconds` or
+    /// `channels.webhook.accounts.ci.secret`: what stands in the file, else the
+    /// default, else null. Secrets are masked unless `reveal`; a `${NAME}` is
+    /// none.
+    ///
+    /// Errors: `invalid_request` when there is no such key.
+    pub fn get(&self, key: &str, reveal: bool) -> Result<Value> {
+        let path: KeyPath = key.parse()?;
+        self.with(|document| {
+            let path = path.settle(&document.members);
+            if let Some(found) = path.find(&document.members) {
+                let mut found = found.clone();
+                if !reveal {
+                    mask(&path, &mut found, &document.secrets);
+                }
+                return Ok(found);
+            }
+            if !is_declared(&path) {
+                return Err(unknown_key(key));
+            }
+            let shown = Value::Object(document.config.readable());
+            Ok(path.find(&shown).cloned().unwrap_or(Value::Null))
+        })
+    }
+
+    /// Sets a key, for the owner at the command line: `value` is JSON, or else a
+    /// string; `null` removes the key. The whole file must be valid afterwards.
+    ///
+    /// Errors: `invalid_request` with everything that would be wrong with the
+    /// file; `server_error` when it cannot be read or written.
+    pub fn set(&self, key: &str, value: &str) -> Result<()> {
+        let path: KeyPath = key.parse()?;
+        let put = |value: Value| {
+            self.edit(Vec::new(), |members| {
+                path.settle(members).put(members, value)
+            })
+        };
+        let Ok(parsed) = serde_json::from_str::<Value>(value) else {
+            return put(value.into());
+        };
+        let text_too = !parsed.is_string() && !parsed.is_null();
+        // An API key may consist of digits: what is wrong as a number is tried
+        // as the string that it may have been meant as.
+        put(parsed).or_else(|error| match text_too {
+            true => put(value.into()).map_err(|_| error),
+            false => Err(error),
+        })
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Document) -> T) -> T {
+        look(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn put_in_force(&self, document: Document) {
+        let mut in_force = self
+            .in_force
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        *in_force = document;
+    }
+
+    /// Applies `change` to what stands in the file now, and saves it if it is
+    /// valid. `refused` is what is already known to be wrong with the change;
+    /// nothing is written when there is any.
+    fn edit(
+        &self,
+        refused: Vec<String>,
+        change: impl FnOnce(&mut Value) -> Result<()>,
+    ) -> Result<()> {
+        let _turn = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
+        let target = file::target(&self.path);
+        let unsaved = |error| {
+            let detail = format!("{}: {error}", target.display());
+            Error::server("the configuration could not be saved", detail)
+        };
+        let lock = file::lock(&target).map_err(unsaved)?;
+        let standing = match &lock {
+            Some(open) => Some(self.read_again(open)?),
+            None => None,
+        };
+        let mut members = match &standing {
+            Some(standing) => standing.clone(),
+            None => self.with(|document| document.members.clone()),
+        };
+        let mut wrong = refused;
+        if let Err(error) = change(&mut members) {
+            wrong.push(error.message().to_owned());
+        }
+        let text = to_text(&members);
+        let document = match Document::read(&self.path, &text, &*self.environment) {
+            Ok(document) if wrong.is_empty() => document,
+            Ok(_) => return Err(Error::invalid_request(wrong.join("; "))),
+            Err(problems) => {
+                wrong.extend(problems.iter().map(|problem| problem.message.clone()));
+                return Err(Error::invalid_request(wrong.join("; ")));
+            }
+        };
+        if standing.as_ref() != Some(&members) {
+            file::save(&target, &text).map_err(unsaved)?;
+        }
+        self.put_in_force(document);
+        Ok(())
+    }
+
+    /// What stands in the file now, if it is valid: a change must not be blamed
+    /// for the mistakes of somebody who edited the file meanwhile.
+    fn read_again(&self, open: &File) -> Result<Value> {
+        file::decode(&self.path, open)
+            .and_then(|text| Document::read(&self.path, &text, &*self.environment))
+            .map(|document| document.members)
+            .map_err(|problems| {
+                Error::server(
+                    "the configuration file on the server is not valid, so nothing was changed",
+                    problems,
+                )
+            })
+    }
+}
+
+/// Why a client may not write a field, if so.
+fn refusal(key: &str, value: &Value) -> Option<String> {
+    let settings = || Config::SETTINGS.iter();
+    match settings().find(|setting| setting.key == key) {
+        None => {
+            let writable = settings().filter(|setting| setting.writable);
+            let hint = suggestion(key, writable.map(|setting| setting.key));
+            Some(format!("there is no setting {key:?}{hint}"))
+        }
+        Some(setting) if !setting.writable => Some(format!(
+            "{key:?} can only be changed in the configuration file"
+        )),
+        // Else a client could have the server's environment sent to any address.
+        Some(_) if names_variable(value) => Some(format!(
+            "{key:?} can be read from the environment only by the configuration file itself"
+        )),
+        Some(_) => None,
+    }
+}
+
+fn names_variable(value: &Value) -> bool {
+    match value {
+        Value::String(text) => variable(text).is_some(),
+        Value::Array(items) => items.iter().any(names_variable),
+        Value::Object(members) => members.values().any(names_variable),
+        _ => false,
+    }
+}
+
+/// The top-level keys whose values differ, in the order of the declaration.
+fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
+    Config::SETTINGS
+        .iter()
+        .filter(|setting| before.get(setting.key) != after.get(setting.key))
+        .map(|setting| setting.key.to_owned())
+        .collect()
+}
+
+/// Masks every secret in a value that stands at `path`.
+fn mask(path: &KeyPath, value: &mut Value, secrets: &[KeyPath]) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members.iter_mut() {
+                mask(&path.key(key), member, secrets);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter_mut().enumerate() {
+                mask(&path.index(index), item, secrets);
+            }
+        }
+        Value::String(text) if variable(text).is_none() && secrets.contains(path) => {
+            MASK.clone_into(text);
+        }
+        _ => {}
+    }
+}
+
+/// Whether a setting of this key is declared; `NAME` and what stands in
+/// brackets are free.
+fn is_declared(path: &KeyPath) -> bool {
+    let fits = |key: &str| {
+        let dotted = key.replace('[', ".[");
+        let mut words = dotted.split('.');
+        let each = path.steps().iter().all(|step| match (step, words.next()) {
+            (_, None) => false,
+            (Step::Index(_), Some(word)) => word.starts_with('['),
+            (Step::Key(key), Some(word)) => word == key || word == "NAME",
+        });
+        each && words.next().is_none()
+    };
+    documentation().iter().any(|doc| fits(&doc.key))
+}
+
+fn unknown_key(key: &str) -> Error {
+    let docs = documentation();
+    let hint = suggestion(key, docs.iter().map(|doc| doc.key.as_str()));
+    Error::invalid_request(format!("there is no setting {key:?}{hint}"))
+}

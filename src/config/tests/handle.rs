@@ -1,0 +1,387 @@
+//! The handle: changes on disk, and what is shown.
+
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::thread;
+
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::error::Code;
+
+const FILE: &str = r#"{
+  "//": "our home",
+  "workers": 4,
+  "provider": "openai",
+  "api_key": "${API_KEY}",
+  "model": "old",
+  "_kept": {"b": 1, "a": [2, 1.50]},
+  "channels": {
+    "webhook": {
+      "accounts": {
+        "ci": {
+          "incoming_path": "/ci",
+          "outgoing_url": "https://hooks.example/services/T0/private-path",
+          "secret": "an-inline-secret-1234"
+        }
+      }
+    },
+    "away": {"type": "websocket", "url": "wss://me:pw@relay.example/ws?token=tk", "auth_token": "${HOOK_SECRET}"}
+  },
+  "base_url": "https://user:pass@proxy.example/v1?key=kk",
+  "tools": {"custom": [{"name": "t", "description": "d", "command": ["x"], "env": {"TOKEN": "inline-env"}}]}
+}
+"#;
+
+fn load(path: &Path) -> Settings {
+    Settings::load_with(path, environment).unwrap()
+}
+
+fn changes(value: Value) -> Map<String, Value> {
+    value.as_object().unwrap().clone()
+}
+
+fn keys(text: &str) -> Vec<String> {
+    let value: Value = serde_json::from_str(text).unwrap();
+    value.as_object().unwrap().keys().cloned().collect()
+}
+
+#[test]
+fn an_update_persists_and_keeps_everything_else() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let settings = load(&path);
+    let before = settings.current();
+    let updated = settings
+        .update(&changes(
+            json!({"temperature": 0.5, "model": "new", "permission_mode": "allow"}),
+        ))
+        .unwrap();
+    assert_eq!(updated, ["temperature", "model", "permission_mode"]);
+    assert_eq!(before.model, "old");
+    assert_eq!(settings.current().model, "new");
+    assert_eq!(load(&path).current().temperature, Some(0.5));
+
+    let text = fs::read_to_string(&path).unwrap();
+    let mut expected = keys(FILE);
+    expected.extend(["temperature", "permission_mode"].map(str::to_owned));
+    assert_eq!(keys(&text), expected);
+    let value: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(value["api_key"], "${API_KEY}");
+    assert_eq!(value["_kept"], json!({"b": 1, "a": [2, 1.5]}));
+    assert!(text.ends_with("}\n"));
+    assert_eq!(
+        fs::metadata(&path).unwrap().permissions().mode() & 0o777,
+        0o600
+    );
+    assert_eq!(directory.names(), ["config.json"]);
+
+    settings
+        .update(&changes(json!({"temperature": null})))
+        .unwrap();
+    assert_eq!(settings.current().temperature, None);
+    assert!(!keys(&fs::read_to_string(&path).unwrap()).contains(&"temperature".to_owned()));
+}
+
+#[test]
+fn a_refused_update_changes_nothing_and_names_everything() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let settings = load(&path);
+    for (change, says) in [
+        (
+            json!({"model": "x", "temperature": 9}),
+            &["\"temperature\" must be a number from 0 to 2, not 9"][..],
+        ),
+        (
+            json!({"modle": "x", "workers": 3, "max_tokens": 0}),
+            &[
+                "there is no setting \"modle\" (did you mean \"model\"?)",
+                "\"workers\" can only be changed in the configuration file",
+                "\"max_tokens\" must be an integer",
+            ],
+        ),
+        (
+            json!({"channels": []}),
+            &["\"channels\" can only be changed in the configuration file"],
+        ),
+        (json!({"_note": 1}), &["there is no setting \"_note\""]),
+        (
+            json!({"provider": "openai-compatible", "base_url": null}),
+            &["\"base_url\" is required by provider"],
+        ),
+        (
+            json!({"system_prompt": "${WORD}"}),
+            &[
+                "\"system_prompt\" can be read from the environment only by the configuration file itself",
+            ],
+        ),
+        (
+            json!({"tool_permissions": {"t": "maybe"}}),
+            &["\"tool_permissions.t\" must be \"ask\", \"allow\" or \"deny\""],
+        ),
+        (json!({"api_key": 5}), &["\"api_key\" must be a string"]),
+    ] {
+        let error = settings.update(&changes(change.clone())).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidRequest, "{change}");
+        for says in says {
+            assert!(error.message().contains(says), "{change}: {error}");
+        }
+        let named = error.message().split("; ").count();
+        assert_eq!(named, says.len(), "{change}: {error}");
+        assert!(!error.message().contains("config.json"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), FILE, "{change}");
+        assert_eq!(settings.current().model, "old");
+    }
+    assert_eq!(settings.update(&Map::new()).unwrap(), Vec::<String>::new());
+    assert_eq!(fs::read_to_string(&path).unwrap(), FILE);
+}
+
+#[test]
+fn edits_by_hand_are_kept_and_their_mistakes_not_overwritten() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let settings = load(&path);
+    fs::write(&path, FILE.replace("\"workers\": 4", "\"workers\": 5")).unwrap();
+    settings.update(&changes(json!({"model": "new"}))).unwrap();
+    assert_eq!(settings.current().workers, 5);
+    assert_eq!(load(&path).current().workers, 5);
+
+    fs::write(&path, "{ oops").unwrap();
+    let error = settings
+        .update(&changes(json!({"model": "newer"})))
+        .unwrap_err();
+    assert_eq!(error.code(), Code::ServerError);
+    assert!(!error.message().contains(path.to_str().unwrap()), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{ oops");
+    assert_eq!(settings.current().model, "new");
+
+    fs::remove_file(&path).unwrap();
+    settings
+        .update(&changes(json!({"model": "newest"})))
+        .unwrap();
+    assert_eq!(load(&path).current().model, "newest");
+    assert_eq!(load(&path).current().workers, 5);
+}
+
+#[test]
+fn a_reload_tells_what_changed_and_refuses_mistakes() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let settings = load(&path);
+    assert_eq!(settings.reload().unwrap(), Vec::<String>::new());
+    let edited = FILE
+        .replace("\"workers\": 4", "\"workers\": 5, \"session_days\": 1")
+        .replace("our home", "your home");
+    fs::write(&path, &edited).unwrap();
+    assert_eq!(settings.reload().unwrap(), ["workers", "session_days"]);
+    assert_eq!(settings.current().workers, 5);
+    fs::write(&path, edited.replace("\"workers\": 5", "\"workers\": 0")).unwrap();
+    assert!(
+        settings
+            .reload()
+            .unwrap_err()
+            .to_string()
+            .contains("line 3: \"workers\"")
+    );
+    assert_eq!(settings.current().workers, 5);
+}
+
+#[test]
+fn concurrent_updates_all_arrive() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    // Two handles are two processes: the file's lock serialises them.
+    let handles = [Arc::new(load(&path)), Arc::new(load(&path))];
+    thread::scope(|scope| {
+        for number in 0..8 {
+            let settings = Arc::clone(&handles[number % 2]);
+            scope.spawn(move || {
+                for round in 0..5 {
+                    let tool = format!("tool_{number}_{round}");
+                    settings.permit_tool(&tool, Permission::Deny).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(load(&path).current().tool_permissions.len(), 40);
+    assert_eq!(directory.names(), ["config.json"]);
+}
+
+#[test]
+fn a_link_is_written_through() {
+    let directory = Directory::new();
+    let target = directory.write("real.json", FILE);
+    let link = directory.0.join("config.json");
+    symlink(&target, &link).unwrap();
+    load(&link)
+        .update(&changes(json!({"model": "new"})))
+        .unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(load(&target).current().model, "new");
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_the_server_s_fault() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let settings = load(&path);
+    // A directory in the place of the temporary file stops root, too.
+    fs::create_dir(directory.0.join("config.json.new")).unwrap();
+    let error = settings
+        .update(&changes(json!({"model": "new"})))
+        .unwrap_err();
+    assert_eq!(error.code(), Code::ServerError);
+    assert!(
+        error
+            .message()
+            .starts_with("the configuration could not be saved (reference ")
+    );
+    assert_eq!(settings.current().model, "old");
+    assert_eq!(fs::read_to_string(&path).unwrap(), FILE);
+}
+
+#[test]
+fn secrets_that_others_can_read_are_warned_about() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let warns = |mode: u32| {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        load(&path).warnings().join("\n").contains("chmod 600")
+    };
+    assert!(warns(0o644));
+    assert!(!warns(0o600));
+    fs::write(
+        &path,
+        r#"{"provider":"openai","model":"m","api_key":"${API_KEY}"}"#,
+    )
+    .unwrap();
+    assert!(!warns(0o644));
+}
+
+#[test]
+fn what_is_shown_begins_with_the_contract_and_holds_no_secret() {
+    let settings = Settings::from_text(Path::new("config.json"), FILE, environment).unwrap();
+    let shown = settings.readable();
+    let first: Vec<&String> = shown.keys().take(3).collect();
+    assert_eq!(first, ["provider", "model", "temperature"]);
+    assert_eq!(shown["temperature"], json!(1.0));
+    assert_eq!(shown["api_key_set"], json!(true));
+    assert_eq!(shown["base_url"], json!("https://***@proxy.example/v1?***"));
+    assert_eq!(shown["limits"]["turn_seconds"], json!(300));
+    assert_eq!(shown["custom_tools"], json!(["t"]));
+    let webhook = &shown["channels"][0]["accounts"]["ci"];
+    assert_eq!(webhook["secret_set"], json!(true));
+    assert_eq!(webhook["outgoing_url"], json!("https://hooks.example/***"));
+    assert_eq!(shown["channels"][2]["port"], json!(5000));
+    let text = Value::Object(shown).to_string();
+    for secret in [
+        "sk-0123",
+        "an-inline",
+        "a-secret-from",
+        "inline-env",
+        "pass",
+        "kk",
+        "me:pw",
+        "tk",
+        "private-path",
+    ] {
+        assert!(!text.contains(secret), "{secret} in {text}");
+    }
+}
+
+#[test]
+fn keys_are_shown_with_secrets_masked() {
+    let settings = Settings::from_text(Path::new("config.json"), FILE, environment).unwrap();
+    for (key, reveal, value) in [
+        ("model", false, json!("old")),
+        ("workers", false, json!(4)),
+        ("session_days", false, json!(30)),
+        ("limits.turn_seconds", false, json!(300)),
+        ("api_key", false, json!("${API_KEY}")),
+        ("temperature", false, json!(1.0)),
+        ("max_tokens", false, json!(null)),
+        ("channels.webhook.accounts.ci.secret", false, json!("***")),
+        (
+            "channels.webhook.accounts.ci.secret",
+            true,
+            json!("an-inline-secret-1234"),
+        ),
+        (
+            "channels.webhook.accounts.ci",
+            false,
+            json!({"incoming_path": "/ci", "outgoing_url": "https://hooks.example/services/T0/private-path", "secret": "***"}),
+        ),
+        ("channels.webhook.accounts.ci.model", false, json!(null)),
+        ("tools.custom.t.env", false, json!({"TOKEN": "***"})),
+        ("tools.custom[0].env.TOKEN", true, json!("inline-env")),
+        ("base_url", false, json!("***")),
+    ] {
+        assert_eq!(settings.get(key, reveal).unwrap(), value, "{key}");
+    }
+    for (key, says) in [
+        (
+            "modle",
+            "there is no setting \"modle\" (did you mean \"model\"?)",
+        ),
+        (
+            "limits.turn_second",
+            "(did you mean \"limits.turn_seconds\"?)",
+        ),
+        ("", "is not a key"),
+    ] {
+        let error = settings.get(key, false).unwrap_err();
+        assert!(error.message().contains(says), "{key}: {error}");
+    }
+}
+
+#[test]
+fn keys_are_set_only_when_the_file_stays_good() {
+    let directory = Directory::new();
+    let path = directory.write("config.json", FILE);
+    let settings = load(&path);
+    for (key, value, stands) in [
+        ("limits.turn_seconds", "60", json!(60)),
+        ("model", "gpt", json!("gpt")),
+        ("model", "4", json!("4")),
+        ("api_key", "1234567890", json!("1234567890")),
+        ("api_key", "${API_KEY}", json!("${API_KEY}")),
+        (
+            "channels.webhook.accounts.ci.secret",
+            "${HOOK_SECRET}",
+            json!("${HOOK_SECRET}"),
+        ),
+        (
+            "channels.webhook.accounts.new",
+            r#"{"incoming_path":"/new","outgoing_url":"http://a/"}"#,
+            json!({"incoming_path": "/new", "outgoing_url": "http://a/"}),
+        ),
+        ("limits", "null", json!(null)),
+    ] {
+        settings.set(key, value).unwrap();
+        let file: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+        let found = key.split('.').try_fold(&file, |here, step| here.get(step));
+        assert_eq!(found.cloned().unwrap_or_default(), stands, "{key}");
+    }
+    assert_eq!(settings.current().model, "4");
+    let before = fs::read_to_string(&path).unwrap();
+    for (key, value, says) in [
+        (
+            "workers",
+            "0",
+            "\"workers\" must be an integer from 1 to 256, not 0",
+        ),
+        (
+            "wokers",
+            "1",
+            "unknown key \"wokers\" (did you mean \"workers\"?)",
+        ),
+        ("model.x", "1", "there is no place for \"model.x\""),
+        ("api_key", "${NO_SUCH}", "NO_SUCH, which is not set"),
+    ] {
+        let error = settings.set(key, value).unwrap_err();
+        assert_eq!(error.code(), Code::InvalidRequest);
+        assert!(error.message().contains(says), "{key}: {error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), before);
+    }
+}

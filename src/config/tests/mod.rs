@@ -1,0 +1,71 @@
+//! Whole files in, configuration or problems out.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+
+mod files;
+mod handle;
+mod problems;
+
+/// The environment of every test.
+fn environment(name: &str) -> Option<String> {
+    match name {
+        "API_KEY" => Some("sk-0123456789abcdef".to_owned()),
+        "HOOK_SECRET" => Some("a-secret-from-the-environment".to_owned()),
+        "PORT" => Some("5001".to_owned()),
+        "EMPTY" => Some(String::new()),
+        "WORD" => Some("private-word".to_owned()),
+        _ => None,
+    }
+}
+
+fn read(text: &str) -> Result<Settings, Problems> {
+    Settings::from_text(Path::new("config.json"), text, environment)
+}
+
+fn config(text: &str) -> std::sync::Arc<Config> {
+    read(text)
+        .unwrap_or_else(|problems| panic!("{text}\n{problems}"))
+        .current()
+}
+
+/// A directory of one test, removed with everything in it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Directory {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!(
+            "hearth-config-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).unwrap();
+        Directory(path)
+    }
+
+    fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.0.join(name);
+        fs::write(&path, text).unwrap();
+        path
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.0).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect()
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700));
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

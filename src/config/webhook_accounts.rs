@@ -1,0 +1,167 @@
+//! `channels.webhook.accounts`: external systems that POST messages and get the
+//! replies by POST (contract sections 2 and 4.3).
+
+use std::marker::PhantomData;
+
+use serde_json::Value;
+
+use super::Permission;
+use super::declaration::{Rule, SettingDoc, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
+use super::rules::{Checked, NAME, NamedMap, SecretText, TOOL_NAME, Text, Url, list, object};
+use super::web_address::WebAddress;
+use crate::secret::Secret;
+
+/// Paths that the server itself answers (protocol section 3).
+const TAKEN: [&str; 6] = ["/", "/ws", "/auth", "/health", "/register", "/ws/register"];
+
+section! {
+    /// One external system (contract section 2, `channels.webhook.accounts`).
+    #[derive(Clone, Debug)]
+    pub struct WebhookAccount {
+        /// The account's name.
+        pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
+        /// URL path on which the account's POST requests are accepted.
+        pub incoming_path: String = INCOMING_PATH;
+        /// URL that receives the replies by POST.
+        pub outgoing_url: String = Url(&["https", "http"]);
+        /// Shared secret, required of incoming requests and sent with outgoing ones in
+        /// `X-Service-Secret`.
+        pub secret: Option<Secret> = SecretText.optional("none: anyone who can connect may post");
+        /// Model for this account's turns.
+        pub model: Option<String> = Text(1..=200).optional("the server's `model`");
+        /// Narrows `permission_mode` for this account's turns; it never widens it.
+        pub permission_mode: Option<Permission> = super::PERMISSIONS.optional("the server's");
+        /// The only tools offered in this account's turns.
+        pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");
+    }
+}
+
+const INCOMING_PATH: Checked = Checked {
+    expected: "a URL path that begins with / and has no query, other than those the server \
+               answers itself (/, /ws, /auth, /health, /register, /ws/register, /assets/...)",
+    check: |path| {
+        let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);
+        let trimmed = match path.trim_end_matches('/') {
+            "" => "/",
+            trimmed => trimmed,
+        };
+        path.starts_with('/')
+            && path.len() <= 255
+            && path.bytes().all(plain)
+            && !path.split('/').any(|part| part == "." || part == "..")
+            && !TAKEN.contains(&trimmed)
+            && trimmed != "/assets"
+            && !path.starts_with("/assets/")
+    },
+};
+
+/// The rule for `accounts`.
+pub(super) struct Accounts;
+
+impl Accounts {
+    fn map() -> NamedMap<Account, Vec<(String, WebhookAccount)>> {
+        NamedMap {
+            value: Account,
+            key: NAME,
+            output: PhantomData,
+        }
+    }
+}
+
+impl Rule for Accounts {
+    type Output = Vec<WebhookAccount>;
+
+    fn expected(&self) -> String {
+        "an object from the name of each account to its settings".to_owned()
+    }
+
+    fn read(
+        &self,
+        reader: &mut Reader<'_>,
+        path: &KeyPath,
+        value: &Value,
+    ) -> Option<Vec<WebhookAccount>> {
+        let accounts = Accounts::map().read(reader, path, value)?;
+        let named = accounts.into_iter().map(|(key, mut account)| {
+            if !account.name.is_empty() && account.name != key {
+                let path = path.key(&key).key("name");
+                reader.problem(
+                    &path,
+                    format!("\"{path}\" must be {key:?}, the key of the account, or absent"),
+                );
+            }
+            account.name = key;
+            account
+        });
+        Some(named.collect())
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Accounts::map().document_members(key, docs);
+    }
+}
+
+/// One account, with warnings about what its owner may not intend.
+pub(super) struct Account;
+
+impl Rule for Account {
+    type Output = WebhookAccount;
+
+    fn expected(&self) -> String {
+        "the settings of an account, an object".to_owned()
+    }
+
+    fn read(
+        &self,
+        reader: &mut Reader<'_>,
+        path: &KeyPath,
+        value: &Value,
+    ) -> Option<WebhookAccount> {
+        let account = object::<WebhookAccount>().read(reader, path, value)?;
+        if let Some(secret) = &account.secret {
+            reader.warn_if_short(&path.key("secret"), secret.expose());
+            let local = WebAddress::parse(&account.outgoing_url).is_some_and(|url| url.is_local());
+            if account.outgoing_url.starts_with("http://") && !local {
+                let path = path.key("outgoing_url");
+                reader.warn(
+                    &path,
+                    format!("\"{path}\" carries the secret unencrypted; https:// does not"),
+                );
+            }
+        }
+        Some(account)
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        object::<WebhookAccount>().document_members(key, docs);
+    }
+}
+
+/// Every account needs a path of its own. `lists` are the accounts of each
+/// webhook channel, with the place of its `accounts`.
+pub(super) fn check_paths<'a>(
+    reader: &mut Reader<'_>,
+    lists: impl Iterator<Item = (KeyPath, &'a Vec<WebhookAccount>)>,
+) {
+    let mut taken: Vec<(&str, KeyPath)> = Vec::new();
+    for (place, accounts) in lists {
+        for account in accounts {
+            let path = place.key(&account.name).key("incoming_path");
+            let earlier = taken
+                .iter()
+                .find(|(taken, _)| *taken == account.incoming_path);
+            if let Some((_, other)) = earlier {
+                reader.problem(
+                    &path,
+                    format!(
+                        "\"{path}\" is {:?}, and so is \"{other}\"",
+                        account.incoming_path
+                    ),
+                );
+            }
+            taken.push((&account.incoming_path, path));
+        }
+    }
+}
