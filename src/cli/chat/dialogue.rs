@@ -47,6 +47,8 @@ pub enum Action {
     Ask(String),
     /// Wait for a line.
     Ready,
+    /// End the line on which a key was pressed that is not the end of a line.
+    Break,
     /// Show what went wrong.
     Problem(String),
     /// End; whether everything went well.
@@ -120,7 +122,7 @@ impl Dialogue {
             Input::Received(text) => self.receive(text),
             Input::Line(line) => self.line(line),
             Input::End => match self.state {
-                State::Idle => vec![self.leave()],
+                State::Idle => vec![Action::Break, self.leave()],
                 _ => {
                     // Whoever could answer has gone; the turn itself goes on.
                     self.manner.interactive = false;
@@ -143,12 +145,13 @@ impl Dialogue {
         match &mut self.state {
             State::Turn { turn, cancelling } if !*cancelling => {
                 *cancelling = true;
-                let mut actions = vec![Action::Note("stopping; Ctrl-C again leaves".to_owned())];
+                let note = "stopping; Ctrl-C again leaves".to_owned();
+                let mut actions = vec![Action::Break, Action::Note(note)];
                 // Without the turn's name the cancel waits for its first event.
                 actions.extend(turn.as_deref().map(cancel));
                 actions
             }
-            State::Idle if self.manner.interactive => vec![self.leave()],
+            State::Idle if self.manner.interactive => vec![Action::Break, self.leave()],
             _ => {
                 self.good = false;
                 vec![self.leave()]

@@ -67,6 +67,10 @@ impl Screen {
                 output.write_all(visible(text).as_bytes())?;
             }
             Action::Ready if self.prompt => output.write_all(PROMPT.as_bytes())?,
+            Action::Break if self.rich => {
+                writeln!(output)?;
+                self.shown.clear();
+            }
             Action::Problem(text) => {
                 if self.rich {
                     self.end_line(output)?;
@@ -164,7 +168,13 @@ mod tests {
                 "hearth: too much\n",
             ),
             (true, vec![piece("So"), ask()], "So\nMay it? ", ""),
-            (true, vec![Action::Ready], "> ", ""),
+            (true, vec![Action::Ready, Action::Break], "> \n", ""),
+            (
+                true,
+                vec![piece("So"), Action::Break, note("stopping")],
+                "So\n· stopping\n",
+                "",
+            ),
             (
                 true,
                 vec![answer("\x1b[2Jclean\r\u{9b}2J\ttext\n")],

@@ -35,6 +35,7 @@ fn written(action: &Action) -> String {
         Action::Note(text) => format!("note {text}"),
         Action::Ask(text) => format!("ask {text}"),
         Action::Ready => "ready".to_owned(),
+        Action::Break => "break".to_owned(),
         Action::Problem(text) => format!("problem {text}"),
         Action::Leave { good } => format!("leave {good}"),
     }
@@ -93,10 +94,10 @@ fn a_person_talks() {
             ("> /new", &["note a new conversation", "ready"]),
             ("> hi", &[CHAT_HI]),
             (ANSWER, &["answer Hello", "ready"]),
-            ("^D", &["leave true"]),
+            ("^D", &["break", "leave true"]),
         ],
         &[(USER, &["ready"]), ("> /quit", &["leave true"])],
-        &[(USER, &["ready"]), ("^C", &["leave true"])],
+        &[(USER, &["ready"]), ("^C", &["break", "leave true"])],
         &[(USER, &["ready"]), ("TERM", &["leave false"])],
         &[
             (USER, &["ready"]),
@@ -211,13 +212,16 @@ fn an_interrupt_cancels_and_a_second_one_leaves() {
     let rest: &[&[(&str, &[&str])]] = &[
         &[
             (DELTA, &["piece Hel"]),
-            ("^C", &[stopping, CANCEL]),
+            ("^C", &["break", stopping, CANCEL]),
             (CANCELLED, &["note the turn was cancelled", "ready"]),
-            ("^C", &["leave true"]),
+            ("^C", &["break", "leave true"]),
         ],
         // The turn's name is not known yet: the cancel follows when it is.
-        &[("^C", &[stopping]), (DELTA, &[CANCEL, "piece Hel"])],
-        &[("^C", &[stopping]), ("^C", &["leave false"])],
+        &[
+            ("^C", &["break", stopping]),
+            (DELTA, &[CANCEL, "piece Hel"]),
+        ],
+        &[("^C", &["break", stopping]), ("^C", &["leave false"])],
     ];
     for rest in rest {
         check(&interactive(), &[begin, rest].concat());
@@ -253,7 +257,10 @@ fn a_script_gets_an_answer_and_an_exit_code() {
         &[
             (USER, &[CHAT_HI]),
             (DELTA, &["piece Hel"]),
-            ("^C", &["note stopping; Ctrl-C again leaves", CANCEL]),
+            (
+                "^C",
+                &["break", "note stopping; Ctrl-C again leaves", CANCEL],
+            ),
             (CANCELLED, &["note the turn was cancelled", "leave false"]),
         ],
     );
@@ -281,7 +288,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
                 REFUSED,
                 &["problem too much; try again in 3 seconds", "ready"],
             ),
-            ("^D", &["leave false"]),
+            ("^D", &["break", "leave false"]),
         ],
     );
 }
