@@ -156,10 +156,7 @@ impl Name {
 
     /// Whether a connection that streams its own turn gets it.
     pub fn is_streamed(self) -> bool {
-        !matches!(
-            self,
-            Name::MessageCreated | Name::DeliveryUpdated | Name::ConfigUpdated
-        )
+        !matches!(self, Name::DeliveryUpdated | Name::ConfigUpdated)
     }
 
     /// Whether only an admin may see it: what it shows has a command that only

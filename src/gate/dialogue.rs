@@ -1,0 +1,115 @@
+//! What a transport needs of a session, so that transports can be tested
+//! without the service behind it.
+
+use std::io;
+use std::sync::Arc;
+
+use super::connection::Connection;
+use super::registry::Registered;
+use super::wait::Waker;
+use crate::error::Error;
+use crate::service::Service;
+use crate::service::outbox::{Close, Item, Outbox};
+use crate::service::peer::Peer;
+use crate::service::session::Session;
+
+/// One connection's conversation with the service. See [`Session`], which is
+/// the one that counts.
+pub trait Dialogue {
+    /// Handles one message; responses arrive in the outbox.
+    fn receive(&mut self, text: &str);
+
+    /// Answers something that never became a message.
+    fn refuse(&mut self, error: Error);
+
+    /// Turns what the outbox held into the texts to send now, in order.
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str));
+
+    /// Whether `auth` has succeeded.
+    fn is_authenticated(&self) -> bool;
+
+    /// Whether every request has had its response.
+    fn is_idle(&self) -> bool;
+
+    /// Most bytes that the next message may have.
+    fn message_bytes(&self) -> usize;
+
+    /// Tells a client that did not authenticate in time, and closes.
+    fn time_out(&mut self) -> Close;
+}
+
+impl Dialogue for Session {
+    fn receive(&mut self, text: &str) {
+        Session::receive(self, text);
+    }
+
+    fn refuse(&mut self, error: Error) {
+        Session::refuse(self, error);
+    }
+
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+        Session::arrange(self, item, send);
+    }
+
+    fn is_authenticated(&self) -> bool {
+        Session::is_authenticated(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        Session::is_idle(self)
+    }
+
+    fn message_bytes(&self) -> usize {
+        Session::message_bytes(self)
+    }
+
+    fn time_out(&mut self) -> Close {
+        Session::time_out(self)
+    }
+}
+
+/// Opens the dialogue of a new connection: who is there, over which transport
+/// (`websocket` or `lines`), and where the responses go.
+pub type OpenDialogue =
+    Arc<dyn Fn(Peer, &'static str, Arc<Outbox>) -> Box<dyn Dialogue> + Send + Sync>;
+
+/// Opens sessions with `service`.
+pub fn sessions(service: Arc<Service>) -> OpenDialogue {
+    Arc::new(move |peer, transport, outbox| {
+        Box::new(Session::new(Arc::clone(&service), peer, transport, outbox))
+    })
+}
+
+/// A dialogue and the way its responses take.
+pub struct Talk {
+    pub dialogue: Box<dyn Dialogue>,
+    pub outbox: Arc<Outbox>,
+    pub waker: Arc<Waker>,
+}
+
+impl Talk {
+    /// Opens a dialogue for `connection`. From now on the connection is ended
+    /// through its outbox.
+    ///
+    /// Errors: no descriptor is left for the wake-ups.
+    pub fn open(
+        connection: &Connection,
+        registered: &Registered,
+        open: &OpenDialogue,
+        peer: Peer,
+    ) -> io::Result<Talk> {
+        let waker = Arc::new(Waker::new()?);
+        let wake = Arc::clone(&waker);
+        let outbox = Arc::new(Outbox::new(
+            connection.config.limits.outbox_bytes,
+            move || wake.wake(),
+        ));
+        registered.set_outbox(&outbox);
+        let transport = connection.admission.transport().as_str();
+        Ok(Talk {
+            dialogue: open(peer, transport, Arc::clone(&outbox)),
+            outbox,
+            waker,
+        })
+    }
+}

@@ -1,0 +1,241 @@
+//! A byte stream to a client, with deadlines that a slow client cannot extend.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
+
+use super::wait::{Interest, wait};
+
+/// How long a read waits for its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Patience {
+    /// The stream's idle time, counted anew for each read. This costs one
+    /// system call where [`Patience::Until`] costs two, and is meant for the
+    /// one wait that begins over with every request: the next request's head.
+    Idle,
+    /// Until a point in time, however many reads that takes.
+    Until(Instant),
+    /// Not at all.
+    Never,
+}
+
+/// A byte stream to a client: TCP, or TLS over it.
+///
+/// Reads fail with [`io::ErrorKind::TimedOut`] when their patience ends and,
+/// only with [`Patience::Never`], with [`io::ErrorKind::WouldBlock`] when there
+/// is nothing. Writes fail with `TimedOut` at the write deadline. Interrupted
+/// calls are repeated within.
+pub trait Stream: Read + Write + AsFd + Send {
+    /// Sets how long reads wait from now on.
+    fn set_patience(&mut self, patience: Patience);
+
+    /// Sets the time of [`Patience::Idle`].
+    fn set_idle_time(&mut self, time: Duration) -> io::Result<()>;
+
+    /// Sets when writes give up from now on.
+    fn set_write_deadline(&mut self, deadline: Instant);
+
+    /// Whether a read returns something although the descriptor may have
+    /// nothing (bytes that TLS has already decrypted).
+    fn has_buffered(&self) -> bool;
+
+    /// Tells the client that nothing more will be sent.
+    fn finish(&mut self) -> io::Result<()>;
+
+    /// Lets the system find out by itself that a silent client is gone.
+    fn keep_alive(&mut self, probe_after: Duration) -> io::Result<()>;
+}
+
+/// A plain TCP connection. The socket is shared with the registry of open
+/// connections, which can so end a read from another thread.
+pub struct Socket {
+    stream: Arc<TcpStream>,
+    patience: Patience,
+    write_deadline: Instant,
+}
+
+/// Probes of a silent peer, each a half of the first wait after the one before.
+const KEEP_ALIVE_PROBES: u32 = 3;
+
+impl Socket {
+    /// Takes over an accepted connection.
+    pub fn new(stream: Arc<TcpStream>) -> Socket {
+        let now = Instant::now();
+        Socket {
+            stream,
+            patience: Patience::Until(now),
+            write_deadline: now,
+        }
+    }
+}
+
+impl Stream for Socket {
+    fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    fn set_idle_time(&mut self, time: Duration) -> io::Result<()> {
+        // Zero would mean for ever.
+        self.stream
+            .set_read_timeout(Some(time.max(Duration::from_millis(1))))
+    }
+
+    fn set_write_deadline(&mut self, deadline: Instant) {
+        self.write_deadline = deadline;
+    }
+
+    fn has_buffered(&self) -> bool {
+        false
+    }
+
+    fn finish(&mut self) -> io::Result<()> {
+        self.stream.shutdown(Shutdown::Write)
+    }
+
+    fn keep_alive(&mut self, probe_after: Duration) -> io::Result<()> {
+        sockopt::set_socket_keepalive(&self.stream, true)?;
+        // OpenBSD has no per-socket times; there the system's own stand.
+        #[cfg(not(target_os = "openbsd"))]
+        {
+            let second = Duration::from_secs(1);
+            sockopt::set_tcp_keepidle(&self.stream, probe_after.max(second))?;
+            sockopt::set_tcp_keepintvl(&self.stream, (probe_after / 2).max(second))?;
+            sockopt::set_tcp_keepcnt(&self.stream, KEEP_ALIVE_PROBES)?;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let flags = match self.patience {
+            Patience::Idle => RecvFlags::empty(),
+            Patience::Never => RecvFlags::DONTWAIT,
+            Patience::Until(deadline) => {
+                if !wait(self.as_fd(), Interest::Read, None, Some(deadline))?.ready {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+                RecvFlags::empty()
+            }
+        };
+        loop {
+            return match recv(&self.stream, &mut *buffer, flags) {
+                Ok((count, _)) => Ok(count),
+                Err(Errno::INTR) => continue,
+                // A receive timeout is reported as EAGAIN.
+                Err(Errno::AGAIN) if self.patience != Patience::Never => {
+                    Err(io::ErrorKind::TimedOut.into())
+                }
+                Err(error) => Err(error.into()),
+            };
+        }
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        loop {
+            // The socket blocks, this call does not: a send timeout would begin
+            // anew with every byte that the client reads.
+            match send(
+                &self.stream,
+                bytes,
+                SendFlags::DONTWAIT | SendFlags::NOSIGNAL,
+            ) {
+                Ok(count) => return Ok(count),
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => {
+                    let deadline = Some(self.write_deadline);
+                    if !wait(self.as_fd(), Interest::Write, None, deadline)?.ready {
+                        return Err(io::ErrorKind::TimedOut.into());
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+/// Longest time and most bytes for which a refused client is listened to.
+const LINGER_TIME: Duration = Duration::from_secs(1);
+const LINGER_BYTES: usize = 1024 * 1024;
+
+/// Ends a stream whose client may still be sending: says that nothing more
+/// comes, and reads away what arrives until the client ends too. Closing at
+/// once would reset the connection, and the client would see the reset instead
+/// of the answer (RFC 9112 section 9.6). Bounded to one second and one
+/// mebibyte, so that a client that sends its whole body before it looks still
+/// gets its answer.
+pub fn linger(stream: &mut impl Stream) {
+    if stream.finish().is_err() {
+        return;
+    }
+    stream.set_patience(Patience::Until(Instant::now() + LINGER_TIME));
+    let mut sink = vec![0; 16 * 1024];
+    let mut drained = 0;
+    while drained < LINGER_BYTES {
+        match stream.read(&mut sink) {
+            Ok(0) | Err(_) => return,
+            Ok(count) => drained += count,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    fn pair() -> (Socket, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (server, _) = listener.accept().unwrap();
+        (Socket::new(Arc::new(server)), client)
+    }
+
+    #[test]
+    fn every_kind_of_patience_ends() {
+        let (mut socket, mut client) = pair();
+        let mut buffer = [0; 8];
+        socket.set_idle_time(Duration::from_millis(20)).unwrap();
+        for (patience, kind) in [
+            (Patience::Idle, io::ErrorKind::TimedOut),
+            (Patience::Until(Instant::now()), io::ErrorKind::TimedOut),
+            (Patience::Never, io::ErrorKind::WouldBlock),
+        ] {
+            socket.set_patience(patience);
+            let error = socket.read(&mut buffer).unwrap_err();
+            assert_eq!(error.kind(), kind, "{patience:?}");
+        }
+        client.write_all(b"abc").unwrap();
+        socket.set_patience(Patience::Until(Instant::now() + Duration::from_secs(5)));
+        assert_eq!(socket.read(&mut buffer).unwrap(), 3);
+    }
+
+    #[test]
+    fn a_client_that_does_not_read_cannot_hold_a_write() {
+        let (mut socket, client) = pair();
+        let begun = Instant::now();
+        socket.set_write_deadline(begun + Duration::from_millis(50));
+        let error = socket.write_all(&vec![0; 64 * 1024 * 1024]).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        drop(client);
+    }
+}

@@ -1,0 +1,257 @@
+//! Waiting on a socket and a wake-up at once, with a deadline.
+//!
+//! A connection has one thread, and two things can happen to it: its client
+//! sends something, or another thread puts something into its outbox. The
+//! thread waits for both in one `poll`, so that nothing is polled at intervals
+//! and no connection needs a second thread.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+/// Ends another thread's wait. Cheap when that thread is awake anyway: then
+/// no system call is made.
+pub struct Waker {
+    signal: Signal,
+    /// Set while the owner is known to look at its work again before it waits.
+    awake: AtomicBool,
+}
+
+impl Waker {
+    /// A waker whose owner is awake. Errors: no descriptor is left.
+    pub fn new() -> io::Result<Waker> {
+        Ok(Waker {
+            signal: Signal::new()?,
+            awake: AtomicBool::new(true),
+        })
+    }
+
+    /// Ends the owner's wait, or the next one if it is not waiting.
+    pub fn wake(&self) {
+        if !self.awake.swap(true, Ordering::SeqCst) {
+            self.signal.send();
+        }
+    }
+
+    /// The owner says that it is about to look at its work a last time and
+    /// then to wait. Work that is brought after this call sends a signal; work
+    /// that was brought before it is found by that look.
+    pub fn prepare(&self) {
+        self.awake.store(false, Ordering::SeqCst);
+    }
+
+    fn finish(&self, signalled: bool) {
+        self.awake.store(true, Ordering::SeqCst);
+        if signalled {
+            self.signal.clear();
+        }
+    }
+}
+
+/// What a wait ended with. All false: the deadline has passed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Woken {
+    /// The descriptor has what was waited for, an end of input or an error.
+    pub ready: bool,
+    /// The other end is gone altogether; nothing can be sent any more.
+    pub gone: bool,
+    /// The waker was used.
+    pub signalled: bool,
+}
+
+/// What is waited for on a descriptor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Input, or its end.
+    Read,
+    /// Room for output.
+    Write,
+    /// Only that the other end is gone.
+    Hangup,
+}
+
+/// Waits until `descriptor` is ready, `waker` is used or `deadline` passes;
+/// without a deadline for as long as it takes.
+pub fn wait(
+    descriptor: BorrowedFd<'_>,
+    interest: Interest,
+    waker: Option<&Waker>,
+    deadline: Option<Instant>,
+) -> io::Result<Woken> {
+    let flags = match interest {
+        Interest::Read => PollFlags::IN,
+        Interest::Write => PollFlags::OUT,
+        Interest::Hangup => PollFlags::empty(),
+    };
+    let signal = waker.map_or(descriptor, |waker| waker.signal.receiver());
+    let mut entries = [
+        PollFd::from_borrowed_fd(descriptor, flags),
+        PollFd::from_borrowed_fd(signal, PollFlags::IN),
+    ];
+    let entries = &mut entries[..if waker.is_some() { 2 } else { 1 }];
+    loop {
+        let left = deadline.map(time_left);
+        match poll(entries, left.map(timespec).as_ref()) {
+            // The longest single poll has passed, not the deadline.
+            Ok(0) if left.is_some_and(|left| left > LONGEST) => {}
+            Ok(_) => break,
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    let found = entries[0].revents();
+    let signalled = entries
+        .get(1)
+        .is_some_and(|entry| !entry.revents().is_empty());
+    if let Some(waker) = waker {
+        waker.finish(signalled);
+    }
+    Ok(Woken {
+        ready: !found.is_empty(),
+        gone: found.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
+        signalled,
+    })
+}
+
+/// How long it is until `deadline`; zero once it has passed.
+pub fn time_left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
+}
+
+/// Longest single `poll`: some systems refuse more than `i32::MAX` milliseconds.
+const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+fn timespec(duration: Duration) -> Timespec {
+    let duration = duration.min(LONGEST);
+    Timespec {
+        tv_sec: duration.as_secs() as _,
+        tv_nsec: duration.subsec_nanos() as _,
+    }
+}
+
+/// One event descriptor: half the descriptors of a pipe.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+struct Signal(std::os::fd::OwnedFd);
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl Signal {
+    fn new() -> io::Result<Signal> {
+        use rustix::event::{EventfdFlags, eventfd};
+        Ok(Signal(eventfd(
+            0,
+            EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK,
+        )?))
+    }
+
+    fn receiver(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    fn send(&self) {
+        // It fails only when 2^64-2 signals wait, and then one signal waits.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
+    }
+
+    fn clear(&self) {
+        // It fails only when nothing waits.
+        let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
+    }
+}
+
+/// A pair of sockets where there is no event descriptor.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+struct Signal {
+    sender: std::os::unix::net::UnixStream,
+    receiver: std::os::unix::net::UnixStream,
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+impl Signal {
+    fn new() -> io::Result<Signal> {
+        let (sender, receiver) = std::os::unix::net::UnixStream::pair()?;
+        sender.set_nonblocking(true)?;
+        receiver.set_nonblocking(true)?;
+        Ok(Signal { sender, receiver })
+    }
+
+    fn receiver(&self) -> BorrowedFd<'_> {
+        self.receiver.as_fd()
+    }
+
+    fn send(&self) {
+        // It fails only when the buffer is full of signals that wait.
+        let _ = io::Write::write(&mut &self.sender, &[1]);
+    }
+
+    fn clear(&self) {
+        // `Waker::awake` lets at most one signal wait.
+        let _ = io::Read::read(&mut &self.receiver, &mut [0; 8]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn soon() -> Option<Instant> {
+        Some(Instant::now() + Duration::from_secs(5))
+    }
+
+    #[test]
+    fn a_wake_up_before_and_during_the_wait_ends_it_once() {
+        let (quiet, _other) = UnixStream::pair().unwrap();
+        let waker = Arc::new(Waker::new().unwrap());
+        waker.prepare();
+        waker.wake();
+        waker.wake();
+        let woken = wait(quiet.as_fd(), Interest::Read, Some(&waker), soon()).unwrap();
+        assert_eq!((woken.ready, woken.signalled), (false, true));
+
+        waker.prepare();
+        let past = Some(Instant::now());
+        let woken = wait(quiet.as_fd(), Interest::Read, Some(&waker), past).unwrap();
+        assert_eq!(woken, Woken::default(), "the signal was taken");
+
+        waker.prepare();
+        let other = Arc::clone(&waker);
+        let thread = std::thread::spawn(move || other.wake());
+        assert!(
+            wait(quiet.as_fd(), Interest::Read, Some(&waker), soon())
+                .unwrap()
+                .signalled
+        );
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn no_signal_is_sent_to_an_owner_that_is_awake() {
+        let (quiet, _other) = UnixStream::pair().unwrap();
+        let waker = Waker::new().unwrap();
+        waker.wake();
+        let woken = wait(
+            quiet.as_fd(),
+            Interest::Read,
+            Some(&waker),
+            Some(Instant::now()),
+        );
+        assert_eq!(woken.unwrap(), Woken::default());
+    }
+
+    #[test]
+    fn input_and_hang_up_are_told_apart() {
+        let (socket, other) = UnixStream::pair().unwrap();
+        io::Write::write_all(&mut &other, b"x").unwrap();
+        let woken = wait(socket.as_fd(), Interest::Read, None, soon()).unwrap();
+        assert_eq!((woken.ready, woken.gone), (true, false));
+        drop(other);
+        let woken = wait(socket.as_fd(), Interest::Hangup, None, soon()).unwrap();
+        assert!(woken.gone);
+    }
+}

@@ -1,0 +1,371 @@
+//! A WebSocket connection (RFC 6455): texts in, texts out, pings, and an
+//! orderly end.
+
+use std::io::{self, Read, Write};
+use std::time::{Duration, Instant};
+
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
+use tungstenite::{Bytes, Error as WebSocketError, Message};
+
+use super::connection::{Connection, seconds};
+use super::dialogue::Talk;
+use super::frames::Frames;
+use super::http_connection::Upgrade;
+use super::stream::{Patience, Stream, linger};
+use super::wait::{Interest, wait};
+use crate::error::Error;
+use crate::service::outbox::Close;
+
+/// tungstenite allocates this much at once and reads at most so much at a time.
+const READ_BYTES: usize = 4 * 1024;
+/// Small messages are sent together up to this size.
+const WRITE_BYTES: usize = 4 * 1024;
+/// Once a message was larger than this, the buffers that it left behind are
+/// given back.
+const KEPT_BYTES: u64 = 8 * 1024;
+/// How long the other side of the closing handshake is waited for.
+const CLOSE_TIME: Duration = Duration::from_secs(2);
+
+/// Serves a WebSocket until it ends.
+pub fn run(connection: &mut Connection, stream: &mut impl Stream, upgrade: Upgrade) {
+    let Upgrade { talk, rest, .. } = upgrade;
+    stream.set_patience(Patience::Never);
+    let mut frames = Frames::default();
+    frames.observe(&rest);
+    let pipe = Pipe {
+        stream,
+        may_read: false,
+        frames,
+    };
+    let message_bytes = talk.dialogue.message_bytes();
+    let config = Some(config(message_bytes));
+    let now = Instant::now();
+    Channel {
+        connection,
+        talk,
+        pipe,
+        codec: WebSocketContext::from_partially_read(rest, Role::Server, config),
+        message_bytes,
+        largest_sent: 0,
+        heard: now,
+        pinged: now,
+    }
+    .run();
+}
+
+fn config(message_bytes: usize) -> WebSocketConfig {
+    WebSocketConfig::default()
+        .read_buffer_size(READ_BYTES)
+        .write_buffer_size(WRITE_BYTES)
+        // No bound is needed here: a write that does not complete ends the
+        // connection, so that at most one message is ever buffered.
+        .max_write_buffer_size(usize::MAX)
+        .max_message_size(Some(message_bytes))
+        .max_frame_size(Some(message_bytes))
+}
+
+/// What tungstenite reads from and writes to. Reading never waits, although
+/// the socket blocks: the thread waits in `poll`, where its outbox can wake it.
+/// After `poll` has found input, one read is let through; the next one is told
+/// that there is nothing without asking the system, because after one read
+/// there mostly is nothing, and because the outbox has its turn then.
+struct Pipe<'a, S> {
+    stream: &'a mut S,
+    may_read: bool,
+    frames: Frames,
+}
+
+impl<S: Stream> Read for Pipe<'_, S> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if !std::mem::take(&mut self.may_read) {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let count = self.stream.read(buffer)?;
+        self.frames.observe(&buffer[..count]);
+        Ok(count)
+    }
+}
+
+impl<S: Stream> Write for Pipe<'_, S> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.stream.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.stream.flush()
+    }
+}
+
+/// Why a connection is over.
+enum End {
+    /// Nobody is there any more, or the closing handshake is done.
+    Gone,
+    /// We close it in the regular way.
+    Close(Close),
+    /// The client broke the protocol: what it sends cannot be read any more.
+    Fail(Close),
+}
+
+impl End {
+    fn fail(code: u16, reason: &'static str) -> End {
+        End::Fail(Close { code, reason })
+    }
+}
+
+impl From<WebSocketError> for End {
+    fn from(_: WebSocketError) -> End {
+        End::Gone
+    }
+}
+
+struct Channel<'a, S: Stream> {
+    connection: &'a mut Connection,
+    talk: Talk,
+    pipe: Pipe<'a, S>,
+    codec: WebSocketContext,
+    /// The limit that the codec's configuration holds now.
+    message_bytes: usize,
+    /// Bytes of the largest message sent since the buffers were last given back.
+    largest_sent: usize,
+    /// When the client's last frame arrived.
+    heard: Instant,
+    /// When the last ping was sent.
+    pinged: Instant,
+}
+
+impl<S: Stream> Channel<'_, S> {
+    fn run(mut self) {
+        let end = match self.converse() {
+            Ok(never) => match never {},
+            Err(end) => end,
+        };
+        let deadline = Instant::now() + CLOSE_TIME;
+        self.pipe.stream.set_write_deadline(deadline);
+        match end {
+            End::Gone => {}
+            End::Close(close) => self.close(close, deadline),
+            End::Fail(close) => {
+                // tungstenite must not read on from where it stopped.
+                let closed = self.codec.close(&mut self.pipe, Some(frame(close)));
+                if closed.is_ok() {
+                    linger(self.pipe.stream);
+                }
+            }
+        }
+    }
+
+    fn converse(&mut self) -> Result<std::convert::Infallible, End> {
+        let limits = self.connection.limits();
+        let auth_deadline = Instant::now() + seconds(limits.auth_seconds);
+        let ping_time = seconds(limits.ping_seconds);
+        let dead_time = seconds(limits.dead_seconds);
+        // Messages that came together with the handshake.
+        self.read()?;
+        loop {
+            self.talk.waker.prepare();
+            self.send_waiting()?;
+            self.note_authentication();
+            self.give_back_memory();
+
+            // Only a client that is silent needs to be asked whether it is
+            // there: one that merely listens would otherwise never be asked,
+            // and be taken for dead amid the events that it gets.
+            let ping_at = self.heard.max(self.pinged) + ping_time;
+            let dead_at = self.heard + dead_time;
+            let is_authenticated = self.talk.dialogue.is_authenticated();
+            let deadline = match is_authenticated {
+                true => ping_at.min(dead_at),
+                false => auth_deadline,
+            };
+            if self.await_input(deadline)? {
+                self.read()?;
+            }
+            let now = Instant::now();
+            if now < deadline {
+                continue;
+            }
+            if !self.talk.dialogue.is_authenticated() {
+                let close = self.talk.dialogue.time_out();
+                self.send_waiting()?;
+                return Err(End::Close(close));
+            }
+            if now >= self.heard + dead_time {
+                return Err(End::Gone);
+            }
+            if now >= self.heard.max(self.pinged) + ping_time {
+                self.begin_write();
+                self.codec
+                    .write(&mut self.pipe, Message::Ping(Bytes::new()))?;
+                self.codec.flush(&mut self.pipe)?;
+                self.pinged = now;
+            }
+        }
+    }
+
+    /// Waits for input, a wake-up or the deadline. Returns whether there is input.
+    fn await_input(&mut self, deadline: Instant) -> Result<bool, End> {
+        if self.pipe.stream.has_buffered() {
+            self.pipe.may_read = true;
+            return Ok(true);
+        }
+        let socket = self.pipe.stream.as_fd();
+        let waker = Some(&*self.talk.waker);
+        let woken = wait(socket, Interest::Read, waker, Some(deadline)).map_err(|_| End::Gone)?;
+        self.pipe.may_read = woken.ready;
+        Ok(woken.ready)
+    }
+
+    /// Handles every message that is complete.
+    fn read(&mut self) -> Result<(), End> {
+        self.begin_write();
+        let before = self.pipe.frames.completed();
+        let result = self.read_messages();
+        if self.pipe.frames.completed() > before {
+            self.heard = Instant::now();
+        }
+        result
+    }
+
+    fn read_messages(&mut self) -> Result<(), End> {
+        loop {
+            match self.codec.read(&mut self.pipe) {
+                Ok(Message::Text(text)) => {
+                    self.connection.received += 1;
+                    self.talk.dialogue.receive(&text);
+                    self.adopt_message_bytes();
+                }
+                Ok(Message::Binary(_)) => {
+                    self.connection.received += 1;
+                    self.talk.dialogue.refuse(Error::invalid_request(
+                        "binary messages are not understood here; send JSON as text",
+                    ));
+                }
+                // Pings and closes are answered by the next read.
+                Ok(_) => {}
+                Err(WebSocketError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(());
+                }
+                Err(WebSocketError::Capacity(_)) => {
+                    self.talk.dialogue.refuse(Error::too_large(format!(
+                        "a message may have at most {} bytes",
+                        self.message_bytes
+                    )));
+                    return Err(match self.send_waiting() {
+                        Err(End::Gone) => End::Gone,
+                        // Whatever the session wants: only this way of closing
+                        // reads no more frames.
+                        _ => End::fail(1009, "message too large"),
+                    });
+                }
+                Err(WebSocketError::Utf8(_)) => return Err(End::fail(1007, "not UTF-8")),
+                Err(WebSocketError::Protocol(
+                    tungstenite::error::ProtocolError::ResetWithoutClosingHandshake,
+                )) => return Err(End::Gone),
+                Err(WebSocketError::Protocol(_)) => {
+                    return Err(End::fail(1002, "WebSocket protocol error"));
+                }
+                Err(_) => return Err(End::Gone),
+            }
+        }
+    }
+
+    /// Sends what waits in the outbox; all of it within one write deadline.
+    fn send_waiting(&mut self) -> Result<(), End> {
+        let taken = self.talk.outbox.take();
+        if !taken.items.is_empty() {
+            self.begin_write();
+            let Channel {
+                talk,
+                pipe,
+                codec,
+                largest_sent,
+                ..
+            } = self;
+            let mut result = Ok(());
+            for item in taken.items {
+                talk.dialogue.arrange(item, &mut |text| {
+                    if result.is_ok() {
+                        *largest_sent = (*largest_sent).max(text.len());
+                        result = codec.write(pipe, Message::text(text));
+                    }
+                });
+            }
+            result?;
+            codec.flush(pipe)?;
+        }
+        match taken.close {
+            Some(close) => Err(End::Close(close)),
+            None => Ok(()),
+        }
+    }
+
+    fn begin_write(&mut self) {
+        let deadline = self.connection.write_deadline();
+        self.pipe.stream.set_write_deadline(deadline);
+    }
+
+    fn note_authentication(&mut self) {
+        if self.talk.dialogue.is_authenticated() {
+            self.connection.admission.end_unauthenticated();
+        }
+        self.adopt_message_bytes();
+    }
+
+    fn adopt_message_bytes(&mut self) {
+        let message_bytes = self.talk.dialogue.message_bytes();
+        if message_bytes != self.message_bytes {
+            self.message_bytes = message_bytes;
+            self.codec
+                .set_config(|known| *known = config(message_bytes));
+        }
+    }
+
+    /// Replaces buffers that a large message has left behind; see [`Frames`].
+    fn give_back_memory(&mut self) {
+        let frames = &self.pipe.frames;
+        let is_large = frames.largest() > KEPT_BYTES || self.largest_sent as u64 > KEPT_BYTES;
+        if is_large && frames.are_complete() {
+            let config = Some(config(self.message_bytes));
+            self.codec = WebSocketContext::new(Role::Server, config);
+            self.pipe.frames = Frames::default();
+            self.largest_sent = 0;
+        }
+    }
+
+    /// The closing handshake, begun by us (RFC 6455 section 7.1.2).
+    fn close(&mut self, close: Close, deadline: Instant) {
+        if self
+            .codec
+            .close(&mut self.pipe, Some(frame(close)))
+            .is_err()
+        {
+            return;
+        }
+        loop {
+            match self.codec.read(&mut self.pipe) {
+                // Sent before our close arrived there.
+                Ok(_) => {}
+                Err(WebSocketError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    let pipe = &mut self.pipe;
+                    if pipe.stream.has_buffered() {
+                        pipe.may_read = true;
+                        continue;
+                    }
+                    match wait(pipe.stream.as_fd(), Interest::Read, None, Some(deadline)) {
+                        Ok(woken) if woken.ready => pipe.may_read = true,
+                        _ => return,
+                    }
+                }
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+fn frame(close: Close) -> CloseFrame {
+    CloseFrame {
+        code: CloseCode::from(close.code),
+        reason: close.reason.into(),
+    }
+}
