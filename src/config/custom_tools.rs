@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
+use super::collections::{Json, filled_list, list, map_of, object};
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
+use super::names::{HEADER, TOOL_NAME, VARIABLE};
 use super::problems::suggestion;
 use super::reader::Reader;
-use super::rules::{
-    Checked, Choice, Flag, Json, SecretText, TOOL_NAME, Text, filled_list, integer, list, map_of,
-    object,
-};
+use super::rules::{Checked, Choice, Flag, SecretText, Text, integer};
+use super::tool_parameters::{Parameters, empty_schema};
 use super::web_address::WebAddress;
 use crate::secret::Secret;
 
@@ -132,23 +132,6 @@ const METHODS: Choice<&str> = Choice(&[
     ("DELETE", "DELETE"),
 ]);
 
-const VARIABLE: Checked = Checked {
-    expected: "the name of an environment variable (A-Z a-z 0-9 _)",
-    check: |text| {
-        let letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-        text.bytes().all(letter) && !text.starts_with(|first: char| first.is_ascii_digit())
-    },
-};
-
-/// RFC 9110, section 5.1.
-const HEADER: Checked = Checked {
-    expected: "the name of a header",
-    check: |text| {
-        let letter = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-        !text.is_empty() && text.bytes().all(letter)
-    },
-};
-
 const DIRECTORY: Checked = Checked {
     expected: "an absolute path of a directory",
     check: |text| text.starts_with('/'),
@@ -267,12 +250,10 @@ impl Rule for Tool {
 /// template must have a parameter.
 fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &Http, parameters: &Value) {
     let url = path.key("url");
-    let authority_end = http.url.find("://").and_then(|scheme_end| {
-        let rest = &http.url[scheme_end + 3..];
-        Some(scheme_end + 3 + rest.find(['/', '?', '#']).unwrap_or(rest.len()))
-    });
-    let authority = &http.url[..authority_end.unwrap_or(0)];
-    let fixed = WebAddress::parse(authority)
+    let host_start = http.url.find("://").map_or(0, |place| place + 3);
+    let host_length = http.url[host_start..].find(['/', '?', '#']);
+    let host_end = host_length.map_or(http.url.len(), |length| host_start + length);
+    let fixed = WebAddress::parse(&http.url[..host_end])
         .is_some_and(|address| matches!(address.scheme, "http" | "https"));
     if !fixed {
         reader.problem(
@@ -328,109 +309,4 @@ fn placeholders(template: &str) -> impl Iterator<Item = &str> {
         let (name, _) = after.split_once('}')?;
         (TOOL_NAME.check)(name).then_some(name)
     })
-}
-
-/// The rule for `parameters`: the short form or a whole schema.
-struct Parameters;
-
-/// Type names of the short form, which are those of JSON Schema.
-const TYPES: [&str; 6] = ["string", "integer", "number", "boolean", "array", "object"];
-
-fn empty_schema() -> Value {
-    json!({"type": "object", "properties": {}})
-}
-
-impl Rule for Parameters {
-    type Output = Value;
-
-    fn expected(&self) -> String {
-        "an object from parameter names to type names or JSON Schemas, or a JSON Schema whose \
-         type is object"
-            .to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Value> {
-        let members = reader.members(path, &self.expected(), value)?;
-        if members.get("type").and_then(Value::as_str) == Some("object") {
-            return check_schema(reader, path, members).then(|| value.clone());
-        }
-        let before = reader.problems.len();
-        let mut properties = Map::new();
-        let mut required = Vec::new();
-        for (name, kind) in members {
-            let path = path.key(name);
-            if !(TOOL_NAME.check)(name) {
-                let message = format!("{name:?} is not a parameter name (A-Z a-z 0-9 _ -)");
-                reader.problem(&path, message);
-            }
-            let (schema, optional) = match kind {
-                Value::String(word) => {
-                    let (word, optional) = match word.strip_suffix('?') {
-                        Some(word) => (word, true),
-                        None => (word.as_str(), false),
-                    };
-                    if !TYPES.contains(&word) {
-                        let hint = suggestion(word, TYPES);
-                        let types = TYPES.join(", ");
-                        reader.problem(
-                            &path,
-                            format!("\"{path}\" must be one of {types}, or a JSON Schema, not {word:?}{hint}"),
-                        );
-                    }
-                    (json!({"type": word}), optional)
-                }
-                Value::Object(_) => (kind.clone(), false),
-                other => {
-                    reader.mistyped(&path, "a type name or a JSON Schema", other);
-                    continue;
-                }
-            };
-            properties.insert(name.clone(), schema);
-            if !optional {
-                required.push(Value::from(name.as_str()));
-            }
-        }
-        let mut schema = Map::new();
-        schema.insert("type".to_owned(), "object".into());
-        schema.insert("properties".to_owned(), properties.into());
-        if !required.is_empty() {
-            schema.insert("required".to_owned(), required.into());
-        }
-        (reader.problems.len() == before).then_some(schema.into())
-    }
-}
-
-/// As much of a JSON Schema as the house relies on.
-fn check_schema(reader: &mut Reader<'_>, path: &KeyPath, schema: &Map<String, Value>) -> bool {
-    let before = reader.problems.len();
-    let none = Map::new();
-    let properties = match schema.get("properties") {
-        None => &none,
-        Some(Value::Object(properties)) => properties,
-        Some(other) => {
-            reader.mistyped(&path.key("properties"), "an object", other);
-            &none
-        }
-    };
-    for (name, property) in properties {
-        if !property.is_object() {
-            let path = path.key("properties").key(name);
-            reader.mistyped(&path, "a JSON Schema", property);
-        }
-    }
-    if let Some(required) = schema.get("required") {
-        let path = path.key("required");
-        let known = |item: &Value| {
-            item.as_str()
-                .is_some_and(|name| properties.contains_key(name))
-        };
-        if !required
-            .as_array()
-            .is_some_and(|items| items.iter().all(known))
-        {
-            let message = format!("\"{path}\" must be an array of names that \"properties\" has");
-            reader.problem(&path, message);
-        }
-    }
-    reader.problems.len() == before
 }

@@ -65,12 +65,17 @@ pub(super) trait Rule {
         Self: Sized,
         Self::Output: Clone + Serialize,
     {
-        let shown = serde_json::to_string(&default).expect("a default has a JSON text");
-        self.or_shown(default, &shown)
+        Or {
+            rule: self,
+            default,
+            shown: Shown::Json(|default| {
+                serde_json::to_string(default).expect("a default has a JSON text")
+            }),
+        }
     }
 
     /// The rule with a default that the documentation describes as `shown`.
-    fn or_shown(self, default: Self::Output, shown: &str) -> Or<Self>
+    fn or_shown(self, default: Self::Output, shown: &'static str) -> Or<Self>
     where
         Self: Sized,
         Self::Output: Clone,
@@ -78,7 +83,7 @@ pub(super) trait Rule {
         Or {
             rule: self,
             default,
-            shown: shown.to_owned(),
+            shown: Shown::Words(shown),
         }
     }
 
@@ -96,7 +101,15 @@ pub(super) trait Rule {
 pub(super) struct Or<R: Rule> {
     rule: R,
     default: R::Output,
-    shown: String,
+    shown: Shown<R::Output>,
+}
+
+/// How the documentation shows a default.
+enum Shown<T> {
+    /// As its JSON.
+    Json(fn(&T) -> String),
+    /// In words.
+    Words(&'static str),
 }
 
 impl<R: Rule<Output: Clone>> Rule for Or<R> {
@@ -115,7 +128,10 @@ impl<R: Rule<Output: Clone>> Rule for Or<R> {
     }
 
     fn default_text(&self) -> String {
-        self.shown.clone()
+        match self.shown {
+            Shown::Json(text) => text(&self.default),
+            Shown::Words(words) => words.to_owned(),
+        }
     }
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {

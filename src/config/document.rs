@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::declaration::{Section, is_comment};
-use super::key_path::KeyPath;
+use super::key_path::{KeyPath, Step};
 use super::lines::Lines;
-use super::problems::{Problems, suggestion};
+use super::problems::{Finding, Problems, suggestion};
 use super::reader::{Environment, Reader};
 use super::web_address::WebAddress;
 use super::{BUILTIN_TOOLS, Channel, Config, Declared, OFFLINE, OPENAI_COMPATIBLE};
@@ -56,18 +56,18 @@ impl Document {
         }
         let mut problems = std::mem::take(&mut reader.problems);
         let mut warnings = std::mem::take(&mut reader.warnings);
-        for (path, line) in &lines.repeated {
+        for path in &lines.repeated {
             let comment = match path.steps().last() {
-                Some(super::key_path::Step::Key(key)) => is_comment(key),
+                Some(Step::Key(key)) => is_comment(key),
                 _ => false,
             };
             let (list, effect) = match comment {
                 true => (&mut warnings, "saving keeps only the last"),
                 false => (&mut problems, "each key may stand once"),
             };
-            list.push(super::problems::Finding {
+            list.push(Finding {
                 path: path.clone(),
-                message: format!("\"{path}\" stands here a second time (line {line}); {effect}"),
+                message: format!("\"{path}\" stands here a second time; {effect}"),
             });
         }
         match config {
@@ -116,7 +116,10 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
     if provider == OPENAI_COMPATIBLE && !is_set("base_url") {
         reader.problem(
             &top.key("provider"),
-            format!("\"base_url\" is required by provider {provider:?}: a URL such as http://localhost:11434/v1"),
+            format!(
+                "\"base_url\" is required by provider {provider:?}: a URL such as \
+                 http://localhost:11434/v1"
+            ),
         );
     }
     if provider == "openai" && !is_set("api_key") {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::problems::Problems;
 
 /// Largest file that is read, in bytes.
-const MOST_BYTES: u64 = 1024 * 1024;
+pub(super) const MOST_BYTES: u64 = 1024 * 1024;
 /// How long another process may take to save.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 /// How often to look whether it has.
@@ -68,6 +68,10 @@ pub(super) fn lock(path: &Path) -> io::Result<Option<File>> {
             // Whoever saved meanwhile has put another file in its place.
             Ok(()) if is_same(&file, path)? => return Ok(Some(file)),
             Ok(()) => {}
+            // Some network file systems have no locks; saving is atomic even there.
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {
+                return Ok(Some(file));
+            }
             Err(TryLockError::Error(error)) => return Err(error),
             Err(TryLockError::WouldBlock) => thread::sleep(LOCK_STEP),
         }

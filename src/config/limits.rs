@@ -3,10 +3,11 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::collections::object;
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
-use super::rules::{integer, object};
+use super::rules::integer;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;

@@ -8,8 +8,9 @@ use super::key_path::KeyPath;
 /// The lines of a text that is known to be JSON.
 pub(super) struct Lines {
     lines: BTreeMap<KeyPath, usize>,
-    /// Keys that stand in their object a second time, with that line.
-    pub repeated: Vec<(KeyPath, usize)>,
+    /// Keys that stand in their object more than once; the line of such a key is
+    /// that of the last time.
+    pub repeated: Vec<KeyPath>,
 }
 
 impl Lines {
@@ -106,9 +107,8 @@ impl Scanner<'_> {
             }
             let key: String = serde_json::from_str(self.string()).unwrap_or_default();
             let path = path.key(&key);
-            let line = self.line;
-            if self.found.lines.insert(path.clone(), line).is_some() {
-                self.found.repeated.push((path.clone(), line));
+            if self.found.lines.insert(path.clone(), self.line).is_some() {
+                self.found.repeated.push(path.clone());
             }
             if self.next_token() == Some(b':') {
                 self.at += 1;
@@ -142,7 +142,15 @@ mod tests {
 
     #[test]
     fn every_key_has_its_line() {
-        let text = "{\n  \"a\": [1,\n    {\"b\\n\": \"x, ]}\\\"\"}, [], {}\n  ],\n\"c\":\n{\n\"d\" : -1.5e3 }\n,\"c\":true}\n";
+        let text = r#"{
+  "a": [1,
+    {"b\n": "x, ]}\""}, [], {}
+  ],
+"c":
+{
+"d" : -1.5e3 }
+,"c":true}
+"#;
         let lines = Lines::of(text);
         let a = KeyPath::top().key("a");
         let c = KeyPath::top().key("c");
@@ -158,6 +166,6 @@ mod tests {
         ] {
             assert_eq!(lines.line(&path), line, "{path}");
         }
-        assert_eq!(lines.repeated, [(c, 8)]);
+        assert_eq!(lines.repeated, [c]);
     }
 }

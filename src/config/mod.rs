@@ -17,6 +17,7 @@ use crate::secret::Secret;
 
 mod address_patterns;
 mod channels;
+mod collections;
 mod custom_tools;
 mod declaration;
 mod document;
@@ -25,11 +26,13 @@ mod first_run;
 mod key_path;
 mod limits;
 mod lines;
+mod names;
 mod problems;
 mod readable;
 mod reader;
 mod rules;
 mod settings;
+mod tool_parameters;
 mod web_address;
 mod webhook_accounts;
 
@@ -47,13 +50,12 @@ pub use settings::Settings;
 pub use webhook_accounts::WebhookAccount;
 
 use channels::Channels;
+use collections::{Addresses, list, map_of};
 use custom_tools::ToolsRule;
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
-use rules::{
-    Addresses, Choice, HOST, Number, ORIGIN, Owned, SecretText, TOOL_NAME, Text, Url, integer,
-    list, map_of,
-};
+use names::{HOST, ORIGIN, TOOL_NAME};
+use rules::{Choice, Number, Owned, SecretText, Text, Url, integer};
 
 /// What `get_config` shows as `temperature` where none is set and the provider
 /// uses its own: the usual default of providers, because the contract wants a number.

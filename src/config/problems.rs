@@ -24,8 +24,6 @@ pub struct Problem {
     pub column: Option<usize>,
     /// Which key is wrong, and what is expected of it.
     pub message: String,
-    /// The top-level key that it stands under; empty for the file as a whole.
-    pub field: String,
 }
 
 /// Something found while reading, before its line is known.
@@ -54,7 +52,6 @@ impl Problems {
                 line,
                 column,
                 message: message.into(),
-                field: String::new(),
             }],
         }
     }
@@ -67,10 +64,6 @@ impl Problems {
                 line: Some(lines.line(&finding.path)),
                 column: None,
                 message: finding.message,
-                field: match finding.path.steps().first() {
-                    Some(super::key_path::Step::Key(key)) => key.clone(),
-                    _ => String::new(),
-                },
             })
             .collect();
         list.sort_by_key(|problem| problem.line);
@@ -127,9 +120,10 @@ impl std::error::Error for Problems {}
 /// nothing when none is near.
 pub(super) fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
     let most = (word.chars().count() / 3).clamp(1, 3);
+    let word = word.to_lowercase();
     known
         .into_iter()
-        .map(|candidate| (distance(&word.to_lowercase(), candidate), candidate))
+        .map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate))
         .filter(|(distance, _)| *distance <= most)
         .min()
         .map_or_else(String::new, |(_, nearest)| {

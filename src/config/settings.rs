@@ -1,5 +1,6 @@
 //! The shared handle on the configuration file and what is in force of it.
 
+use std::fmt;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
@@ -224,6 +225,13 @@ impl Settings {
             wrong.push(error.message().to_owned());
         }
         let text = to_text(&members);
+        if text.len() as u64 > file::MOST_BYTES {
+            wrong.push(format!(
+                "the configuration would have {} bytes, and at most {} are read",
+                text.len(),
+                file::MOST_BYTES
+            ));
+        }
         let document = match Document::read(&self.path, &text, &*self.environment) {
             Ok(document) if wrong.is_empty() => document,
             Ok(_) => return Err(Error::invalid_request(wrong.join("; "))),
@@ -251,6 +259,14 @@ impl Settings {
                     problems,
                 )
             })
+    }
+}
+
+impl fmt::Debug for Settings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Settings")
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }
 

@@ -6,10 +6,12 @@ use std::marker::PhantomData;
 use serde_json::Value;
 
 use super::Permission;
+use super::collections::{NamedMap, list, object};
 use super::declaration::{Rule, SettingDoc, section};
 use super::key_path::KeyPath;
+use super::names::{NAME, TOOL_NAME};
 use super::reader::Reader;
-use super::rules::{Checked, NAME, NamedMap, SecretText, TOOL_NAME, Text, Url, list, object};
+use super::rules::{Checked, SecretText, Text, Url};
 use super::web_address::WebAddress;
 use crate::secret::Secret;
 

@@ -251,6 +251,25 @@ fn a_mark_comments_and_nulls_do_no_harm() {
 }
 
 #[test]
+fn comments_may_stand_anywhere_but_variables_are_none() {
+    let config = config(
+        r#"{"tool_permissions":{"_why":"harmless","recall":"allow"},
+            "limits":{"//":"small machine","in_flight":8},
+            "channels":{"_off":{"type":"tcp"},"webhook":{"accounts":{"_old":{"x":1}}}},
+            "tools":{"custom":[{"//":"lamp","name":"t","description":"d","command":["x"],
+                "parameters":{"_":"none","on":"boolean"},"env":{"_JAVA_OPTIONS":"-Xmx64m","//":1}}]}}"#,
+    );
+    assert_eq!(config.tool_permissions.len(), 1);
+    assert_eq!(config.channels.len(), 2);
+    let tool = &config.custom_tools[0];
+    assert_eq!(tool.parameters["required"], json!(["on"]));
+    let CustomRun::Command { environment, .. } = &tool.run else {
+        panic!("{tool:?}");
+    };
+    assert_eq!(environment.keys().collect::<Vec<_>>(), ["_JAVA_OPTIONS"]);
+}
+
+#[test]
 fn every_setting_is_documented() {
     let docs = documentation();
     for doc in &docs {

@@ -121,6 +121,10 @@ fn a_refused_update_changes_nothing_and_names_everything() {
             &["\"tool_permissions.t\" must be \"ask\", \"allow\" or \"deny\""],
         ),
         (json!({"api_key": 5}), &["\"api_key\" must be a string"]),
+        (
+            json!({"base_url": format!("http://a/{}", "x".repeat(1024 * 1024))}),
+            &["at most 1048576 are read"],
+        ),
     ] {
         let error = settings.update(&changes(change.clone())).unwrap_err();
         assert_eq!(error.code(), Code::InvalidRequest, "{change}");
