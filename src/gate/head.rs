@@ -51,6 +51,9 @@ pub struct ParsedHead {
 /// Errors: with the HTTP status that fits; the connection must be closed,
 /// because nobody knows where the next request would begin.
 pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(ParsedHead, usize)>> {
+    if let Some(b'\r' | b'\n') = bytes.first() {
+        return Err(Error::invalid_request("an empty line is not a request"));
+    }
     let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
     let mut more;
     let headers = if limits.count <= USUAL_HEADERS {
@@ -183,9 +186,7 @@ impl Semantics {
                 ));
             }
             (None, true) if !is_current => {
-                return Err(Error::invalid_request(
-                    "HTTP/1.0 has no Transfer-Encoding",
-                ));
+                return Err(Error::invalid_request("HTTP/1.0 has no Transfer-Encoding"));
             }
             (None, true) => Framing::Chunked,
             (length, false) => Framing::Length(length.unwrap_or(0)),
@@ -252,7 +253,10 @@ fn refusal(error: httparse::Error, bytes: &[u8]) -> Error {
 
 /// Whether the first line ends in some version of HTTP.
 fn names_a_version(bytes: &[u8]) -> bool {
-    let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
+    let line = bytes
+        .split(|&byte| byte == b'\r')
+        .next()
+        .unwrap_or_default();
     let word = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
     word.strip_prefix(b"HTTP/").is_some_and(|version| {
         !version.is_empty()
