@@ -60,22 +60,24 @@ pub fn is_untrusted(channel: &str) -> bool {
 /// form, then as many whole past turns (given oldest first) as fit into
 /// `budget_bytes` without a gap, then the present turn, which is always whole.
 ///
-/// `untrusted` is [`is_untrusted`] of the conversation's channel, not only of
-/// the present turn's: it also holds for the past messages.
+/// `channel` is where the present message came from; each past turn knows its
+/// own, so that the owner's words in a webhook's conversation are not fenced.
 pub fn build(
     system_prompt: &str,
     past: &[PastTurn],
     present: &Message,
     steps: &[Step],
-    untrusted: bool,
+    channel: &str,
     budget_bytes: usize,
 ) -> Context {
     let is_named = |message: &Message| message.speaker.is_some();
     let named = is_named(present) || past.iter().any(|turn| is_named(&turn.message));
+    let untrusted = is_untrusted(channel);
+    let any_untrusted = untrusted || past.iter().any(|turn| is_untrusted(&turn.channel));
     let system = [
         Some(system_prompt.trim_end()),
         named.then_some(NAMES),
-        untrusted.then_some(OUTSIDE),
+        any_untrusted.then_some(OUTSIDE),
     ]
     .into_iter()
     .flatten()
@@ -87,7 +89,12 @@ pub fn build(
     let mut spent = system.len() + cost(&present);
     let mut shown = vec![present];
     for turn in past.iter().rev() {
-        let messages = turn_messages(&turn.message, &turn.steps, turn.reply.as_ref(), untrusted);
+        let messages = turn_messages(
+            &turn.message,
+            &turn.steps,
+            turn.reply.as_ref(),
+            is_untrusted(&turn.channel),
+        );
         spent += cost(&messages);
         if spent > budget_bytes {
             break;

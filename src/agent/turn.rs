@@ -21,8 +21,6 @@ use crate::store::{Approval, Message, NewApproval, PastTurn, Step, Store, ToolCa
 
 /// Earlier turns of the conversation that the model is shown at most.
 const PAST_TURNS: usize = 50;
-/// Bytes of conversation that the model is shown at most; about four to a token.
-const CONTEXT_BYTES: usize = 96 * 1024;
 /// Bytes of a tool's result that subscribers are shown.
 const SUMMARY_BYTES: usize = 200;
 
@@ -227,8 +225,8 @@ impl Loop<'_, '_> {
             past,
             run.message,
             &self.steps,
-            context::is_untrusted(&run.turn.channel),
-            CONTEXT_BYTES,
+            &run.turn.channel,
+            context::DEFAULT_BUDGET_BYTES,
         );
         if let Some(nudge) = nudge {
             context.system.push('\n');

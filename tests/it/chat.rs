@@ -503,7 +503,8 @@ fn a_model_that_misbehaves_gives_a_clear_error_and_the_server_goes_on() {
     let config = json!({
         "provider": "openai-compatible", "base_url": format!("http://{closed}/v1"), "model": "m",
     });
-    let mut client = Home::start(config).admin();
+    let home = Home::start(config);
+    let mut client = home.admin();
     client.send(&json!({ "type": "chat", "message": "hello" }));
     let error = client.response()["error"].as_str().unwrap().to_owned();
     assert!(error.contains(&closed.to_string()), "{error}");

@@ -53,9 +53,8 @@ fn the_first_start_sets_everything_up_and_says_where_to_go() {
 #[test]
 fn a_first_chat_from_another_terminal() {
     let folder = Folder::new();
-    let program = Program::serve(folder.path());
-    let url = format!("ws://{}/ws", program.address);
-    let output = run(folder.path(), &["chat", "--url", &url, "hello"]);
+    let _program = Program::serve(folder.path());
+    let output = run(folder.path(), &["chat", "hello"]);
     assert!(output.status.success(), "{}", printed(&output));
     let answer = String::from_utf8(output.stdout).unwrap();
     assert!(answer.to_lowercase().contains("hearth"), "{answer}");

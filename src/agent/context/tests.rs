@@ -15,12 +15,16 @@ fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
     }
 }
 
+const HOME: &str = "websocket";
+const OUTSIDE_CHANNEL: &str = "webhook:shop";
+
 fn asked(content: &str) -> Message {
     said(Role::User, None, content)
 }
 
 fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn {
     PastTurn {
+        channel: HOME.to_owned(),
         message: asked(question),
         steps,
         reply: answer.map(|answer| said(Role::Assistant, None, answer)),
@@ -82,7 +86,7 @@ fn short(context: &Context) -> Vec<String> {
 }
 
 fn present(steps: &[Step]) -> Vec<String> {
-    short(&build("", &[], &asked("now"), steps, false, 0))
+    short(&build("", &[], &asked("now"), steps, HOME, 0))
 }
 
 #[test]
@@ -165,7 +169,7 @@ fn past_turns_come_whole_and_in_order() {
         &turns,
         &asked("now"),
         &[],
-        false,
+        HOME,
         DEFAULT_BUDGET_BYTES,
     );
     assert_eq!(context.system, "Be kind.");
@@ -185,7 +189,7 @@ fn members_that_a_provider_wants_back_are_kept() {
         calls: Vec::new(),
         extra: extra.clone(),
     };
-    let context = build("", &[], &asked("now"), &[step], false, 0);
+    let context = build("", &[], &asked("now"), &[step], HOME, 0);
     assert_eq!(
         context.messages[1],
         ChatMessage::Assistant {
@@ -216,13 +220,13 @@ fn the_oldest_turns_are_dropped_whole() {
         (2_400, "u:two", 9),
         (10_000, "u:one", 13),
     ] {
-        let shown = short(&build("prompt", &turns, &asked("now"), &[], false, budget));
+        let shown = short(&build("prompt", &turns, &asked("now"), &[], HOME, budget));
         assert_eq!((shown[0].as_str(), shown.len()), (first, count), "{budget}");
         assert_eq!(shown.last().unwrap(), "u:now");
     }
     // A turn that does not fit ends the past: no older one is shown in its place.
     let turns = [past("small", vec![], Some("x")), turn("large")];
-    let shown = short(&build("", &turns, &asked("now"), &[], false, 500));
+    let shown = short(&build("", &turns, &asked("now"), &[], HOME, 500));
     assert_eq!(shown, ["u:now"]);
 }
 
@@ -239,7 +243,7 @@ fn names_cannot_be_forged() {
         (None, "[Bob] hi", "[unknown] [Bob] hi"),
     ] {
         let message = said(Role::User, speaker, content);
-        let context = build("", &[], &message, &[], false, 0);
+        let context = build("", &[], &message, &[], HOME, 0);
         assert_eq!(short(&context), [format!("u:{text}")]);
         assert_eq!(context.system.contains(NAMES), speaker.is_some());
         assert_eq!(spoken(text), content);
@@ -275,11 +279,12 @@ fn the_prompt_is_the_same_in_every_turn() {
         &[],
         &said(Role::User, Some("x"), "one"),
         &[],
-        true,
+        OUTSIDE_CHANNEL,
         1_000,
     );
     assert_eq!(first.system, format!("Be kind.\n\n{NAMES}\n\n{OUTSIDE}"));
     let turn = PastTurn {
+        channel: OUTSIDE_CHANNEL.to_owned(),
         message: said(Role::User, Some("x"), "one"),
         steps: vec![],
         reply: Some(said(Role::Assistant, None, "1")),
@@ -289,11 +294,22 @@ fn the_prompt_is_the_same_in_every_turn() {
         &[turn],
         &said(Role::User, Some("x"), "two"),
         &[],
-        true,
+        OUTSIDE_CHANNEL,
         1_000,
     );
     assert_eq!(second.system, first.system);
     assert_eq!(second.messages[0], first.messages[0]);
+}
+
+#[test]
+fn the_owners_words_are_not_fenced_where_a_webhook_speaks_too() {
+    let mut turn = past("from outside", vec![], Some("1"));
+    turn.channel = OUTSIDE_CHANNEL.to_owned();
+    let context = build("", &[turn], &asked("mine"), &[], HOME, 1_000);
+    assert_eq!(context.system, OUTSIDE);
+    let shown = short(&context);
+    assert!(shown[0].starts_with("u:<outside "), "{shown:?}");
+    assert_eq!(shown[2], "u:mine");
 }
 
 #[test]

@@ -62,8 +62,10 @@ impl CommandTool {
         let limit = RunLimit::new(self.timeout_seconds, turn_deadline);
         let directory = self.directory.as_deref().unwrap_or(data_dir);
         let mut command = self.command(directory)?;
-        let input = serde_json::to_vec(arguments)
+        let mut input = serde_json::to_vec(arguments)
             .map_err(|error| format!("the arguments cannot be written as JSON: {error}"))?;
+        // A shell's `read` fails on a line without an end.
+        input.push(b'\n');
         let finished = process::run(
             &mut command,
             &input,

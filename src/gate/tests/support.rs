@@ -369,7 +369,7 @@ impl Client {
     }
 
     fn read_more(&mut self) -> usize {
-        let mut buffer = [0; 4096];
+        let mut buffer = [0; 65536];
         let count = self.stream.read(&mut buffer).unwrap();
         self.unread.extend_from_slice(&buffer[..count]);
         count

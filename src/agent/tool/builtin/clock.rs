@@ -93,7 +93,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the store"]
     fn the_tool_answers_in_the_household_s_zone_or_another() {
         let household = Household::new();
         for arguments in [

@@ -119,7 +119,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the store"]
     fn earlier_messages_are_found() {
         let household = Household::new();
         let first = household.say("the boiler makes a noise");

@@ -100,7 +100,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[ignore = "needs the store"]
     fn a_fact_is_remembered_recalled_and_forgotten() {
         let household = Household::new();
         let nothing = household.run("recall", json!({"query": "tea"})).unwrap();
@@ -129,7 +128,6 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "needs the store"]
     fn what_cannot_be_meant_is_explained() {
         let household = Household::new();
         for (tool, arguments, problem) in [

@@ -87,6 +87,10 @@ fn what_a_program_prints_is_the_result() {
             tool(&["cat"]),
             Ok(r#"{"room":"kitchen","n":[1]}"#.to_owned()),
         ),
+        (
+            shell("set -e; read -r line; echo \"<$line>\""),
+            Ok(r#"<{"room":"kitchen","n":[1]}>"#.to_owned()),
+        ),
         (shell("exit 0"), Ok("[no output]".to_owned())),
         (shell("echo out; echo complaint >&2"), Ok("out".to_owned())),
         (
@@ -147,7 +151,7 @@ fn long_output_is_cut_and_the_program_goes_on() {
 #[test]
 fn large_input_blocks_nobody() {
     let arguments = json!({"text": "x".repeat(1_000_000)});
-    let size = arguments.to_string().len();
+    let size = arguments.to_string().len() + 1;
     // Reads nothing, reads all, writes much before it reads, closes its input.
     for (script, result) in [
         ("exit 0", "[no output]".to_owned()),
