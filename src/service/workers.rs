@@ -12,12 +12,15 @@ use super::schedule::{Job, TurnJob};
 use crate::agent::provider::Cancel;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, DeliveryId, TurnId};
-use crate::store::{Delivery, TurnEnd, TurnState, Usage};
+use crate::store::{Delivery, Turn, TurnEnd, TurnState, Usage};
 
 /// How often the timekeeper looks at what has no due time of its own.
 const TICK: Duration = Duration::from_secs(1);
 /// How often old rows are purged.
 const PURGE: Duration = Duration::from_secs(3600);
+/// How long a turn waits before it is tried again on a database that could not
+/// be written: a disk that is nearly full takes some writes and not others.
+const STALLED: Duration = Duration::from_secs(2);
 /// Deliveries fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 256;
 
@@ -139,13 +142,16 @@ impl Service {
         }
     }
 
-    /// Notes a turn that cannot go on while the database cannot be written; it
-    /// is taken up again when it can.
-    pub(super) fn stall(&self, turn: TurnId, conversation: ConversationId) {
+    /// Puts a turn away that cannot go on while the database cannot be written;
+    /// it is taken up again when it can. Its conversation waits with it.
+    pub(super) fn stall(&self, stalled: Stalled) {
+        let (turn, conversation) = stalled.ids();
+        let retry_at = Instant::now() + STALLED;
         self.stalled
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push((turn, conversation));
+            .push((retry_at, stalled));
+        self.schedule.turn_suspended(turn, conversation);
     }
 
     /// Lets the timekeeper look for due deliveries now.
@@ -222,10 +228,26 @@ impl Service {
         if !self.store.is_writable() {
             return;
         }
-        let stalled =
-            std::mem::take(&mut *self.stalled.lock().unwrap_or_else(PoisonError::into_inner));
-        for (turn, conversation) in stalled {
-            self.schedule.resume(turn, conversation);
+        let now = Instant::now();
+        let due: Vec<Stalled> = {
+            let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+            stalled
+                .extract_if(.., |(retry_at, _)| *retry_at <= now)
+                .map(|(_, one)| one)
+                .collect()
+        };
+        for stalled in due {
+            match stalled {
+                Stalled::Run { turn, conversation } => self.schedule.resume(turn, conversation),
+                Stalled::Conclude {
+                    turn,
+                    end,
+                    usage,
+                    model,
+                } => {
+                    self.conclude(&turn, end, usage, &model);
+                }
+            }
         }
     }
 
@@ -242,6 +264,31 @@ impl Service {
                     self.connections.revoke(token);
                 }
             }
+        }
+    }
+}
+
+/// A turn that waits until the database can be written again.
+pub(super) enum Stalled {
+    /// It is to go on from its last step.
+    Run {
+        turn: TurnId,
+        conversation: ConversationId,
+    },
+    /// It is over; only its end is not stored. The model is not asked again.
+    Conclude {
+        turn: Turn,
+        end: TurnEnd,
+        usage: Usage,
+        model: String,
+    },
+}
+
+impl Stalled {
+    fn ids(&self) -> (TurnId, ConversationId) {
+        match self {
+            Stalled::Run { turn, conversation } => (*turn, *conversation),
+            Stalled::Conclude { turn, .. } => (turn.id, turn.conversation_id),
         }
     }
 }
