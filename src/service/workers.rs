@@ -55,8 +55,13 @@ impl Workers {
             let service = Arc::clone(service);
             workers.spawn(format!("worker-{number}"), move || service.work())?;
         }
+        // Before anybody can connect: what another process changes from here on
+        // is noticed.
+        let data_version = service.store.foreign_changes()?;
         let service = Arc::clone(service);
-        workers.spawn("timekeeper".to_owned(), move || service.keep_time())?;
+        workers.spawn("timekeeper".to_owned(), move || {
+            service.keep_time(data_version)
+        })?;
         Ok(workers)
     }
 
@@ -174,11 +179,10 @@ impl Service {
         let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
     }
 
-    fn keep_time(&self) {
+    fn keep_time(&self, mut data_version: i64) {
         let nudges: &Receiver<Nudge> = &self.nudges.1;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
-        let mut data_version = None;
         loop {
             let now = Instant::now();
             if now >= next_tick {
@@ -253,7 +257,7 @@ impl Service {
 
     /// The command line writes to the database while the server runs: tokens
     /// that it revoked close their connections.
-    fn notice_other_processes(&self, known: &mut Option<i64>) {
+    fn notice_other_processes(&self, known: &mut i64) {
         let version = match self.store.foreign_changes() {
             Ok(version) => version,
             Err(error) => return log::warn!("database: {error}"),
