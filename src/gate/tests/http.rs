@@ -304,21 +304,25 @@ fn dripping_does_not_extend_a_deadline() {
         ..limits()
     };
     let house = house(limits);
-    let mut client = house.connect();
-    let head = GET.bytes().take(GET.len() - 2);
-    let (said, time) = drip(&mut client, head.chain(std::iter::repeat(b'a')));
-    assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
-    assert!((1.0..4.0).contains(&time.as_secs_f32()), "{time:?}");
-
-    let mut client = house.connect();
-    client.send("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n");
-    let (said, time) = drip(&mut client, std::iter::repeat(b'a'));
-    assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
-    assert!((1.0..4.0).contains(&time.as_secs_f32()), "{time:?}");
-
-    // Whoever says nothing at all is told nothing.
-    let mut client = house.connect();
-    assert!(client.is_closed());
+    let head = &GET[..GET.len() - 2];
+    let post = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
+    let (mut slow_head, mut slow_body) = (house.connect(), house.connect());
+    let mut silent = house.connect();
+    slow_body.send(post);
+    std::thread::scope(|scope| {
+        let endless = std::iter::repeat(b'a');
+        let drips = [
+            scope.spawn(move || drip(&mut slow_head, head.bytes().chain(endless))),
+            scope.spawn(move || drip(&mut slow_body, std::iter::repeat(b'a'))),
+        ];
+        for thread in drips {
+            let (said, time) = thread.join().unwrap();
+            assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
+            assert!((0.9..4.0).contains(&time.as_secs_f32()), "{time:?}");
+        }
+        // Whoever says nothing at all is told nothing.
+        assert!(silent.is_closed());
+    });
 }
 
 #[test]

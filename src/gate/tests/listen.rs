@@ -50,13 +50,18 @@ fn connections_over_a_limit_are_told_and_places_become_free() {
 }
 
 #[test]
-fn silent_connections_take_only_the_unauthenticated_places() {
+fn whoever_does_not_authenticate_takes_only_the_places_for_that() {
     let house = house(Limits {
         unauthenticated_per_address: 2,
         ..limits()
     });
-    let _silent = [house.connect(), house.connect()];
-    house.await_connections(2);
+    let stranger = || {
+        let mut client = house.connect();
+        client.send("{x}\n");
+        assert_eq!(client.line(), "{x}");
+        client
+    };
+    let _strangers = [stranger(), stranger()];
     let mut third = house.connect();
     third.send(GET);
     assert_eq!(third.answer().status, 503);
