@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{CloseCode, Data, OpCode};
 use tungstenite::protocol::{Role, WebSocketConfig};
-use tungstenite::{Error, Message, WebSocket};
+use tungstenite::{Message, WebSocket};
 
 use super::support::*;
 use crate::config::Limits;
