@@ -262,7 +262,7 @@ impl Service {
             Ok(version) => version,
             Err(error) => return log::warn!("database: {error}"),
         };
-        if known.replace(version).is_some_and(|known| known != version) {
+        if std::mem::replace(known, version) != version {
             for token in self.connections.tokens() {
                 if matches!(self.store.is_token_valid(token), Ok(false)) {
                     self.connections.revoke(token);
