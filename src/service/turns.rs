@@ -363,7 +363,7 @@ impl Service {
             }
             Err(error) => {
                 self.answer(turn.id, &Err(error));
-                let turn = turn.clone();
+                let turn = Box::new(turn.clone());
                 let model = model.to_owned();
                 return self.stall(Stalled::Conclude {
                     turn,

@@ -281,7 +281,7 @@ pub(super) enum Stalled {
     },
     /// It is over; only its end is not stored. The model is not asked again.
     Conclude {
-        turn: Turn,
+        turn: Box<Turn>,
         end: TurnEnd,
         usage: Usage,
         model: String,
