@@ -1,1 +1,322 @@
-//! Whether a tool may run: one pure function.
+//! Whether a tool may run: one pure function, and what follows from it.
+//!
+//! The contract knows three modes (section 2, `permission_mode`): `ask`,
+//! `allow`, `deny`. `tool_permissions` overrides the mode for single tools; a
+//! webhook account may narrow the outcome but never widen it; and a person may
+//! have allowed a tool for the rest of one conversation.
+
+use std::collections::BTreeMap;
+
+use super::provider::ToolSpec;
+use super::tool::Toolbox;
+use super::tool::output::shorten;
+use crate::config::{Permission, WebhookAccount};
+
+/// Characters of the arguments that a question to a person shows.
+const SHOWN_CHARS: usize = 300;
+
+/// What a webhook account takes away from its turns.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Narrowing<'a> {
+    /// The most that any tool may be permitted.
+    pub mode: Option<Permission>,
+    /// The only tools there are; all when absent.
+    pub tools: Option<&'a [String]>,
+}
+
+impl<'a> Narrowing<'a> {
+    /// What a turn's account narrows. A turn may outlive its account:
+    /// where nothing says what such a turn may do, a person is asked.
+    pub fn of_account(account: Option<&'a WebhookAccount>) -> Narrowing<'a> {
+        match account {
+            Some(account) => Narrowing {
+                mode: account.permission_mode,
+                tools: account.tools.as_deref(),
+            },
+            None => Narrowing {
+                mode: Some(Permission::Ask),
+                tools: None,
+            },
+        }
+    }
+}
+
+/// The rules that hold for one turn.
+#[derive(Clone, Copy, Debug)]
+pub struct Rules<'a> {
+    /// `permission_mode`.
+    pub mode: Permission,
+    /// `tool_permissions`.
+    pub overrides: &'a BTreeMap<String, Permission>,
+    /// Of the webhook account that the turn is for.
+    pub narrowing: Option<Narrowing<'a>>,
+}
+
+/// Whether `tool` may run. An override of the tool wins over the mode; the
+/// narrowing of the account then takes the lesser of both in the order deny,
+/// ask, allow, and denies what is not on its list; and what would be asked is
+/// allowed when a person allowed it for this conversation. What is denied
+/// stays denied.
+pub fn decide(tool: &str, rules: &Rules<'_>, allowed_in_conversation: bool) -> Permission {
+    let mut verdict = rules.overrides.get(tool).copied().unwrap_or(rules.mode);
+    if let Some(narrowing) = &rules.narrowing {
+        if let Some(most) = narrowing.mode {
+            verdict = lesser(verdict, most);
+        }
+        if narrowing
+            .tools
+            .is_some_and(|tools| tools.iter().all(|listed| listed != tool))
+        {
+            verdict = Permission::Deny;
+        }
+    }
+    match verdict {
+        Permission::Ask if allowed_in_conversation => Permission::Allow,
+        verdict => verdict,
+    }
+}
+
+/// The tools that the model is told of: all that are not denied, in the
+/// toolbox's order.
+pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
+    toolbox
+        .iter()
+        .map(|tool| tool.spec())
+        .filter(|spec| decide(&spec.name, rules, false) != Permission::Deny)
+        .cloned()
+        .collect()
+}
+
+/// Why a person is asked, in words for them. Nothing in it can break out of
+/// its line or change the direction of its text; arguments are shown in full
+/// or it is said how much is missing.
+pub fn reason(tool: &str, arguments: &str) -> String {
+    let tool = printable(tool);
+    let arguments = printable(arguments);
+    let arguments = arguments.trim();
+    if matches!(arguments, "" | "{}") {
+        return format!("The assistant wants to run \"{tool}\"");
+    }
+    let missing = arguments.chars().count().saturating_sub(SHOWN_CHARS);
+    let shown = shorten(arguments, SHOWN_CHARS);
+    let note = match missing {
+        0 => String::new(),
+        missing => format!(" ({missing} more characters)"),
+    };
+    format!("The assistant wants to run \"{tool}\" with {shown}{note}")
+}
+
+/// The lesser of two permissions.
+fn lesser(one: Permission, other: Permission) -> Permission {
+    match (one, other) {
+        (Permission::Deny, _) | (_, Permission::Deny) => Permission::Deny,
+        (Permission::Ask, _) | (_, Permission::Ask) => Permission::Ask,
+        (Permission::Allow, Permission::Allow) => Permission::Allow,
+    }
+}
+
+/// The text with a space for each line break, control character and mark of
+/// writing direction.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|character| match character {
+            '\u{200B}'..='\u{200F}'
+            | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{2069}'
+            | '\u{061C}'
+            | '\u{FEFF}' => ' ',
+            control if control.is_control() => ' ',
+            other => other,
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+
+    use super::Permission::{Allow, Ask, Deny};
+    use super::*;
+
+    const ALL: [Permission; 3] = [Ask, Allow, Deny];
+
+    fn with_override(verdict: Option<Permission>) -> BTreeMap<String, Permission> {
+        let other = ("other".to_owned(), Allow);
+        verdict
+            .map(|verdict| ("light".to_owned(), verdict))
+            .into_iter()
+            .chain([other])
+            .collect()
+    }
+
+    #[test]
+    fn an_override_wins_over_the_mode() {
+        for (mode, of_tool, expected) in [
+            (Ask, None, Ask),
+            (Ask, Some(Ask), Ask),
+            (Ask, Some(Allow), Allow),
+            (Ask, Some(Deny), Deny),
+            (Allow, None, Allow),
+            (Allow, Some(Ask), Ask),
+            (Allow, Some(Allow), Allow),
+            (Allow, Some(Deny), Deny),
+            (Deny, None, Deny),
+            (Deny, Some(Ask), Ask),
+            (Deny, Some(Allow), Allow),
+            (Deny, Some(Deny), Deny),
+        ] {
+            let overrides = with_override(of_tool);
+            let rules = Rules {
+                mode,
+                overrides: &overrides,
+                narrowing: None,
+            };
+            assert_eq!(
+                decide("light", &rules, false),
+                expected,
+                "{mode:?} {of_tool:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_account_narrows_and_never_widens() {
+        // (what holds without the account, the account's mode, with it)
+        let table = [
+            (Ask, None, Ask),
+            (Ask, Some(Ask), Ask),
+            (Ask, Some(Allow), Ask),
+            (Ask, Some(Deny), Deny),
+            (Allow, None, Allow),
+            (Allow, Some(Ask), Ask),
+            (Allow, Some(Allow), Allow),
+            (Allow, Some(Deny), Deny),
+            (Deny, None, Deny),
+            (Deny, Some(Ask), Deny),
+            (Deny, Some(Allow), Deny),
+            (Deny, Some(Deny), Deny),
+        ];
+        let listed = ["light".to_owned(), "door".to_owned()];
+        let unlisted = ["door".to_owned()];
+        let nothing: [String; 0] = [];
+        for (before, mode, narrowed) in table {
+            for (tools, on_the_list) in [
+                (None, true),
+                (Some(&listed[..]), true),
+                (Some(&unlisted[..]), false),
+                (Some(&nothing[..]), false),
+            ] {
+                // The same from the mode alone as from an override under any mode.
+                for (general, of_tool) in [
+                    (before, None),
+                    (Ask, Some(before)),
+                    (Allow, Some(before)),
+                    (Deny, Some(before)),
+                ] {
+                    let overrides = with_override(of_tool);
+                    let rules = Rules {
+                        mode: general,
+                        overrides: &overrides,
+                        narrowing: Some(Narrowing { mode, tools }),
+                    };
+                    let expected = if on_the_list { narrowed } else { Deny };
+                    let case = format!("{rules:?}");
+                    assert_eq!(decide("light", &rules, false), expected, "{case}");
+                    let remembered = if expected == Ask { Allow } else { expected };
+                    assert_eq!(decide("light", &rules, true), remembered, "{case}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_remembered_approval_answers_questions_only() {
+        for mode in ALL {
+            for of_tool in [None, Some(Ask), Some(Allow), Some(Deny)] {
+                let overrides = with_override(of_tool);
+                let rules = Rules {
+                    mode,
+                    overrides: &overrides,
+                    narrowing: None,
+                };
+                let expected = match decide("light", &rules, false) {
+                    Ask => Allow,
+                    other => other,
+                };
+                assert_eq!(decide("light", &rules, true), expected, "{rules:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_not_offered() {
+        let toolbox = Toolbox::builtin();
+        let names = |mode, overrides: &BTreeMap<String, Permission>, tools: Option<&[String]>| {
+            let rules = Rules {
+                mode,
+                overrides,
+                narrowing: Some(Narrowing { mode: None, tools }),
+            };
+            offered(&toolbox, &rules)
+                .into_iter()
+                .map(|spec| spec.name)
+                .collect::<Vec<String>>()
+        };
+        let none = BTreeMap::new();
+        assert_eq!(names(Ask, &none, None).len(), toolbox.iter().count());
+        assert!(names(Deny, &none, None).is_empty());
+        let some = BTreeMap::from([("recall".to_owned(), Ask), ("forget".to_owned(), Deny)]);
+        assert_eq!(names(Deny, &some, None), ["recall"]);
+        let list = ["forget".to_owned(), "recall".to_owned()];
+        assert_eq!(names(Allow, &some, Some(&list)), ["recall"]);
+    }
+
+    #[test]
+    fn a_turn_whose_account_is_gone_asks() {
+        let account = WebhookAccount {
+            name: "shop".to_owned(),
+            incoming_path: "/in".to_owned(),
+            outgoing_url: "http://127.0.0.1/".to_owned(),
+            secret: None,
+            model: None,
+            permission_mode: Some(Deny),
+            tools: Some(vec!["light".to_owned()]),
+        };
+        let known = Narrowing::of_account(Some(&account));
+        assert_eq!(known.mode, Some(Deny));
+        assert_eq!(known.tools.map(<[String]>::len), Some(1));
+        let gone = Narrowing::of_account(None);
+        assert_eq!((gone.mode, gone.tools), (Some(Ask), None));
+    }
+
+    #[test]
+    fn a_reason_is_one_honest_line() {
+        let long = format!("{{\"a\":\"{}\"}}", "ü".repeat(400));
+        let shown: String = long.chars().take(300).collect();
+        for (arguments, reason_text) in [
+            (
+                r#"{"room":"kitchen"}"#,
+                r#"The assistant wants to run "light_switch" with {"room":"kitchen"}"#.to_owned(),
+            ),
+            (
+                "",
+                r#"The assistant wants to run "light_switch""#.to_owned(),
+            ),
+            (
+                "{}",
+                r#"The assistant wants to run "light_switch""#.to_owned(),
+            ),
+            (
+                "{\n\"a\":\u{202E}1}",
+                r#"The assistant wants to run "light_switch" with { "a": 1}"#.to_owned(),
+            ),
+            (
+                &long,
+                format!(
+                    r#"The assistant wants to run "light_switch" with {shown}… (108 more characters)"#
+                ),
+            ),
+        ] {
+            assert_eq!(reason("light_switch", arguments), reason_text);
+        }
+    }
+}

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::tool::{Tool, ToolContext, check_arguments, output};
 use super::{Assistant, context, permission};
@@ -20,8 +21,6 @@ use crate::store::{Approval, Message, NewApproval, PastTurn, Step, Store, ToolCa
 
 /// Earlier turns of the conversation that the model is shown at most.
 const PAST_TURNS: usize = 50;
-/// Bytes of conversation that the model is shown at most; about four to a token.
-const CONTEXT_BYTES: usize = 96 * 1024;
 /// Bytes of a tool's result that subscribers are shown.
 const SUMMARY_BYTES: usize = 200;
 
@@ -148,7 +147,7 @@ impl Loop<'_, '_> {
             self.steps = store.steps(turn.id)?;
             approvals = store.approvals_of(turn.id)?;
         }
-        let offered = self.offered_tools();
+        let offered = permission::offered(&run.assistant.toolbox, &self.rules());
         let most_rounds = run.assistant.config.limits.tool_rounds;
         let mut nudge = None;
         loop {
@@ -197,24 +196,20 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    fn offered_tools(&self) -> Vec<ToolSpec> {
+    /// What holds for this turn. A turn that has lost its account may do
+    /// nothing unasked.
+    fn rules(&self) -> Rules<'_> {
         let run = self.run;
-        let tools = run.assistant.toolbox.iter().map(|tool| tool.spec());
-        tools
-            .filter(|spec| self.permission(&spec.name, false) != Permission::Deny)
-            .cloned()
-            .collect()
-    }
-
-    fn permission(&self, tool: &str, is_allowed_here: bool) -> Permission {
-        let config = &self.run.assistant.config;
-        permission::decide(
-            tool,
-            config.permission_mode,
-            &config.tool_permissions,
-            self.run.account,
-            is_allowed_here,
-        )
+        let config = &run.assistant.config;
+        Rules {
+            mode: config.permission_mode,
+            overrides: &config.tool_permissions,
+            narrowing: run
+                .turn
+                .account
+                .as_ref()
+                .map(|_| Narrowing::of_account(run.account)),
+        }
     }
 
     fn ask_model(
@@ -230,8 +225,8 @@ impl Loop<'_, '_> {
             past,
             run.message,
             &self.steps,
-            run.account.is_some(),
-            CONTEXT_BYTES,
+            &run.turn.channel,
+            context::DEFAULT_BUDGET_BYTES,
         );
         if let Some(nudge) = nudge {
             context.system.push('\n');
@@ -377,11 +372,13 @@ impl Loop<'_, '_> {
                 .store
                 .is_allowed_in(run.turn.conversation_id, &call.tool)?,
         };
-        Ok(match self.permission(&call.tool, is_allowed_here) {
-            Permission::Allow => Plan::Run(Arc::clone(tool), arguments),
-            Permission::Ask => Plan::Ask,
-            Permission::Deny => Plan::Refuse("this tool is not permitted here".to_owned()),
-        })
+        Ok(
+            match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
+                Permission::Allow => Plan::Run(Arc::clone(tool), arguments),
+                Permission::Ask => Plan::Ask,
+                Permission::Deny => Plan::Refuse("this tool is not permitted here".to_owned()),
+            },
+        )
     }
 
     fn run_tool(
@@ -425,7 +422,7 @@ impl Loop<'_, '_> {
     fn add_result(&mut self, call: &ToolCall, result: std::result::Result<String, String>) {
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
-        let content = output::truncate(&text);
+        let content = output::cap_result(text);
         let summary = content.floor_char_boundary(SUMMARY_BYTES);
         (self.observe)(Progress::ToolResult {
             call_id: &call.id,

@@ -38,6 +38,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
     let started = Server::start(Options {
         data_dir: directory.path().to_owned(),
+        clock: Clock::system(),
         bind,
         port: port.map(|port| u16::try_from(port).expect("the range of --port is that of u16")),
     });

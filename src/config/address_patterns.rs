@@ -51,6 +51,11 @@ impl AddressPatterns {
         AddressPatterns::parse(&PRIVATE).expect("the private addresses are patterns")
     }
 
+    /// Every address.
+    pub fn all() -> AddressPatterns {
+        AddressPatterns::parse(&["*"]).expect("the star is a pattern")
+    }
+
     /// No address at all.
     pub fn none() -> AddressPatterns {
         AddressPatterns(Vec::new())

@@ -158,3 +158,21 @@ pub fn documentation() -> Vec<SettingDoc> {
     Config::document("", &mut docs);
     docs
 }
+
+impl Config {
+    /// The accounts of all webhook channels, in the order of the file.
+    pub fn webhook_accounts(&self) -> impl Iterator<Item = &WebhookAccount> {
+        self.channels
+            .iter()
+            .filter_map(|channel| match channel {
+                Channel::Webhook(webhook) => Some(&webhook.accounts),
+                _ => None,
+            })
+            .flatten()
+    }
+
+    /// The webhook account of this name.
+    pub fn webhook_account(&self, name: &str) -> Option<&WebhookAccount> {
+        self.webhook_accounts().find(|account| account.name == name)
+    }
+}

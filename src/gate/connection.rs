@@ -11,7 +11,7 @@ use crate::service::peer::Peer;
 
 /// One connection.
 pub struct Connection {
-    pub door: Arc<Door>,
+    pub(super) door: Arc<Door>,
     /// The configuration as it was when the connection was accepted.
     pub config: Arc<Config>,
     /// Its place in the counts.

@@ -26,7 +26,9 @@ impl Frames {
     pub fn observe(&mut self, mut bytes: &[u8]) {
         while let Some((&first, rest)) = bytes.split_first() {
             if self.payload > 0 {
-                let skipped = bytes.len().min(usize::try_from(self.payload).unwrap_or(usize::MAX));
+                let skipped = bytes
+                    .len()
+                    .min(usize::try_from(self.payload).unwrap_or(usize::MAX));
                 self.payload -= skipped as u64;
                 bytes = &bytes[skipped..];
                 if self.payload == 0 {

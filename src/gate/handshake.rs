@@ -53,9 +53,7 @@ pub fn check(parsed: &ParsedHead) -> Result<Response, Response> {
     let key = match (keys.next(), keys.next()) {
         (Some(key), None) if STANDARD.decode(key).is_ok_and(|key| key.len() == 16) => key,
         _ => {
-            return Err(wrong(
-                "Sec-WebSocket-Key must be 16 bytes in base64, once",
-            ));
+            return Err(wrong("Sec-WebSocket-Key must be 16 bytes in base64, once"));
         }
     };
     let accept = derive_accept_key(key.as_bytes());

@@ -51,6 +51,9 @@ pub struct ParsedHead {
 /// Errors: with the HTTP status that fits; the connection must be closed,
 /// because nobody knows where the next request would begin.
 pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(ParsedHead, usize)>> {
+    if let Some(b'\r' | b'\n') = bytes.first() {
+        return Err(Error::invalid_request("an empty line is not a request"));
+    }
     let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
     let mut more;
     let headers = if limits.count <= USUAL_HEADERS {
@@ -183,9 +186,7 @@ impl Semantics {
                 ));
             }
             (None, true) if !is_current => {
-                return Err(Error::invalid_request(
-                    "HTTP/1.0 has no Transfer-Encoding",
-                ));
+                return Err(Error::invalid_request("HTTP/1.0 has no Transfer-Encoding"));
             }
             (None, true) => Framing::Chunked,
             (length, false) => Framing::Length(length.unwrap_or(0)),
@@ -243,19 +244,22 @@ fn refusal(error: httparse::Error, bytes: &[u8]) -> Error {
         httparse::Error::TooManyHeaders => {
             Error::invalid_request("the request has too many headers").with_status(431)
         }
-        httparse::Error::Version if names_a_version(bytes) => {
+        httparse::Error::Version if names_another_version(bytes) => {
             Error::invalid_request("only HTTP/1.1 and HTTP/1.0 are spoken here").with_status(505)
         }
         error => Error::invalid_request(format!("this is not an HTTP request: {error}")),
     }
 }
 
-/// Whether the first line ends in some version of HTTP.
-fn names_a_version(bytes: &[u8]) -> bool {
-    let line = bytes.split(|&byte| byte == b'\r').next().unwrap_or_default();
+/// Whether the first line ends in a version of HTTP that is not ours.
+fn names_another_version(bytes: &[u8]) -> bool {
+    let line = bytes
+        .split(|&byte| byte == b'\r')
+        .next()
+        .unwrap_or_default();
     let word = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
     word.strip_prefix(b"HTTP/").is_some_and(|version| {
-        !version.is_empty()
+        !matches!(version, b"" | b"1.0" | b"1.1")
             && version
                 .iter()
                 .all(|byte| byte.is_ascii_digit() || *byte == b'.')

@@ -1,7 +1,7 @@
 //! One HTTP/1.1 connection: reads requests strictly, one after the other, and
 //! hands each to the [`Handler`](super::exchange::Handler) when it is whole.
 
-use std::io::{self, Write};
+use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
@@ -141,7 +141,11 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
         }
     }
 
-    fn read_more(&mut self, has_begun: bool, deadline: &mut Option<Instant>) -> Result<(), Arrival> {
+    fn read_more(
+        &mut self,
+        has_begun: bool,
+        deadline: &mut Option<Instant>,
+    ) -> Result<(), Arrival> {
         let late = || {
             Arrival::Refused(
                 Error::invalid_request("the request's head did not arrive in time")

@@ -1,7 +1,7 @@
 //! The commands of the WebSocket API as JSON lines over plain TCP (protocol
 //! section 2): one object per line each way, so that `nc` is a client.
 
-use std::io::{self, Write};
+use std::io;
 use std::time::Instant;
 
 use super::body::Inbox;
@@ -130,8 +130,7 @@ impl<S: Stream> Lines<'_, S> {
             None => Interest::Read,
         };
         let waker = Some(&*self.talk.waker);
-        let woken =
-            wait(self.stream.as_fd(), interest, waker, deadline).map_err(|_| End::Gone)?;
+        let woken = wait(self.stream.as_fd(), interest, waker, deadline).map_err(|_| End::Gone)?;
         match interest {
             Interest::Hangup if woken.gone => Err(End::Gone),
             Interest::Hangup => Ok(false),
@@ -156,7 +155,9 @@ impl<S: Stream> Lines<'_, S> {
     fn take_lines(&mut self) -> Result<(), End> {
         loop {
             let unread = self.inbox.unread();
-            let found = unread[self.searched..].iter().position(|&byte| byte == b'\n');
+            let found = unread[self.searched..]
+                .iter()
+                .position(|&byte| byte == b'\n');
             let length = found.map_or(unread.len(), |place| self.searched + place);
             // The `\r` that may stand before the line break is not counted.
             if length > self.talk.dialogue.message_bytes() + 1 {

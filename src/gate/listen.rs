@@ -45,7 +45,11 @@ impl Listener {
     /// Starts to accept connections from `socket` to `door`.
     ///
     /// Errors: the socket cannot be used, or no thread or descriptor is left.
-    pub(super) fn start(shared: &Arc<Shared>, door: Door, socket: TcpListener) -> io::Result<Listener> {
+    pub(super) fn start(
+        shared: &Arc<Shared>,
+        door: Door,
+        socket: TcpListener,
+    ) -> io::Result<Listener> {
         // A client may give up between `poll` and `accept`, which then must
         // not wait for the next one.
         socket.set_nonblocking(true)?;
@@ -161,12 +165,7 @@ where
                 Some(until) => (Interest::Hangup, Some(until)),
                 None => (Interest::Read, self.refused.deadline()),
             };
-            let woken = wait(
-                self.socket.as_fd(),
-                interest,
-                Some(&self.waker),
-                deadline,
-            );
+            let woken = wait(self.socket.as_fd(), interest, Some(&self.waker), deadline);
             self.refused.expire();
             match woken {
                 Ok(woken) if woken.ready && self.pause.until.is_none() => self.accept_one(),
@@ -225,11 +224,9 @@ where
             begun: Instant::now(),
             received: 0,
         };
-        let spawned = self
-            .registry
-            .spawn(Arc::clone(&stream), move |registered| {
-                sniff::serve(connection, socket, registered);
-            });
+        let spawned = self.registry.spawn(Arc::clone(&stream), move |registered| {
+            sniff::serve(connection, socket, registered);
+        });
         if spawned.is_err()
             && let Some(stream) = Arc::into_inner(stream)
         {
@@ -315,7 +312,8 @@ impl Refused {
             if self.open.len() == Refused::MOST {
                 self.open.pop_front();
             }
-            self.open.push_back((Instant::now() + Refused::TIME, stream));
+            self.open
+                .push_back((Instant::now() + Refused::TIME, stream));
         }
     }
 

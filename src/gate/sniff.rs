@@ -35,12 +35,8 @@ fn converse(
     stream.set_write_deadline(connection.write_deadline());
     if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
         // A failure to tell changes nothing: the connection ends either way.
-        let _ = Responder::default().write(
-            &Response::error(&error),
-            false,
-            Persistence::Close,
-            stream,
-        );
+        let _ =
+            Responder::default().write(&Response::error(&error), false, Persistence::Close, stream);
         linger(stream);
         return peer;
     }

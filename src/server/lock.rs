@@ -2,20 +2,26 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 
 use super::StartError;
 
-/// The lock file's name in the data directory. It holds the process id of the
-/// running server; what counts is the lock on it, which ends with the process.
+/// The lock file's name in the data directory. Its first line is the process
+/// id of the running server, the lines after it are where it listens. What
+/// counts is the lock on it, which ends with the process.
 pub const LOCK_FILE: &str = "hearth.lock";
+
+/// How long somebody may hold the lock who is no server.
+const LOOKED_AT: Duration = Duration::from_millis(100);
 
 /// Holds the data directory as long as it lives.
 pub struct Lock {
-    _file: File,
+    file: File,
 }
 
 impl Lock {
@@ -30,8 +36,11 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(|source| StartError::Unwritable { path: path.clone(), source })?;
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            .map_err(|source| StartError::Unwritable {
+                path: path.clone(),
+                source,
+            })?;
+        if !lock(&file) {
             let mut process = String::new();
             let _ = file.read_to_string(&mut process);
             return Err(StartError::AlreadyRunning {
@@ -39,15 +48,36 @@ impl Lock {
                 process: process.trim().to_owned(),
             });
         }
-        let written = file
-            .set_len(0)
-            .and_then(|()| file.rewind())
-            .and_then(|()| writeln!(file, "{}", std::process::id()));
-        match written {
-            Ok(()) => Ok(Lock { _file: file }),
+        let mut lock = Lock { file };
+        match lock.tell(&[]) {
+            Ok(()) => Ok(lock),
             Err(source) => Err(StartError::Unwritable { path, source }),
         }
     }
+
+    /// Writes who holds the lock and where they listen, for the command line.
+    pub fn tell(&mut self, addresses: &[SocketAddr]) -> std::io::Result<()> {
+        let mut text = format!("{}\n", std::process::id());
+        for address in addresses {
+            text.push_str(&format!("{address}\n"));
+        }
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        self.file.write_all(text.as_bytes())
+    }
+}
+
+/// Locks the file, unless another server holds it. The command line holds it
+/// for a moment when it looks whether a server runs.
+fn lock(file: &File) -> bool {
+    let deadline = Instant::now() + LOOKED_AT;
+    while flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        std::thread::sleep(LOOKED_AT / 20);
+    }
+    true
 }
 
 #[cfg(test)]
@@ -60,7 +90,10 @@ mod tests {
         std::fs::create_dir_all(&folder).unwrap();
         let held = Lock::take(&folder).unwrap();
         let refused = Lock::take(&folder).err().unwrap().to_string();
-        assert!(refused.contains(&format!("process {}", std::process::id())), "{refused}");
+        assert!(
+            refused.contains(&format!("process {}", std::process::id())),
+            "{refused}"
+        );
         drop(held);
         assert!(Lock::take(&folder).is_ok());
         std::fs::remove_dir_all(&folder).unwrap();

@@ -58,7 +58,7 @@ pub struct Server {
 impl Server {
     /// Starts a server; when this returns, it serves.
     pub fn start(options: Options) -> Result<Server, StartError> {
-        let lock = Lock::take(&options.data_dir)?;
+        let mut lock = Lock::take(&options.data_dir)?;
         let settings = Arc::new(Settings::load(&options.data_dir.join(CONFIG_FILE))?);
         for warning in settings.warnings() {
             log::warn!("configuration: {warning}");
@@ -69,8 +69,11 @@ impl Server {
         // Ports are bound before anything runs, so that a second start that
         // cannot serve does no work either.
         let sockets = ports::bind(&config, &options)?;
-        let deliver: Arc<dyn Deliver> =
-            Arc::new(Deliverer::new(Arc::clone(&settings), store.clone(), clock.clone()));
+        let deliver: Arc<dyn Deliver> = Arc::new(Deliverer::new(
+            Arc::clone(&settings),
+            store.clone(),
+            clock.clone(),
+        ));
         let service = Service::new(Parts {
             settings: Arc::clone(&settings),
             store,
@@ -79,19 +82,34 @@ impl Server {
             deliver,
         })?;
         let workers = Workers::start(&service, config.workers)?;
-        let gate = Gate::new(GateParts { service: Arc::clone(&service), settings });
+        let gate = Gate::new(GateParts {
+            service: Arc::clone(&service),
+            settings,
+        });
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
             listeners.push(serve(&service, &gate, port)?);
         }
+        if let Err(error) = lock.tell(&addrs) {
+            log::warn!("hearth.lock: {error}");
+        }
         for channel in &config.channels {
             if let Channel::Relay(relay) = channel {
-                log::warn!("channel {}: this version does not link to relays", relay.name);
+                log::warn!(
+                    "channel {}: this version does not link to relays",
+                    relay.name
+                );
             }
         }
-        Ok(Server { service, workers, listeners: Mutex::new(listeners), addrs, _lock: lock })
+        Ok(Server {
+            service,
+            workers,
+            listeners: Mutex::new(listeners),
+            addrs,
+            _lock: lock,
+        })
     }
 
     /// Where it listens: the tcp channels in the order of the configuration,
@@ -129,8 +147,12 @@ impl Server {
     }
 
     fn shut_down(&self, grace: Duration) {
-        let listeners =
-            std::mem::take(&mut *self.listeners.lock().unwrap_or_else(PoisonError::into_inner));
+        let listeners = std::mem::take(
+            &mut *self
+                .listeners
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
         if listeners.is_empty() {
             return;
         }
@@ -145,11 +167,7 @@ impl Server {
     }
 }
 
-fn serve(
-    service: &Arc<Service>,
-    gate: &Gate,
-    port: ports::Port,
-) -> Result<Listener, StartError> {
+fn serve(service: &Arc<Service>, gate: &Gate, port: ports::Port) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
         false => (None, Serves::Everything),

@@ -57,11 +57,9 @@ fn bind_one(bind: Option<IpAddr>, port: u16) -> Result<(TcpListener, SocketAddr)
     let bound = match bind {
         Some(address) => listen(address, port),
         // All addresses: IPv6 takes IPv4 in, but a machine may have no IPv6.
-        None => listen(Ipv6Addr::UNSPECIFIED.into(), port).or_else(|error| {
-            match error.1.kind() {
-                io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
-                _ => listen(Ipv4Addr::UNSPECIFIED.into(), port),
-            }
+        None => listen(Ipv6Addr::UNSPECIFIED.into(), port).or_else(|error| match error.1.kind() {
+            io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+            _ => listen(Ipv4Addr::UNSPECIFIED.into(), port),
         }),
     };
     bound.map_err(|(address, source)| StartError::listen(address, source))

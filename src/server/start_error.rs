@@ -21,7 +21,10 @@ pub enum StartError {
     /// The database cannot be opened.
     Database(OpenError),
     /// An address cannot be listened on.
-    Listen { address: SocketAddr, source: io::Error },
+    Listen {
+        address: SocketAddr,
+        source: io::Error,
+    },
     /// The service cannot begin its work.
     Service(Error),
 }

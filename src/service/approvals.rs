@@ -1,8 +1,9 @@
 //! Questions to the owner: answered by a person, or by time.
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::{Service, views};
+use crate::config::Permission;
 use crate::error::{Error, Result};
 use crate::ids::ApprovalId;
 use crate::protocol::command::Remember;
@@ -66,18 +67,9 @@ impl Service {
             .ok_or_else(|| {
                 Error::not_found(format!("no approval {id} waits: it may be decided already"))
             })?;
-        let mut permissions: Map<String, Value> = self
-            .settings
-            .current()
-            .tool_permissions
-            .iter()
-            .map(|(tool, permission)| (tool.clone(), json!(permission)))
-            .collect();
-        permissions.insert(approval.tool.clone(), json!("allow"));
-        let mut changes = Map::new();
-        changes.insert("tool_permissions".to_owned(), Value::Object(permissions));
-        let updated = self.settings.update(&changes)?;
-        self.config_changed(&updated);
+        self.settings
+            .permit_tool(&approval.tool, Permission::Allow)?;
+        self.config_changed(&["tool_permissions".to_owned()]);
         Ok(())
     }
 

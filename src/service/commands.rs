@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::session::{Caller, Responder};
 use super::{Service, views};
-use crate::agent::permission;
+use crate::agent::permission::{self, Rules};
 use crate::agent::tool::{Source, parameter_types};
 use crate::config::Permission;
 use crate::error::{Error, Result};
@@ -199,18 +199,17 @@ fn update_config(service: &Service, changes: &Map<String, Value>) -> Result<Valu
 fn list_tools(service: &Service) -> Value {
     let assistant = service.assistant();
     let config = &assistant.config;
+    let rules = Rules {
+        mode: config.permission_mode,
+        overrides: &config.tool_permissions,
+        narrowing: None,
+    };
     let tools: Vec<Value> = assistant
         .toolbox
         .iter()
         .map(|tool| {
             let spec = tool.spec();
-            let permission = permission::decide(
-                &spec.name,
-                config.permission_mode,
-                &config.tool_permissions,
-                None,
-                false,
-            );
+            let permission = permission::decide(&spec.name, &rules, false);
             json!({
                 "name": spec.name,
                 "description": spec.description,

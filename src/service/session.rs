@@ -109,12 +109,13 @@ impl Session {
         let responder = self.responder(id);
         let command = match command {
             Ok(Command::Auth { token }) => return self.authenticate(&token, responder),
-            _ if self.identity.is_none() => {
+            Ok(_) if self.identity.is_none() => {
                 return self.reject(
                     responder,
                     Error::invalid_token("the first message must be \"auth\" with a token"),
                 );
             }
+            Err(error) if self.identity.is_none() => return self.reject(responder, error),
             Ok(command) => command,
             Err(error) => return responder.send(Err::<(), _>(error)),
         };

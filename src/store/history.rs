@@ -28,19 +28,20 @@ impl Store {
                 connection,
                 PAST_TURNS,
                 params![id, before, most.min(MOST_TURNS) as i64],
-                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
             )?;
-            let Some(&(oldest, _, _)) = turns.last() else {
+            let Some(&(oldest, ..)) = turns.last() else {
                 return Ok(Vec::new());
             };
             let mut steps = steps_since(connection, id, oldest, before)?;
             let mut past = Vec::with_capacity(turns.len());
-            for (turn, message, reply) in turns.into_iter().rev() {
+            for (turn, message, reply, channel) in turns.into_iter().rev() {
                 // A conversation that is deleted meanwhile has no past.
                 let Some(message) = find_message(connection, message)? else {
                     continue;
                 };
                 past.push(PastTurn {
+                    channel,
                     message,
                     steps: steps.remove(&turn).unwrap_or_default(),
                     reply: match reply {
@@ -54,7 +55,7 @@ impl Store {
     }
 }
 
-pub(super) const PAST_TURNS: &str = "SELECT id, message_id, reply_id FROM turns \
+pub(super) const PAST_TURNS: &str = "SELECT id, message_id, reply_id, channel FROM turns \
      WHERE conversation_id = ?1 AND id < ?2 AND state = 'done' ORDER BY id DESC LIMIT ?3";
 
 pub(super) const PAST_STEPS: &str = "SELECT s.turn_id, s.body FROM turns t \

@@ -173,8 +173,8 @@ impl Writer {
     /// The queue, for tests that must know what is in it.
     #[cfg(test)]
     pub fn queue(&self) -> Sender<Job> {
-        let jobs = self.jobs.read().unwrap();
-        jobs.clone().unwrap()
+        let jobs = self.jobs.read().expect("the lock is whole");
+        jobs.clone().expect("the writer is open")
     }
 
     /// Runs a job and waits for its answer.

@@ -6,10 +6,11 @@ use std::time::{Duration, Instant};
 use super::schedule::{self, Outcome};
 use super::send::Sender;
 use crate::clock::Clock;
-use crate::config::{Channel, Config, Settings, WebhookAccount};
+use crate::config::{Settings, WebhookAccount};
 use crate::error::Result;
 use crate::ids::DeliveryId;
 use crate::secret::random_fraction;
+use crate::service::workers::Deliver;
 use crate::store::{Attempt, Delivery, DeliveryState, Store};
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
@@ -31,7 +32,9 @@ impl Deliverer {
             sender: Sender::new(),
         }
     }
+}
 
+impl Deliver for Deliverer {
     /// Makes the next attempt at a delivery and stores what came of it, with
     /// the time of the attempt after it. One that is not `pending` (delivered
     /// already, or behind another) is left as it is.
@@ -41,13 +44,13 @@ impl Deliverer {
     /// was removed is dead.
     ///
     /// Errors: those of the store. A receiver that fails is not an error here.
-    pub fn deliver(&self, id: DeliveryId) -> Result<Delivery> {
+    fn deliver(&self, id: DeliveryId) -> Result<Delivery> {
         let delivery = self.store.delivery(id)?;
         if delivery.state != DeliveryState::Pending {
             return Ok(delivery);
         }
         let config = self.settings.current();
-        let attempt = match account_named(&config, &delivery.account) {
+        let attempt = match config.webhook_account(&delivery.account) {
             Some(account) => self.attempt(account, &delivery),
             None => {
                 let error = format!(
@@ -60,7 +63,9 @@ impl Deliverer {
         };
         self.store.record_attempt(id, attempt)
     }
+}
 
+impl Deliverer {
     fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
         let number = delivery.attempts.saturating_add(1);
         let started = Instant::now();
@@ -95,16 +100,4 @@ fn report(
         delivery.account,
         elapsed.as_millis(),
     );
-}
-
-fn account_named<'a>(config: &'a Config, name: &str) -> Option<&'a WebhookAccount> {
-    config
-        .channels
-        .iter()
-        .filter_map(|channel| match channel {
-            Channel::Webhook(webhook) => Some(&webhook.accounts),
-            _ => None,
-        })
-        .flatten()
-        .find(|account| account.name == name)
 }

@@ -62,14 +62,20 @@ fn imports_run_one_way() {
         }
         let place = ROOMS.iter().position(|known| *known == room);
         let Some(place) = place else {
-            wrong.push(format!("{}: {room} is not in the list of rooms", path.display()));
+            wrong.push(format!(
+                "{}: {room} is not in the list of rooms",
+                path.display()
+            ));
             continue;
         };
         for imported in imported_rooms(&text) {
             seen += 1;
             let other = ROOMS.iter().position(|known| *known == imported);
             if !other.is_some_and(|other| other <= place.max(FOUNDATION - 1)) {
-                wrong.push(format!("{}: {room} must not import {imported}", path.display()));
+                wrong.push(format!(
+                    "{}: {room} must not import {imported}",
+                    path.display()
+                ));
             }
         }
     }
@@ -112,5 +118,9 @@ fn sql_lives_in_the_store_alone() {
             wrong.push(path.display().to_string());
         }
     }
-    assert!(wrong.is_empty(), "rusqlite is used outside store/: {}", wrong.join(", "));
+    assert!(
+        wrong.is_empty(),
+        "rusqlite is used outside store/: {}",
+        wrong.join(", ")
+    );
 }

@@ -47,7 +47,10 @@ fn streamed_pieces_make_up_the_reply() {
 #[test]
 fn the_model_is_sent_the_conversation() {
     let model = Model::saying("fine");
-    let home = Home::start(merged(model.config(), json!({ "temperature": 0.3, "api_key": "k-1" })));
+    let home = Home::start(merged(
+        model.config(),
+        json!({ "temperature": 0.3, "api_key": "k-1" }),
+    ));
     let mut client = home.admin();
     let first = client.chat("first question");
     let conversation = &first["conversation_id"];
@@ -59,13 +62,20 @@ fn the_model_is_sent_the_conversation() {
         .iter()
         .map(|message| {
             let content = message["content"].as_str().unwrap();
-            let known = ["first question", "fine", "second"].iter().any(|one| content.contains(one));
+            let known = ["first question", "fine", "second"]
+                .iter()
+                .any(|one| content.contains(one));
             (message["role"].as_str().unwrap(), known)
         })
         .collect();
     assert_eq!(
         texts,
-        [("system", false), ("user", true), ("assistant", true), ("user", true)]
+        [
+            ("system", false),
+            ("user", true),
+            ("assistant", true),
+            ("user", true)
+        ]
     );
     assert_eq!(request["temperature"], 0.3);
     assert_eq!(request["model"], "scripted");
@@ -91,8 +101,16 @@ fn a_setting_is_in_force_for_the_next_turn() {
     admin.ask(json!({ "type": "update_config", "config": { "model": "other", "system_prompt": "Be a cat." } }));
     admin.chat("two");
     let requests = model.requests();
-    assert_eq!((&requests[0]["model"], &requests[1]["model"]), (&json!("scripted"), &json!("other")));
-    assert!(requests[1]["messages"][0]["content"].as_str().unwrap().starts_with("Be a cat."));
+    assert_eq!(
+        (&requests[0]["model"], &requests[1]["model"]),
+        (&json!("scripted"), &json!("other"))
+    );
+    assert!(
+        requests[1]["messages"][0]["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("Be a cat.")
+    );
     let saved = std::fs::read_to_string(home.folder.path().join("config.json")).unwrap();
     assert!(saved.contains("Be a cat."));
 }
@@ -120,7 +138,8 @@ fn a_client_that_leaves_loses_nothing() {
 fn a_repeated_idempotency_key_runs_one_turn() {
     let model = Model::acting(vec![Act::Stall("once".into())]);
     let mut home = Home::start(model.config());
-    let chat = json!({ "type": "chat", "message": "pay the bill", "idempotency_key": "k", "id": 1 });
+    let chat =
+        json!({ "type": "chat", "message": "pay the bill", "idempotency_key": "k", "id": 1 });
     let (mut one, mut two) = (home.admin(), home.admin());
     one.send(&chat);
     model.wait_for_requests(1);
@@ -142,7 +161,9 @@ fn turns_of_one_conversation_keep_their_order_and_its_queue_is_bounded() {
     let model = Model::start(|request, number| match number {
         0 => Act::say("begin"),
         1 => Act::Stall("first".into()),
-        _ => Act::Say(request["messages"].as_array().unwrap().last().unwrap()["content"].to_string()),
+        _ => {
+            Act::Say(request["messages"].as_array().unwrap().last().unwrap()["content"].to_string())
+        }
     });
     let limits = json!({ "limits": { "waiting_turns_per_conversation": 3 } });
     let home = Home::start(merged(model.config(), limits));
@@ -159,11 +180,21 @@ fn turns_of_one_conversation_keep_their_order_and_its_queue_is_bounded() {
         say(&mut client, format!("waits {number}"));
     }
     let refused = client.response();
-    assert_eq!((&refused["id"], &refused["code"]), (&json!("waits 3"), &json!("rate_limited")));
+    assert_eq!(
+        (&refused["id"], &refused["code"]),
+        (&json!("waits 3"), &json!("rate_limited"))
+    );
     model.release();
     let order: Vec<Value> = (0..4).map(|_| client.response()["id"].clone()).collect();
-    assert_eq!(json!(order), json!(["stalls", "waits 0", "waits 1", "waits 2"]));
-    assert_eq!(model.requests()[4]["messages"].as_array().unwrap().len(), 10, "1 + 4 turns + 1");
+    assert_eq!(
+        json!(order),
+        json!(["stalls", "waits 0", "waits 1", "waits 2"])
+    );
+    assert_eq!(
+        model.requests()[4]["messages"].as_array().unwrap().len(),
+        10,
+        "1 + 4 turns + 1"
+    );
 }
 
 #[test]
@@ -200,7 +231,9 @@ fn a_turn_can_be_cancelled_wherever_it_is() {
     let began = Instant::now();
     client_cancel(&mut client, &created["turn_id"]);
     let view = eventually("the turn is cancelled", || {
-        let view = home.admin().ask(json!({ "type": "get_turn", "turn_id": created["turn_id"] }));
+        let view = home
+            .admin()
+            .ask(json!({ "type": "get_turn", "turn_id": created["turn_id"] }));
         (view["state"] == "cancelled").then_some(view)
     });
     assert!(began.elapsed() < Duration::from_secs(3), "{view}");
@@ -220,20 +253,30 @@ fn client_cancel(client: &mut Client, turn: &Value) -> String {
 #[test]
 fn a_turn_has_a_deadline() {
     let model = Model::acting(vec![Act::Stall("too late".into())]);
-    let home = Home::start(merged(model.config(), json!({ "limits": { "turn_seconds": 1 } })));
+    let home = Home::start(merged(
+        model.config(),
+        json!({ "limits": { "turn_seconds": 1 } }),
+    ));
     let mut client = home.admin();
     let began = Instant::now();
     client.send(&json!({ "type": "chat", "message": "hurry" }));
     let response = client.response();
     assert_eq!(response["code"], "server_error", "{response}");
-    assert!(began.elapsed() < Duration::from_secs(3), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[test]
 fn tools_run_and_their_results_reach_the_model() {
     let model = Model::acting(vec![
         Act::Call(vec![
-            ("remember".into(), json!({ "content": "The cat is called Ada." })),
+            (
+                "remember".into(),
+                json!({ "content": "The cat is called Ada." }),
+            ),
             ("no_such_tool".into(), json!({})),
             ("recall".into(), json!({ "wrong": 1 })),
         ]),
@@ -265,7 +308,10 @@ fn tools_run_and_their_results_reach_the_model() {
         .collect();
     assert_eq!(tool_texts.len(), 4);
     assert!(tool_texts[1].contains("no_such_tool") && tool_texts[2].contains("query"));
-    assert!(tool_texts[3].contains("The cat is called Ada."), "{tool_texts:?}");
+    assert!(
+        tool_texts[3].contains("The cat is called Ada."),
+        "{tool_texts:?}"
+    );
 }
 
 #[test]
@@ -274,14 +320,23 @@ fn an_endless_tool_loop_is_stopped_with_an_answer() {
         Some(_) => Act::call("current_time", json!({})),
         None => Act::say("It is late."),
     });
-    let home = Home::start(merged(model.config(), json!({ "limits": { "tool_rounds": 3 } })));
-    assert_eq!(home.admin().chat("what time is it?")["response"], "It is late.");
+    let home = Home::start(merged(
+        model.config(),
+        json!({ "limits": { "tool_rounds": 3 } }),
+    ));
+    assert_eq!(
+        home.admin().chat("what time is it?")["response"],
+        "It is late."
+    );
     assert_eq!(model.requests().len(), 4);
 }
 
 #[test]
 fn permissions_decide_what_is_offered_and_what_runs() {
-    let model = Model::acting(vec![Act::call("forget", json!({ "memory_id": "x" })), Act::say("ok")]);
+    let model = Model::acting(vec![
+        Act::call("forget", json!({ "memory_id": "x" })),
+        Act::say("ok"),
+    ]);
     let config = json!({ "permission_mode": "deny", "tool_permissions": { "recall": "allow" } });
     let home = Home::start(merged(model.config(), config));
     home.admin().chat("forget it");
@@ -291,7 +346,13 @@ fn permissions_decide_what_is_offered_and_what_runs() {
     assert_eq!(offered[0]["function"]["name"], "recall");
     let result = requests[1]["messages"].as_array().unwrap().last().unwrap();
     assert_eq!(result["role"], "tool");
-    assert!(result["content"].as_str().unwrap().contains("not permitted"), "{result}");
+    assert!(
+        result["content"]
+            .as_str()
+            .unwrap()
+            .contains("not permitted"),
+        "{result}"
+    );
 }
 
 #[test]
@@ -327,12 +388,17 @@ fn an_approval_that_nobody_gives_expires() {
     ]);
     let home = Home::start(merged(model.config(), json!({ "permission_mode": "ask" })));
     let mut client = home.admin();
-    client.ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
+    client
+        .ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
     client.send(&json!({ "type": "chat", "message": "remember x", "id": 1 }));
     client.event("approval.requested");
-    home.server().advance_clock(Duration::from_secs(24 * 3600 + 1));
+    home.server()
+        .advance_clock(Duration::from_secs(24 * 3600 + 1));
     let resolved = client.event("approval.resolved");
-    assert_eq!((&resolved["decision"], &resolved["by"]), (&json!("expired"), &json!("timeout")));
+    assert_eq!(
+        (&resolved["decision"], &resolved["by"]),
+        (&json!("expired"), &json!("timeout"))
+    );
     assert_eq!(client.response()["data"]["response"], "not allowed, then");
 }
 
@@ -363,28 +429,60 @@ fn custom_tools_run_with_their_limits() {
     let home = Home::start(merged(model.config(), tools));
     let began = Instant::now();
     assert_eq!(home.admin().chat("go")["response"], "done");
-    assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        began.elapsed()
+    );
     let requests = model.requests();
     let result = |place: usize| {
         let messages = requests[1]["messages"].as_array().unwrap();
-        messages[messages.len() - 4 + place]["content"].as_str().unwrap().to_owned()
+        messages[messages.len() - 4 + place]["content"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
     assert_eq!(result(0).trim(), r#"{"text":"hello"}"#);
     assert!(result(1).starts_with("Error:"), "{}", result(1));
     assert!(result(2).len() < 20_000);
-    assert!(result(3).contains("broken") && result(3).contains('3'), "{}", result(3));
+    assert!(
+        result(3).contains("broken") && result(3).contains('3'),
+        "{}",
+        result(3)
+    );
 }
 
 #[test]
 fn a_model_that_misbehaves_gives_a_clear_error_and_the_server_goes_on() {
-    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let cut = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"choi";
+    let closed = std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    let cut =
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{\"choi";
     for (name, act, says) in [
-        ("garbage", Act::Raw("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello".into()), ""),
-        ("html", Act::Raw("HTTP/1.1 500 Oops\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>".into()), ""),
+        (
+            "garbage",
+            Act::Raw(
+                "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nConnection: close\r\n\r\nhello".into(),
+            ),
+            "",
+        ),
+        (
+            "html",
+            Act::Raw(
+                "HTTP/1.1 500 Oops\r\nContent-Length: 13\r\nConnection: close\r\n\r\n<html></html>"
+                    .into(),
+            ),
+            "",
+        ),
         ("no http", Act::Raw("nonsense".into()), ""),
         ("cut", Act::Raw(cut.into()), ""),
-        ("key", Act::error(401, "", "Incorrect API key provided: k-secret"), "key"),
+        (
+            "key",
+            Act::error(401, "", "Incorrect API key provided: k-secret"),
+            "key",
+        ),
         ("model", Act::error(404, "", "no such model"), "scripted"),
         ("empty", Act::say(""), "empty"),
     ] {
@@ -396,13 +494,17 @@ fn a_model_that_misbehaves_gives_a_clear_error_and_the_server_goes_on() {
         assert_eq!(response["code"], "server_error", "{name}: {response}");
         let error = response["error"].as_str().unwrap();
         assert!(error.contains(says), "{name}: {error}");
-        assert!(!response.to_string().contains("k-secret"), "{name}: {response}");
+        assert!(
+            !response.to_string().contains("k-secret"),
+            "{name}: {response}"
+        );
         client.ask(json!({ "type": "ping" }));
     }
     let config = json!({
         "provider": "openai-compatible", "base_url": format!("http://{closed}/v1"), "model": "m",
     });
-    let mut client = Home::start(config).admin();
+    let home = Home::start(config);
+    let mut client = home.admin();
     client.send(&json!({ "type": "chat", "message": "hello" }));
     let error = client.response()["error"].as_str().unwrap().to_owned();
     assert!(error.contains(&closed.to_string()), "{error}");

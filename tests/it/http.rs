@@ -28,7 +28,12 @@ fn health_is_what_the_contract_says_and_nothing_else() {
 #[test]
 fn signing_in_gives_a_token_that_signing_out_revokes() {
     let home = Home::offline();
-    let answer = post(home.address(), "/auth", &[], &credentials("Admin", PASSWORD));
+    let answer = post(
+        home.address(),
+        "/auth",
+        &[],
+        &credentials("Admin", PASSWORD),
+    );
     assert_eq!(answer.status, 200, "{answer:?}");
     let data = answer.json()["data"].clone();
     assert_eq!(data["expires_in"], 30 * 24 * 3600);
@@ -36,30 +41,71 @@ fn signing_in_gives_a_token_that_signing_out_revokes() {
 
     let mut client = Client::websocket(home.address());
     let who = client.authenticate(&token);
-    assert_eq!((who["user"].as_str(), who["role"].as_str()), (Some("admin"), Some("admin")));
+    assert_eq!(
+        (who["user"].as_str(), who["role"].as_str()),
+        (Some("admin"), Some("admin"))
+    );
     let bearer = format!("Bearer {token}");
-    assert_eq!(delete(home.address(), "/auth", &[("authorization", &bearer)]).status, 200);
-    assert_eq!(client.next(), Err(End::Code(1008)), "the open connection is closed");
-    assert_eq!(delete(home.address(), "/auth", &[("authorization", &bearer)]).status, 401);
+    assert_eq!(
+        delete(home.address(), "/auth", &[("authorization", &bearer)]).status,
+        200
+    );
+    assert_eq!(
+        client.next(),
+        Err(End::Code(1008)),
+        "the open connection is closed"
+    );
+    assert_eq!(
+        delete(home.address(), "/auth", &[("authorization", &bearer)]).status,
+        401
+    );
     let mut again = Client::websocket(home.address());
-    assert_eq!(again.refused(json!({ "type": "auth", "token": token })), "invalid_token");
+    assert_eq!(
+        again.refused(json!({ "type": "auth", "token": token })),
+        "invalid_token"
+    );
 }
 
 #[test]
 fn a_wrong_password_and_an_unknown_user_look_alike_and_are_throttled() {
     let home = Home::offline();
     let wrong = post(home.address(), "/auth", &[], &credentials("admin", "wrong"));
-    let unknown = post(home.address(), "/auth", &[], &credentials("nobody", "wrong"));
-    assert_eq!((wrong.status, wrong.json()["code"].as_str()), (401, Some("invalid_token")));
+    let unknown = post(
+        home.address(),
+        "/auth",
+        &[],
+        &credentials("nobody", "wrong"),
+    );
+    assert_eq!(
+        (wrong.status, wrong.json()["code"].as_str()),
+        (401, Some("invalid_token"))
+    );
     assert_eq!(wrong.body, unknown.body);
     for _ in 0..3 {
         post(home.address(), "/auth", &[], &credentials("admin", "wrong"));
     }
-    let throttled = post(home.address(), "/auth", &[], &credentials("admin", PASSWORD));
-    assert_eq!((throttled.status, throttled.json()["code"].as_str()), (429, Some("rate_limited")));
+    let throttled = post(
+        home.address(),
+        "/auth",
+        &[],
+        &credentials("admin", PASSWORD),
+    );
+    assert_eq!(
+        (throttled.status, throttled.json()["code"].as_str()),
+        (429, Some("rate_limited"))
+    );
     let wait: u64 = throttled.header("retry-after").unwrap().parse().unwrap();
     home.server().advance_clock(Duration::from_secs(wait));
-    assert_eq!(post(home.address(), "/auth", &[], &credentials("admin", PASSWORD)).status, 200);
+    assert_eq!(
+        post(
+            home.address(),
+            "/auth",
+            &[],
+            &credentials("admin", PASSWORD)
+        )
+        .status,
+        200
+    );
 }
 
 #[test]
@@ -70,7 +116,12 @@ fn a_machine_registers_with_a_token() {
     let body = json!({ "machine_name": "attic", "public_key": key });
     let register = |token: &str| {
         let bearer = format!("Bearer {token}");
-        post(home.address(), "/ws/register", &[("authorization", bearer.as_str())], &body)
+        post(
+            home.address(),
+            "/ws/register",
+            &[("authorization", bearer.as_str())],
+            &body,
+        )
     };
     let first = register(&home.tokens.user);
     assert_eq!(first.status, 200, "{first:?}");
@@ -81,7 +132,10 @@ fn a_machine_registers_with_a_token() {
         data["relay_url"],
         format!("ws://{}/ws?machine_id={machine}", home.address())
     );
-    assert_eq!(register(&home.tokens.user).json()["data"]["machine_id"], machine);
+    assert_eq!(
+        register(&home.tokens.user).json()["data"]["machine_id"],
+        machine
+    );
     assert_eq!(register(&home.tokens.viewer).status, 403);
     assert_eq!(register("nonsense").status, 401);
     assert_eq!(post(home.address(), "/ws/register", &[], &body).status, 401);
@@ -92,7 +146,11 @@ fn a_machine_registers_with_a_token() {
         json!({ "machine_name": "attic", "public_key": "AAAA" }),
         json!({ "machine_name": "attic" }),
     ] {
-        assert_eq!(post(home.address(), "/ws/register", &headers, &bad).status, 400, "{bad}");
+        assert_eq!(
+            post(home.address(), "/ws/register", &headers, &bad).status,
+            400,
+            "{bad}"
+        );
     }
 }
 
@@ -101,18 +159,56 @@ fn every_refusal_is_an_envelope() {
     let home = Home::offline();
     let host = home.address();
     for (request, status) in [
-        (format!("GET /nothing HTTP/1.1\r\nHost: {host}\r\n\r\n"), 404),
-        (format!("POST /health HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n"), 405),
-        (format!("POST /auth HTTP/1.1\r\nHost: {host}\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{{}}"), 415),
-        (format!("POST /auth HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"), 400),
-        (format!("POST /auth HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n"), 413),
-        (format!("GET /health HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"), 400),
+        (
+            format!("GET /nothing HTTP/1.1\r\nHost: {host}\r\n\r\n"),
+            404,
+        ),
+        (
+            format!("POST /health HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n"),
+            405,
+        ),
+        (
+            format!(
+                "POST /auth HTTP/1.1\r\nHost: {host}\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\n{{}}"
+            ),
+            415,
+        ),
+        (
+            format!(
+                "POST /auth HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n[]"
+            ),
+            400,
+        ),
+        (
+            format!(
+                "POST /auth HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nContent-Length: 99999\r\n\r\n"
+            ),
+            413,
+        ),
+        (
+            format!(
+                "GET /health HTTP/1.1\r\nHost: {host}\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n"
+            ),
+            400,
+        ),
         ("GET /health HTTP/1.1\r\n\r\n".to_owned(), 400),
         ("complete nonsense\r\n\r\n".to_owned(), 400),
         // Web pages of elsewhere, and a name that rebinds to us.
-        (format!("GET /health HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\n\r\n"), 403),
-        ("GET /health HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\r\n".to_owned(), 403),
-        (format!("GET /ws HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"), 403),
+        (
+            format!("GET /health HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\n\r\n"),
+            403,
+        ),
+        (
+            "GET /health HTTP/1.1\r\nHost: evil.example\r\nOrigin: http://evil.example\r\n\r\n"
+                .to_owned(),
+            403,
+        ),
+        (
+            format!(
+                "GET /ws HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            ),
+            403,
+        ),
     ] {
         let request = request.replacen("\r\n\r\n", "\r\nConnection: close\r\n\r\n", 1);
         let answer = String::from_utf8(exchange(home.address(), request.as_bytes())).unwrap();
@@ -121,7 +217,10 @@ fn every_refusal_is_an_envelope() {
         let body = answer.split("\r\n\r\n").nth(1).unwrap();
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["status"], "error", "{request}");
-        assert!(body["code"].is_string() && body["error"].is_string(), "{request}");
+        assert!(
+            body["code"].is_string() && body["error"].is_string(),
+            "{request}"
+        );
     }
 }
 

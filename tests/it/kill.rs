@@ -43,8 +43,10 @@ fn nothing_acknowledged_is_lost_by_kill_9() {
     config["limits"] = json!({ "webhook_per_second": 100000, "webhook_burst": 100000 });
     write_config(folder.path(), config);
     let tokens = make_people(folder.path());
-    let acknowledged =
-        Arc::new(Acknowledged { replies: Mutex::default(), accepted: Mutex::default() });
+    let acknowledged = Arc::new(Acknowledged {
+        replies: Mutex::default(),
+        accepted: Mutex::default(),
+    });
 
     for round in 0..ROUNDS {
         let program = Program::serve(folder.path());
@@ -89,7 +91,9 @@ fn chat_until(
         }
         let text = "x".repeat(number * 100 + count % 90 + 1);
         let sent = client.try_send(&json!({ "type": "chat", "message": text }));
-        let Some(Ok(response)) = sent.then(|| client.next()) else { return };
+        let Some(Ok(response)) = sent.then(|| client.next()) else {
+            return;
+        };
         // Over 50 commands a second: refused, so nothing was acknowledged.
         if response["status"] == "ok" {
             let data = &response["data"];
@@ -142,8 +146,12 @@ fn check_replies(program: &Program, tokens: &Tokens, acknowledged: &Acknowledged
                 _ => break response["data"]["messages"].clone(),
             }
         };
-        let found = found.as_array().unwrap_or_else(|| panic!("{conversation} is lost"));
-        let kept = found.iter().any(|one| one["id"] == *message && one["content"] == *text);
+        let found = found
+            .as_array()
+            .unwrap_or_else(|| panic!("{conversation} is lost"));
+        let kept = found
+            .iter()
+            .any(|one| one["id"] == *message && one["content"] == *text);
         assert!(kept, "the reply {message} is lost");
     }
 }
@@ -155,7 +163,11 @@ fn check_callbacks(
     receiver: &Receiver,
 ) {
     let accepted = acknowledged.accepted.lock().unwrap();
-    assert!(accepted.len() > 20, "only {} webhooks were accepted", accepted.len());
+    assert!(
+        accepted.len() > 20,
+        "only {} webhooks were accepted",
+        accepted.len()
+    );
     let mut client = Client::websocket(program.address);
     client.authenticate(&tokens.admin);
     let mut unfinished: Vec<&String> = accepted.iter().collect();
@@ -177,7 +189,9 @@ fn check_callbacks(
     };
     eventually("every callback is delivered", || {
         let left = state(&mut client);
-        left.as_object().is_some_and(|left| left.values().all(|count| *count == 0)).then_some(())
+        left.as_object()
+            .is_some_and(|left| left.values().all(|count| *count == 0))
+            .then_some(())
     });
     // Each delivery came at least once, and a repeat has the same body.
     let mut bodies: HashMap<String, Vec<u8>> = HashMap::new();
@@ -186,5 +200,10 @@ fn check_callbacks(
         let body = bodies.entry(id).or_insert_with(|| callback.raw.clone());
         assert_eq!(*body, callback.raw, "a repeat differs");
     }
-    assert!(bodies.len() >= accepted.len(), "{} of {}", bodies.len(), accepted.len());
+    assert!(
+        bodies.len() >= accepted.len(),
+        "{} of {}",
+        bodies.len(),
+        accepted.len()
+    );
 }

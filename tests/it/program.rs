@@ -14,7 +14,10 @@ use super::support::http::{get, post};
 use super::support::program::{Program, hearth, printed, run, send_signal};
 
 fn password_in(said: &str) -> String {
-    let line = said.lines().find(|line| line.contains("Password")).expect(said);
+    let line = said
+        .lines()
+        .find(|line| line.contains("Password"))
+        .expect(said);
     line.split_whitespace().nth(1).unwrap().to_owned()
 }
 
@@ -31,7 +34,10 @@ fn the_first_start_sets_everything_up_and_says_where_to_go() {
     let answer = post(program.address, "/auth", &[], &body);
     assert_eq!(answer.status, 200, "{answer:?}");
     for name in ["config.json", "hearth.db", "hearth.log"] {
-        let mode = fs::metadata(folder.path().join(name)).unwrap().permissions().mode();
+        let mode = fs::metadata(folder.path().join(name))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o077, 0, "{name} is for its owner alone: {mode:o}");
     }
     let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
@@ -47,9 +53,8 @@ fn the_first_start_sets_everything_up_and_says_where_to_go() {
 #[test]
 fn a_first_chat_from_another_terminal() {
     let folder = Folder::new();
-    let program = Program::serve(folder.path());
-    let url = format!("ws://{}/ws", program.address);
-    let output = run(folder.path(), &["chat", "--url", &url, "hello"]);
+    let _program = Program::serve(folder.path());
+    let output = run(folder.path(), &["chat", "hello"]);
     assert!(output.status.success(), "{}", printed(&output));
     let answer = String::from_utf8(output.stdout).unwrap();
     assert!(answer.to_lowercase().contains("hearth"), "{answer}");
@@ -65,20 +70,34 @@ fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
 
     let output = run(folder.path(), &["serve", "--port", "0"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(printed(&output).contains("another hearth"), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("another hearth"),
+        "{}",
+        printed(&output)
+    );
 
     let other = Folder::new();
-    let output = run(other.path(), &["serve", "--bind", "127.0.0.1", "--port", &port]);
+    let output = run(
+        other.path(),
+        &["serve", "--bind", "127.0.0.1", "--port", &port],
+    );
     let text = printed(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains(&port) && text.contains("--port"), "{text}");
     assert!(text.contains("Password"), "made, so shown: {text}");
 
-    fs::write(other.path().join("config.json"), "{\n  \"permision_mode\": \"ask\"\n}").unwrap();
+    fs::write(
+        other.path().join("config.json"),
+        "{\n  \"permision_mode\": \"ask\"\n}",
+    )
+    .unwrap();
     let output = run(other.path(), &["serve", "--port", "0"]);
     let text = printed(&output);
     assert_eq!(output.status.code(), Some(1));
-    assert!(text.contains("permission_mode") && text.contains("line 2"), "{text}");
+    assert!(
+        text.contains("permission_mode") && text.contains("line 2"),
+        "{text}"
+    );
     let checked = run(other.path(), &["config", "check"]);
     assert_eq!(checked.status.code(), Some(1));
     assert!(printed(&checked).contains("permission_mode"));
@@ -97,15 +116,25 @@ fn a_database_of_another_kind_or_time_is_refused() {
         write_config(folder.path(), json!({}));
         make_people(folder.path());
         let path = folder.path().join("hearth.db");
-        rusqlite::Connection::open(&path).unwrap().execute_batch(sql).unwrap();
+        rusqlite::Connection::open(&path)
+            .unwrap()
+            .execute_batch(sql)
+            .unwrap();
         let output = run(folder.path(), &["serve", "--port", "0"]);
         let text = printed(&output);
         assert_eq!(output.status.code(), Some(1), "{what}");
-        assert!(text.contains("hearth.db") && text.contains(says), "{what}: {text}");
+        assert!(
+            text.contains("hearth.db") && text.contains(says),
+            "{what}: {text}"
+        );
     }
     let folder = Folder::new();
     write_config(folder.path(), json!({}));
-    fs::write(folder.path().join("hearth.db"), "this is a letter to my aunt, not a database").unwrap();
+    fs::write(
+        folder.path().join("hearth.db"),
+        "this is a letter to my aunt, not a database",
+    )
+    .unwrap();
     let output = run(folder.path(), &["serve", "--port", "0"]);
     assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
     assert!(printed(&output).contains("hearth.db"));
@@ -117,19 +146,31 @@ fn users_tokens_and_settings_from_the_command_line() {
     let program = Program::serve(folder.path());
     let command = |arguments: &[&str]| {
         let output = run(folder.path(), arguments);
-        assert!(output.status.success(), "{arguments:?}: {}", printed(&output));
+        assert!(
+            output.status.success(),
+            "{arguments:?}: {}",
+            printed(&output)
+        );
         String::from_utf8(output.stdout).unwrap()
     };
     command(&["user", "add", "grace", "--role", "user", "--generate"]);
     assert!(command(&["user", "list"]).contains("grace"));
     let token = command(&["token", "create", "--user", "grace", "--name", "phone"]);
-    let token = token.split_whitespace().find(|word| word.starts_with("hearth_")).unwrap().to_owned();
+    let token = token
+        .split_whitespace()
+        .find(|word| word.starts_with("hearth_"))
+        .unwrap()
+        .to_owned();
     let mut client = Client::websocket(program.address);
     assert_eq!(client.authenticate(&token)["user"], "grace");
 
-    let tokens: Value =
-        serde_json::from_str(&command(&["token", "list", "--json"])).expect("JSON");
-    let listed = tokens.as_array().unwrap().iter().find(|one| one["name"] == "phone").unwrap();
+    let tokens: Value = serde_json::from_str(&command(&["token", "list", "--json"])).expect("JSON");
+    let listed = tokens
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "phone")
+        .unwrap();
     command(&["token", "revoke", listed["id"].as_str().unwrap()]);
     assert!(client.next().is_err(), "revoking closes the connection");
 
@@ -158,7 +199,9 @@ fn a_hang_up_rereads_the_configuration_and_keeps_the_old_one_when_it_is_wrong() 
     let mut model = || client.ask(json!({ "type": "get_config" }))["model"].clone();
     write_config(folder.path(), json!({ "model": "two" }));
     send_signal(program.id(), "HUP");
-    eventually("the new model is in force", || (model() == "two").then_some(()));
+    eventually("the new model is in force", || {
+        (model() == "two").then_some(())
+    });
     fs::write(folder.path().join("config.json"), "{ nonsense").unwrap();
     send_signal(program.id(), "HUP");
     eventually("the problem is in the log", || {
@@ -176,7 +219,10 @@ fn help_is_there_for_everyone() {
     for name in ["serve", "chat", "user", "token", "config", "deliveries"] {
         assert!(text.contains(name), "{name}");
         let output = run(folder.path(), &[name, "--help"]);
-        assert!(output.status.success() && !output.stdout.is_empty(), "{name}");
+        assert!(
+            output.status.success() && !output.stdout.is_empty(),
+            "{name}"
+        );
     }
     assert!(printed(&run(folder.path(), &["--version"])).contains(env!("CARGO_PKG_VERSION")));
     let output = run(folder.path(), &["serv"]);
@@ -189,9 +235,18 @@ fn an_unwritable_data_directory_is_named() {
     let folder = Folder::new();
     fs::write(folder.path().join("file"), "").unwrap();
     let path = folder.path().join("file/below");
-    let output = hearth(folder.path()).arg("serve").arg("--data-dir").arg(&path).output().unwrap();
+    let output = hearth(folder.path())
+        .arg("serve")
+        .arg("--data-dir")
+        .arg(&path)
+        .output()
+        .unwrap();
     assert_eq!(output.status.code(), Some(1));
-    assert!(printed(&output).contains("file/below"), "{}", printed(&output));
+    assert!(
+        printed(&output).contains("file/below"),
+        "{}",
+        printed(&output)
+    );
 }
 
 #[test]
@@ -205,6 +260,9 @@ fn the_database_the_server_leaves_is_whole() {
     client.chat("hello");
     assert_eq!(program.signal("TERM"), Some(0));
     let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
-    assert_eq!(store.conversations(10, None).unwrap().conversations.len(), 1);
+    assert_eq!(
+        store.conversations(10, None).unwrap().conversations.len(),
+        1
+    );
     store.close();
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tungstenite::Message;
-use tungstenite::protocol::frame::coding::{Data, OpCode};
 use tungstenite::protocol::frame::Frame;
+use tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::support::client::{Client, End};
 use super::support::eventually;
@@ -24,10 +24,15 @@ fn one_port_serves_all_three() {
     let home = Home::offline();
     let reply = |mut client: Client| {
         client.authenticate(&home.tokens.user);
-        client.chat("hello")["response"].as_str().unwrap().to_owned()
+        client.chat("hello")["response"]
+            .as_str()
+            .unwrap()
+            .to_owned()
     };
-    let (socket, lines) =
-        (reply(Client::websocket(home.address())), reply(Client::lines(home.address())));
+    let (socket, lines) = (
+        reply(Client::websocket(home.address())),
+        reply(Client::lines(home.address())),
+    );
     assert_eq!(socket, lines);
     assert_eq!(get(home.address(), "/health").status, 200);
 }
@@ -48,7 +53,11 @@ fn a_message_over_the_limit_is_refused_and_closes() {
     }
     let mut client = home.admin();
     let fits = json!({ "type": "chat", "message": "x".repeat(300 << 10) });
-    assert_eq!(client.refused(fits), "invalid_request", "over 256 KiB of text");
+    assert_eq!(
+        client.refused(fits),
+        "invalid_request",
+        "over 256 KiB of text"
+    );
     client.chat(&"y".repeat(200 << 10));
 }
 
@@ -56,9 +65,10 @@ fn a_message_over_the_limit_is_refused_and_closes() {
 fn send_lossy(client: &mut Client, text: &str) -> Result<(), ()> {
     match client {
         Client::WebSocket(websocket) => websocket.send(Message::text(text)).map_err(drop),
-        Client::Lines(lines) => {
-            lines.get_mut().write_all(format!("{text}\n").as_bytes()).map_err(drop)
-        }
+        Client::Lines(lines) => lines
+            .get_mut()
+            .write_all(format!("{text}\n").as_bytes())
+            .map_err(drop),
     }
 }
 
@@ -71,7 +81,10 @@ fn lines(home: &Home) -> Client {
 #[test]
 fn before_signing_in_little_may_be_sent() {
     let home = Home::offline();
-    for mut client in [Client::websocket(home.address()), Client::lines(home.address())] {
+    for mut client in [
+        Client::websocket(home.address()),
+        Client::lines(home.address()),
+    ] {
         let long = json!({ "type": "auth", "token": "x".repeat(8 << 10) }).to_string();
         let _ = send_lossy(&mut client, &long);
         while client.next().is_ok() {}
@@ -81,14 +94,22 @@ fn before_signing_in_little_may_be_sent() {
 #[test]
 fn binary_and_fragmented_frames() {
     let home = Home::offline();
-    let Client::WebSocket(mut websocket) = home.admin() else { unreachable!() };
+    let Client::WebSocket(mut websocket) = home.admin() else {
+        unreachable!()
+    };
     websocket.send(Message::binary(vec![1, 2, 3])).unwrap();
     let fragment = |text: &str, code: Data, is_last: bool| {
         Message::Frame(Frame::message(text.to_owned(), OpCode::Data(code), is_last))
     };
-    websocket.send(fragment(r#"{"type":"#, Data::Text, false)).unwrap();
-    websocket.send(Message::Ping(b"between"[..].into())).unwrap();
-    websocket.send(fragment(r#""ping"}"#, Data::Continue, true)).unwrap();
+    websocket
+        .send(fragment(r#"{"type":"#, Data::Text, false))
+        .unwrap();
+    websocket
+        .send(Message::Ping(b"between"[..].into()))
+        .unwrap();
+    websocket
+        .send(fragment(r#""ping"}"#, Data::Continue, true))
+        .unwrap();
     let mut seen = Vec::new();
     while seen.len() < 3 {
         match websocket.read().unwrap() {
@@ -100,13 +121,18 @@ fn binary_and_fragmented_frames() {
             _ => {}
         }
     }
-    assert_eq!(seen, ["invalid_request", "between", "ok"]);
+    // The pong may overtake a response.
+    seen.retain(|one| one != "between");
+    assert_eq!(seen, ["invalid_request", "ok"]);
 }
 
 #[test]
 fn who_does_not_sign_in_in_time_is_told_and_closed() {
     let home = limited(json!({ "auth_seconds": 1 }));
-    for mut client in [Client::websocket(home.address()), Client::lines(home.address())] {
+    for mut client in [
+        Client::websocket(home.address()),
+        Client::lines(home.address()),
+    ] {
         if let Client::Lines(lines) = &mut client {
             lines.get_mut().write_all(b"{").unwrap();
         }
@@ -118,13 +144,19 @@ fn who_does_not_sign_in_in_time_is_told_and_closed() {
 #[test]
 fn a_peer_that_is_gone_is_noticed() {
     let home = limited(json!({ "ping_seconds": 1, "dead_seconds": 2 }));
-    let Client::WebSocket(websocket) = home.admin() else { unreachable!() };
+    let Client::WebSocket(websocket) = home.admin() else {
+        unreachable!()
+    };
     // Never reads, so never answers a ping.
     let mut socket = websocket.get_ref().try_clone().unwrap();
     let began = Instant::now();
     let mut rest = Vec::new();
     socket.read_to_end(&mut rest).unwrap();
-    assert!(began.elapsed() >= Duration::from_millis(1500), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_millis(1500),
+        "{:?}",
+        began.elapsed()
+    );
     assert!(rest.contains(&0x89), "it was pinged");
 }
 
@@ -141,8 +173,10 @@ fn a_half_open_client_gets_what_it_asked_for() {
     socket.shutdown(Shutdown::Write).unwrap();
     let mut answers = String::new();
     socket.read_to_string(&mut answers).unwrap();
-    let answers: Vec<Value> =
-        answers.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let answers: Vec<Value> = answers
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
     assert_eq!(answers.len(), 2, "{answers:?}");
     assert!(answers[1]["data"]["response"].is_string());
 }
@@ -153,7 +187,9 @@ fn a_slow_head_is_cut_off_at_its_deadline() {
     let mut socket = connect(home.address());
     let began = Instant::now();
     let mut answer = Vec::new();
-    socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_millis(100)))
+        .unwrap();
     let head = b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: ";
     let mut drip = head.iter().chain(std::iter::repeat(&b'x'));
     while began.elapsed() < Duration::from_secs(5) {
@@ -166,17 +202,30 @@ fn a_slow_head_is_cut_off_at_its_deadline() {
             Err(_) => break,
         }
     }
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-    assert!(answer.is_empty() || answer.starts_with(b"HTTP/1.1 408 "), "{answer:?}");
+    assert!(
+        began.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        began.elapsed()
+    );
+    assert!(
+        answer.is_empty() || answer.starts_with(b"HTTP/1.1 408 "),
+        "{answer:?}"
+    );
 }
 
 #[test]
 fn connections_over_the_limit_are_told_and_the_places_come_back() {
     let home = limited(json!({ "connections_per_address": 3, "unauthenticated_per_address": 3 }));
     let held: Vec<Client> = (0..3).map(|_| home.admin()).collect();
-    let answer = exchange(home.address(), b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let answer = exchange(
+        home.address(),
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    );
     let answer = String::from_utf8_lossy(&answer);
-    assert!(answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: "), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 503 ") && answer.contains("Retry-After: "),
+        "{answer}"
+    );
     drop(held);
     eventually("a place is free", || {
         let answer = exchange(
@@ -194,9 +243,18 @@ fn too_many_commands_are_told_to_wait() {
     let mut codes = Vec::new();
     for _ in 0..4 {
         client.send(&json!({ "type": "ping" }));
-        codes.push(client.response()["code"].as_str().unwrap_or("ok").to_owned());
+        codes.push(
+            client.response()["code"]
+                .as_str()
+                .unwrap_or("ok")
+                .to_owned(),
+        );
     }
-    assert_eq!(codes.iter().filter(|code| *code == "ok").count(), 2, "{codes:?}");
+    assert_eq!(
+        codes.iter().filter(|code| *code == "ok").count(),
+        2,
+        "{codes:?}"
+    );
     assert_eq!(codes.last().unwrap(), "rate_limited");
 }
 
@@ -234,12 +292,21 @@ fn what_was_missed_is_replayed_after_a_reconnect() {
     let answer = again.receive();
     assert_eq!(answer["data"]["events_lost"], false);
     let replayed: Vec<Value> = (0..3).map(|_| again.receive()["event"].clone()).collect();
-    assert_eq!(json!(replayed), json!(["message.created", "message.created", "chat.done"]));
+    assert_eq!(
+        json!(replayed),
+        json!(["message.created", "message.created", "chat.done"])
+    );
     home.restart();
     let mut after = home.admin();
     let answer = after.ask(json!({ "type": "subscribe", "since": seq }));
-    assert_eq!(answer["events_lost"], true, "events of before the restart are not kept");
-    assert!(answer["seq"].as_u64() > seq.as_u64(), "numbers go on rising");
+    assert_eq!(
+        answer["events_lost"], true,
+        "events of before the restart are not kept"
+    );
+    assert!(
+        answer["seq"].as_u64() > seq.as_u64(),
+        "numbers go on rising"
+    );
 }
 
 #[test]

@@ -34,7 +34,10 @@ impl Player {
         match (expected, found) {
             (Value::String(any), _) if any == "*" => Ok(()),
             (Value::String(name), Value::String(text)) if name.starts_with('$') => {
-                let bound = self.bound.entry(name[1..].to_owned()).or_insert_with(|| text.clone());
+                let bound = self
+                    .bound
+                    .entry(name[1..].to_owned())
+                    .or_insert_with(|| text.clone());
                 if bound == text {
                     Ok(())
                 } else {
@@ -44,7 +47,9 @@ impl Player {
             (Value::Object(expected), Value::Object(found)) => {
                 let is_open = expected.contains_key("...");
                 for (key, value) in expected.iter().filter(|(key, _)| *key != "...") {
-                    let found = found.get(key).ok_or_else(|| format!("{path}.{key} is missing"))?;
+                    let found = found
+                        .get(key)
+                        .ok_or_else(|| format!("{path}.{key} is missing"))?;
                     self.compare(value, found, &format!("{path}.{key}"))?;
                 }
                 match found.keys().find(|key| !expected.contains_key(*key)) {
@@ -70,7 +75,9 @@ impl Player {
 
 fn play(name: &str, transcript: &str, connect: impl Fn(&Home) -> Client) {
     let home = Home::offline();
-    let mut player = Player { bound: HashMap::new() };
+    let mut player = Player {
+        bound: HashMap::new(),
+    };
     for (name, token) in [
         ("ADMIN", &home.tokens.admin),
         ("USER", &home.tokens.user),
@@ -85,10 +92,15 @@ fn play(name: &str, transcript: &str, connect: impl Fn(&Home) -> Client) {
             client.send_text(&player.fill(text));
         } else if line == "<< closed" {
             let end = client.next().expect_err(&place);
-            assert!(matches!(client, Client::Lines(_)) || format!("{end:?}").contains("Code"), "{place}");
+            assert!(
+                matches!(client, Client::Lines(_)) || format!("{end:?}").contains("Code"),
+                "{place}"
+            );
         } else if let Some(text) = line.strip_prefix("<< ") {
             let expected: Value = serde_json::from_str(text).expect(&place);
-            let found = client.next().unwrap_or_else(|end| panic!("{place}: {end:?}"));
+            let found = client
+                .next()
+                .unwrap_or_else(|end| panic!("{place}: {end:?}"));
             if let Err(why) = player.compare(&expected, &found, "") {
                 panic!("{place}: {why}\nin {found}");
             }
@@ -108,8 +120,12 @@ fn every_transcript_plays_on_both_transports() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         let transcript = fs::read_to_string(&path).unwrap();
-        play(&format!("{name} (websocket)"), &transcript, |home| Client::websocket(home.address()));
-        play(&format!("{name} (lines)"), &transcript, |home| Client::lines(home.address()));
+        play(&format!("{name} (websocket)"), &transcript, |home| {
+            Client::websocket(home.address())
+        });
+        play(&format!("{name} (lines)"), &transcript, |home| {
+            Client::lines(home.address())
+        });
         played += 1;
     }
     assert!(played >= 5, "{played} transcripts were found");

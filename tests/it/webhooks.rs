@@ -57,8 +57,19 @@ fn a_post_is_answered_by_a_signed_callback() {
     assert_eq!(callback.header("content-type"), Some("application/json"));
     assert_eq!(callback.header("x-service-secret"), Some(SECRET));
     assert!(callback.header("webhook-id").unwrap().starts_with("dlv_"));
-    assert!(callback.header("webhook-timestamp").unwrap().parse::<i64>().is_ok());
-    assert!(callback.header("webhook-signature").unwrap().starts_with("v1,"));
+    assert!(
+        callback
+            .header("webhook-timestamp")
+            .unwrap()
+            .parse::<i64>()
+            .is_ok()
+    );
+    assert!(
+        callback
+            .header("webhook-signature")
+            .unwrap()
+            .starts_with("v1,")
+    );
     let request = &model.requests()[0];
     assert_eq!(request["model"], "small-model");
     assert!(request["messages"].to_string().contains("grace"));
@@ -68,16 +79,28 @@ fn a_post_is_answered_by_a_signed_callback() {
 fn a_conversation_id_goes_on_and_without_one_there_is_no_history() {
     let (model, receiver) = (Model::saying("fine"), Receiver::start());
     let home = home(&model, &receiver);
-    accept(&home, json!({ "message": "first", "conversation_id": "build 7" }));
+    accept(
+        &home,
+        json!({ "message": "first", "conversation_id": "build 7" }),
+    );
     receiver.wait_for(1);
-    accept(&home, json!({ "message": "second", "conversation_id": "build 7" }));
+    accept(
+        &home,
+        json!({ "message": "second", "conversation_id": "build 7" }),
+    );
     let callbacks = receiver.wait_for(2);
     assert_eq!(callbacks[1].body["conversation_id"], "build 7");
     let fresh = accept(&home, json!({ "message": "third" }));
     let callbacks = receiver.wait_for(3);
-    assert_eq!(callbacks[2].body["conversation_id"], fresh["conversation_id"]);
+    assert_eq!(
+        callbacks[2].body["conversation_id"],
+        fresh["conversation_id"]
+    );
     // The id that we made works as well.
-    accept(&home, json!({ "message": "fourth", "conversation_id": fresh["conversation_id"] }));
+    accept(
+        &home,
+        json!({ "message": "fourth", "conversation_id": fresh["conversation_id"] }),
+    );
     receiver.wait_for(4);
     let counts: Vec<usize> = model
         .requests()
@@ -91,12 +114,22 @@ fn a_conversation_id_goes_on_and_without_one_there_is_no_history() {
 fn a_name_is_the_accounts_own() {
     let (model, receiver) = (Model::saying("fine"), Receiver::start());
     let home = home(&model, &receiver);
-    accept(&home, json!({ "message": "mine", "conversation_id": "shared" }));
+    accept(
+        &home,
+        json!({ "message": "mine", "conversation_id": "shared" }),
+    );
     receiver.wait_for(1);
     let body = json!({ "message": "yours", "conversation_id": "shared" });
-    assert_eq!(post(home.address(), "/webhook/open", &[], &body).status, 202);
+    assert_eq!(
+        post(home.address(), "/webhook/open", &[], &body).status,
+        202
+    );
     let callbacks = receiver.wait_for(2);
-    assert_eq!(model.requests()[1]["messages"].as_array().unwrap().len(), 2, "no history");
+    assert_eq!(
+        model.requests()[1]["messages"].as_array().unwrap().len(),
+        2,
+        "no history"
+    );
     assert_eq!(callbacks[1].header("x-service-secret"), None);
     assert_eq!(callbacks[1].header("webhook-signature"), None);
 }
@@ -108,21 +141,58 @@ fn what_is_wrong_is_refused_with_its_reason() {
     let good = json!({ "message": "hello" });
     let to = |path: &str, headers: &[(&str, &str)], body: &Value| {
         let answer = post(home.address(), path, headers, body);
-        (answer.status, answer.json()["code"].as_str().unwrap_or("none").to_owned())
+        (
+            answer.status,
+            answer.json()["code"].as_str().unwrap_or("none").to_owned(),
+        )
     };
     let secret = [("x-service-secret", SECRET)];
     for (path, headers, body, status, code) in [
         ("/webhook/ci", &[][..], good.clone(), 401, "invalid_token"),
-        ("/webhook/ci", &[("x-service-secret", "wrong")], good.clone(), 401, "invalid_token"),
+        (
+            "/webhook/ci",
+            &[("x-service-secret", "wrong")],
+            good.clone(),
+            401,
+            "invalid_token",
+        ),
         ("/webhook/none", &secret, good.clone(), 404, "not_found"),
         ("/webhook/ci", &secret, json!([]), 400, "invalid_request"),
         ("/webhook/ci", &secret, json!({}), 400, "invalid_request"),
-        ("/webhook/ci", &secret, json!({ "message": 7 }), 400, "invalid_request"),
-        ("/webhook/ci", &secret, json!({ "message": "x", "user_id": 7 }), 400, "invalid_request"),
-        ("/webhook/ci", &secret, json!({ "message": "x", "conversation_id": "" }), 400, "invalid_request"),
-        ("/webhook/ci", &secret, json!({ "message": "x".repeat(300_000) }), 413, "invalid_request"),
+        (
+            "/webhook/ci",
+            &secret,
+            json!({ "message": 7 }),
+            400,
+            "invalid_request",
+        ),
+        (
+            "/webhook/ci",
+            &secret,
+            json!({ "message": "x", "user_id": 7 }),
+            400,
+            "invalid_request",
+        ),
+        (
+            "/webhook/ci",
+            &secret,
+            json!({ "message": "x", "conversation_id": "" }),
+            400,
+            "invalid_request",
+        ),
+        (
+            "/webhook/ci",
+            &secret,
+            json!({ "message": "x".repeat(300_000) }),
+            413,
+            "invalid_request",
+        ),
     ] {
-        assert_eq!(to(path, headers, &body), (status, code.to_owned()), "{path} {headers:?}");
+        assert_eq!(
+            to(path, headers, &body),
+            (status, code.to_owned()),
+            "{path} {headers:?}"
+        );
     }
     assert!(model.requests().is_empty());
 }
@@ -136,7 +206,10 @@ fn a_repeated_key_runs_once_and_another_body_is_refused() {
     let again = send(&home, &key, json!({ "message": "deploy" }));
     assert_eq!((first.status, again.status), (202, 202));
     assert_eq!(first.json()["data"], again.json()["data"]);
-    assert_eq!(send(&home, &key, json!({ "message": "destroy" })).status, 422);
+    assert_eq!(
+        send(&home, &key, json!({ "message": "destroy" })).status,
+        422
+    );
     receiver.wait_for(1);
     accept(&home, json!({ "message": "other" }));
     receiver.wait_for(2);
@@ -165,9 +238,17 @@ fn a_receiver_that_is_down_gets_its_callback_later_with_the_same_id() {
         home.server().advance_clock(Duration::from_secs(wait));
     }
     let callbacks = receiver.wait_for(3);
-    assert!(callbacks.iter().all(|one| one.header("webhook-id") == callbacks[0].header("webhook-id")));
+    assert!(
+        callbacks
+            .iter()
+            .all(|one| one.header("webhook-id") == callbacks[0].header("webhook-id"))
+    );
     assert!(callbacks.iter().all(|one| one.raw == callbacks[0].raw));
-    assert!(callbacks.iter().all(|one| one.head.starts_with("POST /callback ")));
+    assert!(
+        callbacks
+            .iter()
+            .all(|one| one.head.starts_with("POST /callback "))
+    );
     eventually("it is delivered", || {
         let listed = admin.ask(json!({ "type": "list_deliveries", "state": "delivered" }));
         (listed["deliveries"].as_array().unwrap().len() == 1).then_some(())
@@ -193,17 +274,26 @@ fn a_receiver_that_is_gone_gets_no_more_until_a_person_says_so() {
     };
     admin.ask(json!({ "type": "retry_delivery", "delivery_id": dead["delivery_id"] }));
     let callbacks = receiver.wait_for(2);
-    assert_eq!(callbacks[0].header("webhook-id"), callbacks[1].header("webhook-id"));
+    assert_eq!(
+        callbacks[0].header("webhook-id"),
+        callbacks[1].header("webhook-id")
+    );
 }
 
 #[test]
 fn a_failed_turn_is_called_back_too() {
-    let (model, receiver) = (Model::acting(vec![Act::error(401, "", "no")]), Receiver::start());
+    let (model, receiver) = (
+        Model::acting(vec![Act::error(401, "", "no")]),
+        Receiver::start(),
+    );
     let home = home(&model, &receiver);
     accept(&home, json!({ "message": "go", "conversation_id": "c" }));
     let body = receiver.wait_for(1).remove(0).body;
     assert_eq!(body["status"], "error");
-    assert_eq!((&body["code"], &body["conversation_id"]), (&json!("server_error"), &json!("c")));
+    assert_eq!(
+        (&body["code"], &body["conversation_id"]),
+        (&json!("server_error"), &json!("c"))
+    );
     assert!(body["error"].is_string());
 }
 
@@ -211,12 +301,19 @@ fn a_failed_turn_is_called_back_too() {
 fn callbacks_of_one_conversation_keep_their_order_past_a_failure() {
     let receiver = Receiver::answering(|callback, number| {
         let is_first = number == 0 && callback.body["message"] == "reply to 0";
-        if is_first { "500 Oops".to_owned() } else { "200 OK".to_owned() }
+        if is_first {
+            "500 Oops".to_owned()
+        } else {
+            "200 OK".to_owned()
+        }
     });
     let model = Model::start(|_, number| Act::Say(format!("reply to {number}")));
     let home = home(&model, &receiver);
     for number in 0..3 {
-        accept(&home, json!({ "message": number.to_string(), "conversation_id": "c" }));
+        accept(
+            &home,
+            json!({ "message": number.to_string(), "conversation_id": "c" }),
+        );
     }
     receiver.wait_for(1);
     model.wait_for_requests(3);
@@ -230,22 +327,34 @@ fn callbacks_of_one_conversation_keep_their_order_past_a_failure() {
         (pending["deliveries"][0]["attempts"] == 1).then_some(())
     });
     home.server().advance_clock(Duration::from_secs(10));
-    let texts: Vec<Value> =
-        receiver.wait_for(4).iter().map(|callback| callback.body["message"].clone()).collect();
-    assert_eq!(json!(texts), json!(["reply to 0", "reply to 0", "reply to 1", "reply to 2"]));
+    let texts: Vec<Value> = receiver
+        .wait_for(4)
+        .iter()
+        .map(|callback| callback.body["message"].clone())
+        .collect();
+    assert_eq!(
+        json!(texts),
+        json!(["reply to 0", "reply to 0", "reply to 1", "reply to 2"])
+    );
 }
 
 #[test]
 fn what_was_accepted_is_answered_after_a_restart() {
     let receiver = Receiver::start();
-    let model = Model::acting(vec![Act::Stall("never".into()), Act::say("after the restart")]);
+    let model = Model::acting(vec![
+        Act::Stall("never".into()),
+        Act::say("after the restart"),
+    ]);
     let mut home = home(&model, &receiver);
     let accepted = accept(&home, json!({ "message": "go" }));
     model.wait_for_requests(1);
     home.restart_at_once();
     let callback = receiver.wait_for(1).remove(0);
     assert_eq!(callback.body["message"], "after the restart");
-    assert_eq!(callback.body["conversation_id"], accepted["conversation_id"]);
+    assert_eq!(
+        callback.body["conversation_id"],
+        accepted["conversation_id"]
+    );
 }
 
 #[test]
@@ -261,7 +370,15 @@ fn a_rate_over_the_accounts_limit_is_told_to_wait() {
     config["limits"] = json!({ "webhook_per_second": 1, "webhook_burst": 2 });
     let home = Home::start(config);
     let statuses: Vec<u16> = (0..3)
-        .map(|_| post(home.address(), "/webhook/ci", &[], &json!({ "message": "x" })).status)
+        .map(|_| {
+            post(
+                home.address(),
+                "/webhook/ci",
+                &[],
+                &json!({ "message": "x" }),
+            )
+            .status
+        })
         .collect();
     assert_eq!(statuses, [202, 202, 429]);
 }

@@ -1,16 +1,29 @@
 //! Tools: one trait, the built-in ones, and those of the configuration.
 
+mod builtin;
+mod custom_command;
+mod custom_http;
+pub mod output;
+mod process;
+mod schema;
+mod template;
+
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
 use super::provider::{Cancel, ToolSpec};
 use crate::clock::Clock;
-use crate::config::Config;
+use crate::config::{Config, CustomRun, CustomTool};
 use crate::ids::ConversationId;
 use crate::store::Store;
+
+use custom_command::CommandTool;
+use custom_http::HttpTool;
+
+pub use schema::{check_arguments, parameter_types};
 
 /// Where a tool comes from, as `list_tools` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -58,10 +71,50 @@ pub struct Toolbox {
 }
 
 impl Toolbox {
-    /// The built-in tools and the custom ones of `config`.
+    /// The built-in tools and the custom ones of `config`, in the order of the
+    /// file. The first tool of a name wins: a model API refuses a request that
+    /// offers two.
     pub fn from_config(config: &Config) -> Toolbox {
-        let _ = config;
-        todo!()
+        Toolbox::with_custom(&config.custom_tools)
+    }
+
+    /// The built-in tools alone.
+    pub fn builtin() -> Toolbox {
+        Toolbox {
+            tools: builtin::all(),
+        }
+    }
+
+    fn with_custom(custom: &[CustomTool]) -> Toolbox {
+        let mut toolbox = Toolbox::builtin();
+        for tool in custom {
+            if toolbox.get(&tool.name).is_some() {
+                log::warn!(
+                    "the custom tool {:?} is left out: another tool has that name",
+                    tool.name
+                );
+                continue;
+            }
+            toolbox.tools.push(match &tool.run {
+                CustomRun::Command {
+                    argv,
+                    environment,
+                    directory,
+                } => Arc::new(CommandTool::new(
+                    tool,
+                    argv,
+                    environment,
+                    directory.as_deref(),
+                )),
+                CustomRun::Http {
+                    method,
+                    url,
+                    headers,
+                    body,
+                } => Arc::new(HttpTool::new(tool, method, url, headers, body.as_ref())),
+            });
+        }
+        toolbox
     }
 
     /// All tools, in order.
@@ -75,17 +128,134 @@ impl Toolbox {
     }
 }
 
-/// Parses the arguments a model wrote and checks them against the tool's
-/// schema: an object, required members there, simple types right.
-///
-/// The error is a sentence for the model that says how to do better.
-pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Map<String, Value>, String> {
-    let _ = (spec, arguments);
-    todo!()
+/// What the model is told of a custom tool.
+fn spec_of(tool: &CustomTool) -> ToolSpec {
+    ToolSpec {
+        name: tool.name.clone(),
+        description: tool.description.clone(),
+        parameters: tool.parameters.clone(),
+    }
 }
 
-/// `name -> type name`, as `list_tools` shows a schema (contract section 2).
-pub fn parameter_types(schema: &Value) -> Map<String, Value> {
-    let _ = schema;
-    todo!()
+/// When a run must be over: after its own limit or at the end of the turn,
+/// whichever comes first.
+#[derive(Clone, Copy, Debug)]
+struct RunLimit {
+    deadline: Instant,
+    /// The tool's own limit in seconds, where that is what ends it.
+    own_seconds: Option<u64>,
+}
+
+impl RunLimit {
+    fn new(own_seconds: u64, turn_deadline: Instant) -> RunLimit {
+        // A limit beyond what the clock can hold is no limit of its own.
+        match Instant::now().checked_add(Duration::from_secs(own_seconds)) {
+            Some(own) if own < turn_deadline => RunLimit {
+                deadline: own,
+                own_seconds: Some(own_seconds),
+            },
+            _ => RunLimit {
+                deadline: turn_deadline,
+                own_seconds: None,
+            },
+        }
+    }
+
+    /// What the model is told of a run that was not over in time.
+    fn exceeded(&self, tool: &str) -> String {
+        match self.own_seconds {
+            Some(seconds) => {
+                format!("the tool {tool:?} was stopped: it did not finish within {seconds} seconds")
+            }
+            None => format!("the tool {tool:?} was stopped: the time for this turn is up"),
+        }
+    }
+}
+
+/// What the model is told of a run that a person stopped.
+fn cancelled(tool: &str) -> String {
+    format!("the tool {tool:?} was stopped because the turn was cancelled")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn custom(name: &str, run: CustomRun) -> CustomTool {
+        CustomTool {
+            name: name.to_owned(),
+            description: "A test.".to_owned(),
+            parameters: json!({"type": "object", "properties": {}}),
+            run,
+            read_only: true,
+            timeout_seconds: 5,
+            output_bytes: 1024,
+        }
+    }
+
+    fn command(name: &str) -> CustomTool {
+        custom(
+            name,
+            CustomRun::Command {
+                argv: vec!["true".to_owned()],
+                environment: BTreeMap::new(),
+                directory: None,
+            },
+        )
+    }
+
+    fn http(name: &str) -> CustomTool {
+        custom(
+            name,
+            CustomRun::Http {
+                method: "GET".to_owned(),
+                url: "http://127.0.0.1/".to_owned(),
+                headers: Vec::new(),
+                body: None,
+            },
+        )
+    }
+
+    #[test]
+    fn the_order_is_stable_and_no_name_comes_twice() {
+        let toolbox =
+            Toolbox::with_custom(&[command("b"), http("a"), command("recall"), http("b")]);
+        let names: Vec<&str> = toolbox
+            .iter()
+            .map(|tool| tool.spec().name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "current_time",
+                "remember",
+                "recall",
+                "forget",
+                "search_conversations",
+                "b",
+                "a"
+            ]
+        );
+        let source = |name: &str| toolbox.get(name).map(|tool| tool.source());
+        assert_eq!(source("recall"), Some(Source::Builtin));
+        assert_eq!(source("b"), Some(Source::Custom));
+        assert_eq!(source("c"), None);
+    }
+
+    #[test]
+    fn the_nearer_limit_counts_and_a_huge_one_does_not_overflow() {
+        let turn = Instant::now() + Duration::from_secs(60);
+        let own = RunLimit::new(5, turn);
+        assert!(own.deadline < turn);
+        assert!(own.exceeded("x").contains("within 5 seconds"));
+        for seconds in [600, u64::MAX] {
+            let limit = RunLimit::new(seconds, turn);
+            assert_eq!(limit.deadline, turn);
+            assert!(limit.exceeded("x").contains("the time for this turn is up"));
+        }
+    }
 }

@@ -159,6 +159,8 @@ pub enum Step {
 /// An earlier turn as the model sees it again.
 #[derive(Clone, Debug)]
 pub struct PastTurn {
+    /// Where its message came from, as [`Turn::channel`].
+    pub channel: String,
     pub message: Message,
     pub steps: Vec<Step>,
     pub reply: Option<Message>,

@@ -42,17 +42,23 @@ impl Client {
     pub fn send_text(&mut self, text: &str) {
         match self {
             Client::WebSocket(websocket) => websocket.send(Message::text(text)).unwrap(),
-            Client::Lines(lines) => lines.get_mut().write_all(format!("{text}\n").as_bytes()).unwrap(),
+            Client::Lines(lines) => lines
+                .get_mut()
+                .write_all(format!("{text}\n").as_bytes())
+                .unwrap(),
         }
     }
 
     /// Sends a request unless the connection is gone.
     pub fn try_send(&mut self, value: &Value) -> bool {
         match self {
-            Client::WebSocket(websocket) => websocket.send(Message::text(value.to_string())).is_ok(),
-            Client::Lines(lines) => {
-                lines.get_mut().write_all(format!("{value}\n").as_bytes()).is_ok()
+            Client::WebSocket(websocket) => {
+                websocket.send(Message::text(value.to_string())).is_ok()
             }
+            Client::Lines(lines) => lines
+                .get_mut()
+                .write_all(format!("{value}\n").as_bytes())
+                .is_ok(),
         }
     }
 
@@ -87,7 +93,8 @@ impl Client {
 
     /// The next message, which must come.
     pub fn receive(&mut self) -> Value {
-        self.next().unwrap_or_else(|end| panic!("the connection ended: {end:?}"))
+        self.next()
+            .unwrap_or_else(|end| panic!("the connection ended: {end:?}"))
     }
 
     /// The next response, past any events.
@@ -137,5 +144,8 @@ impl Client {
 }
 
 fn is_timeout(error: &std::io::Error) -> bool {
-    matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut)
+    matches!(
+        error.kind(),
+        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+    )
 }

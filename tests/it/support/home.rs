@@ -61,7 +61,12 @@ impl Home {
         let folder = Folder::new();
         write_config(folder.path(), config);
         let tokens = make_people(folder.path());
-        let mut home = Home { folder, clock: Clock::system(), tokens, server: None };
+        let mut home = Home {
+            folder,
+            clock: Clock::system(),
+            tokens,
+            server: None,
+        };
         home.restart();
         home
     }

@@ -50,7 +50,12 @@ fn read(mut response: ureq::http::Response<ureq::Body>) -> Answer {
 }
 
 pub fn get(address: SocketAddr, path: &str) -> Answer {
-    read(agent().get(format!("http://{address}{path}")).call().unwrap())
+    read(
+        agent()
+            .get(format!("http://{address}{path}"))
+            .call()
+            .unwrap(),
+    )
 }
 
 /// POSTs JSON with extra headers.

@@ -79,7 +79,11 @@ impl Model {
             let shared = Arc::clone(&shared);
             std::thread::spawn(move || accept(&listener, &shared))
         };
-        Model { address, shared, accepting: Some(accepting) }
+        Model {
+            address,
+            shared,
+            accepting: Some(accepting),
+        }
     }
 
     /// A model that answers every message with the same text.
@@ -121,7 +125,11 @@ impl Model {
             .came
             .wait_timeout_while(requests, PATIENCE, |requests| requests.len() < count)
             .unwrap();
-        assert!(!waited.timed_out(), "{} of {count} model requests came", requests.len());
+        assert!(
+            !waited.timed_out(),
+            "{} of {count} model requests came",
+            requests.len()
+        );
         requests.clone()
     }
 }
@@ -161,7 +169,11 @@ pub fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8
     }
     let length = head
         .lines()
-        .find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length:").map(str::to_owned))
+        .find_map(|line| {
+            line.to_ascii_lowercase()
+                .strip_prefix("content-length:")
+                .map(str::to_owned)
+        })
         .map_or(0, |length| length.trim().parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
@@ -170,7 +182,9 @@ pub fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8
 
 fn serve(socket: TcpStream, shared: &Shared) {
     socket.set_nodelay(true).unwrap();
-    socket.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
     let mut reader = BufReader::new(socket);
     while let Some((_, body)) = read_request(&mut reader) {
         let request: Value = serde_json::from_slice(&body).unwrap();
@@ -250,7 +264,12 @@ fn streamed(message: &Value, reason: &str) -> String {
     for word in message["content"].as_str().unwrap().split_inclusive(' ') {
         push(json!({ "content": word }), Value::Null);
     }
-    for (index, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+    for (index, call) in message["tool_calls"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let mut call = call.clone();
         call["index"] = json!(index);
         push(json!({ "tool_calls": [call] }), Value::Null);
@@ -260,7 +279,10 @@ fn streamed(message: &Value, reason: &str) -> String {
         "choices": [],
         "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
     }));
-    let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let mut text: String = chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .collect();
     text.push_str("data: [DONE]\n\n");
     format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{text}",

@@ -22,7 +22,11 @@ pub fn hearth(folder: &Path) -> Command {
 
 /// Runs to its end and returns what it printed.
 pub fn run(folder: &Path, arguments: &[&str]) -> Output {
-    hearth(folder).args(arguments).stdin(Stdio::null()).output().unwrap()
+    hearth(folder)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
 }
 
 /// Everything that was printed, for messages and searches.
@@ -55,16 +59,32 @@ impl Program {
             .unwrap();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let lines: Vec<String> =
-                BufReader::new(File::open(&log).unwrap()).lines().map_while(Result::ok).collect();
+            let lines: Vec<String> = BufReader::new(File::open(&log).unwrap())
+                .lines()
+                .map_while(Result::ok)
+                .collect();
             let address = lines.iter().find_map(|line| {
-                line.strip_prefix("hearth listening on http://")?.parse().ok()
+                line.strip_prefix("hearth listening on http://")?
+                    .parse()
+                    .ok()
             });
             if let Some(address) = address {
-                return Program { address, said: lines.join("\n"), child };
+                return Program {
+                    address,
+                    said: lines.join("\n"),
+                    child,
+                };
             }
-            assert!(child.try_wait().unwrap().is_none(), "it ended: {}", lines.join("\n"));
-            assert!(Instant::now() < deadline, "it does not listen: {}", lines.join("\n"));
+            assert!(
+                child.try_wait().unwrap().is_none(),
+                "it ended: {}",
+                lines.join("\n")
+            );
+            assert!(
+                Instant::now() < deadline,
+                "it does not listen: {}",
+                lines.join("\n")
+            );
             std::thread::park_timeout(std::time::Duration::from_millis(5));
         }
     }
@@ -95,7 +115,10 @@ impl Program {
 
 /// Sends a signal by name to a process.
 pub fn send_signal(process: u32, name: &str) {
-    let status = Command::new("kill").arg(format!("-{name}")).arg(process.to_string()).status();
+    let status = Command::new("kill")
+        .arg(format!("-{name}"))
+        .arg(process.to_string())
+        .status();
     assert!(status.unwrap().success());
 }
 

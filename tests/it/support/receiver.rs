@@ -67,7 +67,11 @@ impl Receiver {
             let shared = Arc::clone(&shared);
             std::thread::spawn(move || accept(&listener, &shared))
         };
-        Receiver { address, shared, accepting: Some(accepting) }
+        Receiver {
+            address,
+            shared,
+            accepting: Some(accepting),
+        }
     }
 
     pub fn url(&self) -> String {
@@ -87,7 +91,11 @@ impl Receiver {
             .came
             .wait_timeout_while(callbacks, PATIENCE, |callbacks| callbacks.len() < count)
             .unwrap();
-        assert!(!waited.timed_out(), "{} of {count} callbacks came", callbacks.len());
+        assert!(
+            !waited.timed_out(),
+            "{} of {count} callbacks came",
+            callbacks.len()
+        );
         callbacks.clone()
     }
 }
@@ -113,7 +121,9 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 fn serve(socket: TcpStream, shared: &Shared) {
-    socket.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    socket
+        .set_read_timeout(Some(Duration::from_secs(30)))
+        .unwrap();
     let mut reader = BufReader::new(socket);
     while let Some((head, raw)) = read_request(&mut reader) {
         let body = serde_json::from_slice(&raw).unwrap_or(Value::Null);

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
+use crate::agent::context;
 use crate::store::ToolCall;
 use wish::{Wish, wish_of};
 
@@ -88,7 +89,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
     let Some((place, text)) = newest else {
         return Answer::Say(format!("Nobody has said anything yet. {HOW_TO_CONNECT}"));
     };
-    let wish = wish_of(text);
+    let wish = wish_of(context::spoken(text));
     // Results of the newest calls; those of earlier rounds were answered by them.
     let results: Vec<_> = messages[place..]
         .iter()
@@ -215,7 +216,7 @@ fn is_memory_id(word: &str) -> bool {
 
 fn repeat(earlier: &[ChatMessage]) -> String {
     let said = earlier.iter().rev().find_map(|message| match message {
-        ChatMessage::User { text } => Some(text),
+        ChatMessage::User { text } => Some(context::spoken(text)),
         _ => None,
     });
     match said {

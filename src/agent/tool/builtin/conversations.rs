@@ -1,0 +1,146 @@
+//! Earlier conversations.
+
+use serde_json::{Map, Value, json};
+
+use super::{Builtin, minute, required_text};
+use crate::agent::tool::ToolContext;
+use crate::agent::tool::output::shorten;
+use crate::store::{Message, Role};
+
+/// Messages that one answer lists, unless the model asks for another number.
+const DEFAULT_LIMIT: u64 = 5;
+/// Most messages that one answer lists.
+const MAX_LIMIT: u64 = 20;
+/// Characters shown of each message.
+const SHOWN_CHARS: usize = 300;
+
+pub(super) fn search() -> Builtin {
+    Builtin::new(
+        "search_conversations",
+        "Find messages of all conversations that hold all words, newest first.",
+        json!({
+            "query": {"type": "string"},
+            "limit": {"type": "integer", "description": "1-20, default 5"},
+        }),
+        &["query"],
+        run,
+    )
+    .read_only()
+}
+
+fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+    let query = required_text(arguments, "query")?;
+    let limit = limit(arguments)?;
+    let messages = context
+        .store
+        .search_messages(query, limit)
+        .map_err(|error| error.message().to_owned())?;
+    if messages.is_empty() {
+        return Ok(format!("No message holds all words of {query:?}."));
+    }
+    let lines: Vec<String> = messages.iter().map(line).collect();
+    Ok(lines.join("\n"))
+}
+
+fn limit(arguments: &Map<String, Value>) -> Result<usize, String> {
+    let Some(limit) = arguments.get("limit") else {
+        return Ok(DEFAULT_LIMIT as usize);
+    };
+    match limit.as_u64() {
+        Some(limit @ 1..=MAX_LIMIT) => Ok(limit as usize),
+        _ => Err(format!(
+            "the argument \"limit\" must be an integer from 1 to {MAX_LIMIT}, not {limit}"
+        )),
+    }
+}
+
+/// One message on one line.
+fn line(message: &Message) -> String {
+    let speaker = match (message.role, &message.speaker) {
+        (Role::Assistant, _) => "assistant",
+        (Role::User, Some(name)) => name,
+        (Role::User, None) => "user",
+    };
+    let words: Vec<&str> = message.content.split_whitespace().collect();
+    format!(
+        "{} ({}, {speaker}): {}",
+        message.conversation_id,
+        minute(message.created_at),
+        shorten(&words.join(" "), SHOWN_CHARS),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::household::Household;
+    use super::*;
+    use crate::clock::Timestamp;
+    use crate::ids::{ConversationId, MessageId};
+
+    #[test]
+    fn the_limit_has_a_range() {
+        for (arguments, expected) in [
+            (json!({}), Some(5)),
+            (json!({"limit": 1}), Some(1)),
+            (json!({"limit": 20}), Some(20)),
+            (json!({"limit": 0}), None),
+            (json!({"limit": 21}), None),
+            (json!({"limit": -1}), None),
+        ] {
+            assert_eq!(
+                limit(arguments.as_object().unwrap()).ok(),
+                expected,
+                "{arguments}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        for (role, speaker, content, text) in [
+            (Role::User, Some("Ann"), "two\n lines", "Ann): two lines"),
+            (Role::User, None, "x", "user): x"),
+            (Role::Assistant, None, "x", "assistant): x"),
+        ] {
+            let message = Message {
+                id: MessageId::from(1),
+                conversation_id: ConversationId::from(2),
+                turn_id: None,
+                role,
+                content: content.to_owned(),
+                speaker: speaker.map(str::to_owned),
+                created_at: Timestamp::from_millis(1_795_253_400_125),
+            };
+            assert_eq!(
+                line(&message),
+                format!("conv_0000000000002 (2026-11-21 09:30 UTC, {text}")
+            );
+        }
+    }
+
+    #[test]
+    fn earlier_messages_are_found() {
+        let household = Household::new();
+        let first = household.say("the boiler makes a noise");
+        let second = household.say("is the boiler\nquiet now?");
+        let found = household
+            .run("search_conversations", json!({"query": "boiler"}))
+            .unwrap();
+        let lines: Vec<&str> = found.lines().collect();
+        assert_eq!(lines.len(), 2, "{found}");
+        assert!(lines[0].starts_with(&second.to_string()), "{found}");
+        assert!(lines[0].ends_with(", Ann): is the boiler quiet now?"));
+        assert!(lines[1].starts_with(&first.to_string()), "{found}");
+        let one = household.run(
+            "search_conversations",
+            json!({"query": "boiler", "limit": 1}),
+        );
+        assert_eq!(one.unwrap(), lines[0]);
+        assert!(
+            household
+                .run("search_conversations", json!({"query": "chimney"}))
+                .unwrap()
+                .starts_with("No message")
+        );
+    }
+}

@@ -1,0 +1,147 @@
+//! What the assistant was asked to remember.
+
+use serde_json::{Map, Value, json};
+
+use super::{Builtin, minute, required_text};
+use crate::agent::tool::ToolContext;
+use crate::error::Error;
+use crate::ids::MemoryId;
+
+/// Most characters of one memory: a fact, not a document.
+const MAX_MEMORY_CHARS: usize = 4_000;
+/// Most memories that one answer lists.
+const MAX_RECALLED: usize = 10;
+
+pub(super) fn remember() -> Builtin {
+    Builtin::new(
+        "remember",
+        "Keep a fact for later conversations.",
+        json!({"content": {"type": "string", "description": "One self-contained sentence"}}),
+        &["content"],
+        run_remember,
+    )
+}
+
+pub(super) fn recall() -> Builtin {
+    Builtin::new(
+        "recall",
+        "Find remembered facts, with their ids.",
+        json!({"query": {"type": "string", "description": "A few key words"}}),
+        &["query"],
+        run_recall,
+    )
+    .read_only()
+}
+
+pub(super) fn forget() -> Builtin {
+    Builtin::new(
+        "forget",
+        "Delete a remembered fact.",
+        json!({"memory_id": {"type": "string", "description": "From recall"}}),
+        &["memory_id"],
+        run_forget,
+    )
+}
+
+fn run_remember(
+    arguments: &Map<String, Value>,
+    context: &ToolContext<'_>,
+) -> Result<String, String> {
+    let content = required_text(arguments, "content")?;
+    let length = content.chars().count();
+    if length > MAX_MEMORY_CHARS {
+        return Err(format!(
+            "a memory has at most {MAX_MEMORY_CHARS} characters, not {length}: keep what matters"
+        ));
+    }
+    let memory = context
+        .store
+        .remember(content, context.speaker)
+        .map_err(told)?;
+    Ok(format!("Remembered as {}.", memory.id))
+}
+
+fn run_recall(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+    let query = required_text(arguments, "query")?;
+    let memories = context.store.recall(query, MAX_RECALLED).map_err(told)?;
+    if memories.is_empty() {
+        return Ok(format!("Nothing remembered fits {query:?}."));
+    }
+    let lines: Vec<String> = memories
+        .iter()
+        .map(|memory| {
+            let speaker = match &memory.speaker {
+                Some(name) => format!(", from {name}"),
+                None => String::new(),
+            };
+            let time = minute(memory.created_at);
+            format!("{} ({time}{speaker}): {}", memory.id, memory.content)
+        })
+        .collect();
+    Ok(lines.join("\n"))
+}
+
+fn run_forget(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+    let id: MemoryId = required_text(arguments, "memory_id")?
+        .parse()
+        .map_err(told)?;
+    context.store.forget(id).map_err(told)?;
+    Ok(format!("Forgot {id}."))
+}
+
+/// What the model is told of an error of the house.
+fn told(error: Error) -> String {
+    error.message().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::household::Household;
+    use super::*;
+
+    #[test]
+    fn a_fact_is_remembered_recalled_and_forgotten() {
+        let household = Household::new();
+        let nothing = household.run("recall", json!({"query": "tea"})).unwrap();
+        assert_eq!(nothing, "Nothing remembered fits \"tea\".");
+
+        let kept = household
+            .run("remember", json!({"content": " Ann drinks green tea. "}))
+            .unwrap();
+        let id = kept
+            .strip_prefix("Remembered as ")
+            .and_then(|rest| rest.strip_suffix('.'))
+            .unwrap();
+        let found = household.run("recall", json!({"query": "tea"})).unwrap();
+        assert!(found.starts_with(&format!("{id} (")), "{found}");
+        assert!(
+            found.ends_with("UTC, from Ann): Ann drinks green tea."),
+            "{found}"
+        );
+
+        household.run("forget", json!({"memory_id": id})).unwrap();
+        assert!(household.run("forget", json!({"memory_id": id})).is_err());
+        assert_eq!(
+            household.run("recall", json!({"query": "tea"})).unwrap(),
+            nothing
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_explained() {
+        let household = Household::new();
+        for (tool, arguments, problem) in [
+            ("remember", json!({"content": " "}), "must not be empty"),
+            (
+                "remember",
+                json!({"content": "x".repeat(MAX_MEMORY_CHARS + 1)}),
+                "at most 4000 characters",
+            ),
+            ("recall", json!({"query": ""}), "must not be empty"),
+            ("forget", json!({"memory_id": "tea"}), "there is no memory"),
+        ] {
+            let error = household.run(tool, arguments).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The tools that every household has. Their descriptions are short, since
+//! all of them go with every request to a model.
+
+mod clock;
+mod conversations;
+mod memory;
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use super::{Source, Tool, ToolContext};
+use crate::agent::provider::ToolSpec;
+use crate::clock::Timestamp;
+
+/// All built-in tools, in the order in which a model sees them.
+pub(super) fn all() -> Vec<Arc<dyn Tool>> {
+    vec![
+        Arc::new(clock::current_time()),
+        Arc::new(memory::remember()),
+        Arc::new(memory::recall()),
+        Arc::new(memory::forget()),
+        Arc::new(conversations::search()),
+    ]
+}
+
+type Run = fn(&Map<String, Value>, &ToolContext<'_>) -> Result<String, String>;
+
+/// A built-in tool: what the model is told of it, and a function.
+struct Builtin {
+    spec: ToolSpec,
+    is_read_only: bool,
+    run: Run,
+}
+
+impl Builtin {
+    /// `properties` are the schemas of the parameters by name.
+    fn new(name: &str, description: &str, properties: Value, required: &[&str], run: Run) -> Self {
+        let mut parameters = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            parameters["required"] = json!(required);
+        }
+        Builtin {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters,
+            },
+            is_read_only: false,
+            run,
+        }
+    }
+
+    /// The same tool, which changes nothing.
+    fn read_only(mut self) -> Self {
+        self.is_read_only = true;
+        self
+    }
+}
+
+impl Tool for Builtin {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn source(&self) -> Source {
+        Source::Builtin
+    }
+
+    fn is_read_only(&self) -> bool {
+        self.is_read_only
+    }
+
+    fn run(
+        &self,
+        arguments: &Map<String, Value>,
+        context: &ToolContext<'_>,
+    ) -> Result<String, String> {
+        (self.run)(arguments, context)
+    }
+}
+
+/// A string argument without white space around it; absent and blank are the
+/// same.
+fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+    arguments
+        .get(name)?
+        .as_str()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+}
+
+/// A string argument that must say something.
+fn required_text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+    text(arguments, name).ok_or_else(|| format!("the argument \"{name}\" must not be empty"))
+}
+
+/// A time to the minute, as in `2026-11-21 09:30 UTC`.
+fn minute(time: Timestamp) -> String {
+    let text = time.to_string();
+    match (text.get(..10), text.get(11..16)) {
+        (Some(date), Some(minute)) => format!("{date} {minute} UTC"),
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_specs_are_small() {
+        let request: Vec<Value> = all()
+            .iter()
+            .map(|tool| {
+                let spec = tool.spec();
+                json!({"type": "function", "function": {
+                    "name": spec.name,
+                    "description": spec.description,
+                    "parameters": spec.parameters,
+                }})
+            })
+            .collect();
+        let size = Value::Array(request).to_string().len();
+        assert!(size < 2048, "{size} bytes of tools in every request");
+    }
+
+    #[test]
+    fn only_readers_are_read_only() {
+        let readers: Vec<String> = all()
+            .iter()
+            .filter(|tool| tool.is_read_only())
+            .map(|tool| tool.spec().name.clone())
+            .collect();
+        assert_eq!(readers, ["current_time", "recall", "search_conversations"]);
+    }
+
+    #[test]
+    fn times_are_told_to_the_minute() {
+        let time = Timestamp::from_millis(1_795_253_400_125);
+        assert_eq!(minute(time), "2026-11-21 09:30 UTC");
+    }
+
+    #[test]
+    fn blank_is_absent() {
+        let arguments = json!({"a": " x ", "b": " ", "c": 1});
+        let arguments = arguments.as_object().unwrap();
+        assert_eq!(text(arguments, "a"), Some("x"));
+        for name in ["b", "c", "d"] {
+            assert_eq!(text(arguments, name), None);
+            assert!(required_text(arguments, name).is_err());
+        }
+    }
+}
+
+/// What the tests of the tools that use the database have in common.
+#[cfg(test)]
+mod household {
+    use std::path::PathBuf;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+    use crate::agent::provider::Cancel;
+    use crate::clock::Clock;
+    use crate::ids::ConversationId;
+    use crate::secret::reference;
+    use crate::store::{Begun, NewTurn, Store, Target};
+
+    /// A database in a directory of its own, removed at the end.
+    pub(super) struct Household {
+        directory: PathBuf,
+        clock: Clock,
+        store: Store,
+    }
+
+    impl Household {
+        pub(super) fn new() -> Household {
+            let directory = std::env::temp_dir().join(format!("hearth-tool-{}", reference()));
+            std::fs::create_dir_all(&directory).unwrap();
+            let clock = Clock::system();
+            let store = Store::open(&directory.join("hearth.db"), clock.clone()).unwrap();
+            Household {
+                directory,
+                clock,
+                store,
+            }
+        }
+
+        /// Runs a tool with arguments that pass its own schema.
+        pub(super) fn run(&self, name: &str, arguments: Value) -> Result<String, String> {
+            let tools = all();
+            let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
+            let arguments =
+                crate::agent::tool::check_arguments(tool.spec(), &arguments.to_string())?;
+            tool.run(
+                &arguments,
+                &ToolContext {
+                    store: &self.store,
+                    clock: &self.clock,
+                    conversation_id: ConversationId::from(1),
+                    speaker: Some("Ann"),
+                    deadline: Instant::now() + Duration::from_secs(10),
+                    cancel: &Cancel::default(),
+                    data_dir: &self.directory,
+                },
+            )
+        }
+
+        /// Stores a message in a conversation of its own.
+        pub(super) fn say(&self, message: &str) -> ConversationId {
+            let begun = self
+                .store
+                .begin_turn(NewTurn {
+                    target: Target::New,
+                    channel: "websocket".to_owned(),
+                    account: None,
+                    message: message.to_owned(),
+                    speaker: Some("Ann".to_owned()),
+                    idempotency: None,
+                })
+                .unwrap();
+            match begun {
+                Begun::New { turn, .. } | Begun::Repeat(turn) => turn.conversation_id,
+            }
+        }
+    }
+
+    impl Drop for Household {
+        fn drop(&mut self) {
+            self.store.close();
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}

@@ -1,0 +1,332 @@
+use std::fs::File;
+use std::io::Read;
+use std::time::Duration;
+
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
+use serde_json::json;
+
+use super::*;
+use crate::config::CustomRun;
+use crate::secret::reference;
+
+/// Longest that something which should happen at once may take.
+const SOON: Duration = Duration::from_secs(5);
+
+/// A directory of its own, removed at the end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Scratch {
+        let path = std::env::temp_dir().join(format!("hearth-command-{}", reference()));
+        std::fs::create_dir_all(&path).unwrap();
+        Scratch(path)
+    }
+
+    /// Makes a named pipe: whoever reads it learns when its writers are gone.
+    fn make_pipe(&self) -> PathBuf {
+        let path = self.0.join("pipe");
+        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn tool(argv: &[&str]) -> CommandTool {
+    let argv: Vec<String> = argv.iter().map(|part| (*part).to_owned()).collect();
+    let custom = CustomTool {
+        name: "test".to_owned(),
+        description: String::new(),
+        parameters: json!({"type": "object"}),
+        run: CustomRun::Command {
+            argv: argv.clone(),
+            environment: BTreeMap::new(),
+            directory: None,
+        },
+        read_only: false,
+        timeout_seconds: 60,
+        output_bytes: 1_000,
+    };
+    CommandTool::new(&custom, &argv, &BTreeMap::new(), None)
+}
+
+fn shell(script: &str) -> CommandTool {
+    tool(&["sh", "-c", script])
+}
+
+/// Runs with room to spare.
+fn run(tool: &CommandTool, arguments: Value) -> Result<String, String> {
+    run_until(tool, arguments, SOON, &Cancel::default())
+}
+
+fn run_until(
+    tool: &CommandTool,
+    arguments: Value,
+    time: Duration,
+    cancel: &Cancel,
+) -> Result<String, String> {
+    tool.execute(
+        arguments.as_object().unwrap(),
+        &std::env::temp_dir(),
+        Instant::now() + time,
+        cancel,
+    )
+}
+
+#[test]
+fn what_a_program_prints_is_the_result() {
+    let failed = |rest: &str| Err(format!("the tool \"test\" {rest}"));
+    for (tool, result) in [
+        (tool(&["echo", "$HOME", "a b"]), Ok("$HOME a b".to_owned())),
+        (
+            tool(&["cat"]),
+            Ok(r#"{"room":"kitchen","n":[1]}"#.to_owned()),
+        ),
+        (
+            shell("set -e; read -r line; echo \"<$line>\""),
+            Ok(r#"<{"room":"kitchen","n":[1]}>"#.to_owned()),
+        ),
+        (shell("exit 0"), Ok("[no output]".to_owned())),
+        (shell("echo out; echo complaint >&2"), Ok("out".to_owned())),
+        (
+            shell(r"printf 'a\377b'"),
+            Ok("a\u{FFFD}b\n[bytes that are not UTF-8 were replaced]".to_owned()),
+        ),
+        (
+            shell(r"printf 'a\000b'"),
+            Ok("[binary output of 3 bytes]".to_owned()),
+        ),
+        (
+            shell("echo out; echo complaint >&2; exit 3"),
+            failed("failed with exit code 3: complaint"),
+        ),
+        (
+            shell("echo out; exit 3"),
+            failed("failed with exit code 3: out"),
+        ),
+        (
+            shell("exit 3"),
+            failed("failed with exit code 3: [no output]"),
+        ),
+        (
+            shell("kill -9 $$"),
+            failed("was ended by signal 9: [no output]"),
+        ),
+    ] {
+        assert_eq!(
+            run(&tool, json!({"room": "kitchen", "n": [1]})),
+            result,
+            "{:?}",
+            tool.argv
+        );
+    }
+}
+
+#[test]
+fn long_output_is_cut_and_the_program_goes_on() {
+    let tool = shell("head -c 1000000 /dev/zero | tr '\\0' x; echo end >&2; exit 1");
+    assert_eq!(
+        run(&tool, json!({})).unwrap_err(),
+        "the tool \"test\" failed with exit code 1: end"
+    );
+    let tool = shell("head -c 1000000 /dev/zero | tr '\\0' x");
+    assert_eq!(
+        run(&tool, json!({})).unwrap(),
+        format!(
+            "{}\n[output cut: only its first 1000 bytes are shown]",
+            "x".repeat(1000)
+        )
+    );
+    let tool = shell("head -c 1000000 /dev/zero | tr '\\0' x >&2; echo ' end' >&2; exit 1");
+    let complaint = run(&tool, json!({})).unwrap_err();
+    assert!(complaint.ends_with("x end"), "{complaint}");
+    assert!(complaint.len() < 4_200, "{} bytes", complaint.len());
+}
+
+#[test]
+fn large_input_blocks_nobody() {
+    let arguments = json!({"text": "x".repeat(1_000_000)});
+    let size = arguments.to_string().len() + 1;
+    // Reads nothing, reads all, writes much before it reads, closes its input.
+    for (script, result) in [
+        ("exit 0", "[no output]".to_owned()),
+        ("wc -c | tr -d ' '", size.to_string()),
+        (
+            "head -c 300000 /dev/zero >&2; wc -c | tr -d ' '",
+            size.to_string(),
+        ),
+        ("exec <&-; echo closed", "closed".to_owned()),
+    ] {
+        assert_eq!(
+            run(&shell(script), arguments.clone()),
+            Ok(result),
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn a_program_sees_only_the_environment_that_is_meant_for_it() {
+    let mut tool = tool(&["env"]);
+    tool.environment
+        .insert("LAMP_KEY".to_owned(), Secret::new("bright"));
+    tool.environment.insert("TZ".to_owned(), Secret::new("UTC"));
+    let output = run(&tool, json!({})).unwrap();
+    let lines: Vec<&str> = output.lines().collect();
+    for wanted in ["LAMP_KEY=bright", "TZ=UTC"] {
+        assert!(lines.contains(&wanted), "{output}");
+    }
+    for line in lines {
+        let name = line.split('=').next().unwrap();
+        assert!(
+            INHERITED.contains(&name) || name == "LAMP_KEY",
+            "{name} leaked"
+        );
+    }
+}
+
+#[test]
+fn a_program_runs_in_its_directory() {
+    let scratch = Scratch::new();
+    let real = std::fs::canonicalize(&scratch.0).unwrap();
+    let mut tool = tool(&["pwd", "-P"]);
+    tool.directory = Some(scratch.0.clone());
+    assert_eq!(run(&tool, json!({})).unwrap(), real.to_str().unwrap());
+    tool.directory = None;
+    let default = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+    assert_eq!(run(&tool, json!({})).unwrap(), default.to_str().unwrap());
+}
+
+#[test]
+fn what_cannot_start_is_named() {
+    let missing = tool(&["/nowhere/light-switch"]);
+    let mut misplaced = tool(&["true"]);
+    misplaced.directory = Some(PathBuf::from("/nowhere"));
+    for (tool, subject) in [
+        (missing, "program \"/nowhere/light-switch\": "),
+        (misplaced, "directory \"/nowhere\": "),
+        (tool(&[]), "names no program"),
+    ] {
+        let problem = run(&tool, json!({})).unwrap_err();
+        assert!(problem.contains(subject), "{problem}");
+    }
+}
+
+#[test]
+fn a_program_that_takes_too_long_is_stopped() {
+    for script in [
+        "exec sleep 60",
+        "trap '' TERM; while :; do sleep 60; done",
+        "exec >&- 2>&-; sleep 60",
+        "yes",
+    ] {
+        let began = Instant::now();
+        let mut tool = shell(script);
+        let time = Duration::from_millis(100);
+        assert_eq!(
+            run_until(&tool, json!({}), time, &Cancel::default()).unwrap_err(),
+            "the tool \"test\" was stopped: the time for this turn is up",
+            "{script}"
+        );
+        tool.timeout_seconds = 0;
+        assert_eq!(
+            run(&tool, json!({})).unwrap_err(),
+            "the tool \"test\" was stopped: it did not finish within 0 seconds",
+            "{script}"
+        );
+        assert!(began.elapsed() < SOON, "{script}");
+    }
+    let complaint = run_until(
+        &shell("echo why >&2; exec sleep 60"),
+        json!({}),
+        Duration::from_secs(1),
+        &Cancel::default(),
+    );
+    assert!(complaint.unwrap_err().ends_with(" is up: why"));
+}
+
+#[test]
+fn stopping_a_program_stops_its_children() {
+    let scratch = Scratch::new();
+    let pipe = scratch.make_pipe();
+    let script = format!(
+        "trap '' TERM; sleep 60 >{0} & sleep 60 >{0}",
+        pipe.display()
+    );
+    let cancel = Cancel::default();
+    let canceller = cancel.clone();
+    let (gone, is_gone) = crossbeam_channel::bounded(1);
+    let reader = std::thread::spawn(move || {
+        // Opening waits for a child to open its end; the end of the file comes
+        // when none is left.
+        let mut pipe = File::open(pipe).unwrap();
+        canceller.cancel();
+        let ended = pipe.read_to_end(&mut Vec::new());
+        gone.send(ended.is_ok()).unwrap();
+    });
+    let time = Duration::from_secs(60);
+    let result = run_until(&shell(&script), json!({}), time, &cancel);
+    assert!(result.unwrap_err().contains("cancelled"));
+    assert!(is_gone.recv_timeout(SOON).expect("a child lives on"));
+    reader.join().unwrap();
+}
+
+#[test]
+fn a_child_left_behind_neither_delays_nor_dies() {
+    let began = Instant::now();
+    let child = run(&shell("sleep 60 & echo $!"), json!({})).unwrap();
+    assert!(began.elapsed() < SOON);
+    let child = Pid::from_raw(child.parse().unwrap()).unwrap();
+    kill_process(child, Signal::KILL).expect("it was left alone");
+}
+
+#[test]
+fn no_zombie_stays() {
+    for (script, time) in [
+        ("echo $$", SOON),
+        ("echo $$ >&2; exit 1", SOON),
+        ("echo $$ >&2; exec sleep 60", Duration::from_secs(1)),
+    ] {
+        let text = match run_until(&shell(script), json!({}), time, &Cancel::default()) {
+            Ok(text) | Err(text) => text,
+        };
+        let id = text.rsplit(' ').next().unwrap().parse().unwrap();
+        assert_eq!(
+            waitpid(Pid::from_raw(id), WaitOptions::NOHANG).unwrap_err(),
+            rustix::io::Errno::CHILD,
+            "{script}"
+        );
+    }
+}
+
+#[test]
+fn cancelling_stops_a_program_at_once() {
+    let scratch = Scratch::new();
+    let pipe = scratch.make_pipe();
+    let script = format!("echo started >{}; exec sleep 60", pipe.display());
+    let cancel = Cancel::default();
+    let canceller = cancel.clone();
+    let began = Instant::now();
+    let thread = std::thread::spawn(move || {
+        // Opening waits for the program to open its end.
+        drop(File::open(pipe).unwrap());
+        canceller.cancel();
+    });
+    let time = Duration::from_secs(60);
+    let stopped = "the tool \"test\" was stopped because the turn was cancelled";
+    assert_eq!(
+        run_until(&shell(&script), json!({}), time, &cancel).unwrap_err(),
+        stopped
+    );
+    thread.join().unwrap();
+    assert_eq!(
+        run_until(&shell("sleep 60"), json!({}), time, &cancel).unwrap_err(),
+        stopped
+    );
+    assert!(began.elapsed() < SOON);
+}

@@ -1,0 +1,248 @@
+//! Tool output within bounds: what is kept of it, and as what text the model
+//! reads it.
+
+use std::borrow::Cow;
+
+/// Most characters of a tool's result that the model is shown.
+pub const MAX_RESULT_CHARS: usize = 16_000;
+/// Of those, the ones taken from the beginning; the rest come from the end.
+const HEAD_CHARS: usize = MAX_RESULT_CHARS / 3 * 2;
+
+/// Shortens a tool's result to [`MAX_RESULT_CHARS`]: two thirds from its
+/// beginning, one third from its end, and between them how much is missing.
+/// A result within the limit is returned as it is.
+pub fn cap_result(text: String) -> String {
+    // Bytes are at least as many as characters: short results are not counted.
+    if text.len() <= MAX_RESULT_CHARS {
+        return text;
+    }
+    let count = text.chars().count();
+    if count <= MAX_RESULT_CHARS {
+        return text;
+    }
+    let byte_of = |position| {
+        text.char_indices()
+            .nth(position)
+            .map_or(text.len(), |(byte, _)| byte)
+    };
+    let missing = count - MAX_RESULT_CHARS;
+    let head = &text[..byte_of(HEAD_CHARS)];
+    let tail = &text[byte_of(HEAD_CHARS + missing)..];
+    format!("{head}\n[... {missing} characters left out ...]\n{tail}")
+}
+
+/// The first `most` characters of `text`, followed by an ellipsis when
+/// something is missing.
+pub fn shorten(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
+    }
+}
+
+/// The beginning of an output of unknown length.
+#[derive(Debug)]
+pub(super) struct Captured {
+    kept: Vec<u8>,
+    limit: usize,
+    total: u64,
+}
+
+impl Captured {
+    /// Keeps at most `limit` bytes.
+    pub(super) fn new(limit: usize) -> Captured {
+        Captured {
+            kept: Vec::new(),
+            limit,
+            total: 0,
+        }
+    }
+
+    /// Takes more output: keeps what still fits and counts the rest.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let room = self.limit - self.kept.len();
+        self.kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        self.total += bytes.len() as u64;
+    }
+
+    /// Whether there was more than is kept.
+    pub(super) fn is_cut(&self) -> bool {
+        self.total > self.kept.len() as u64
+    }
+
+    /// The output as text for the model, without white space at its end, with
+    /// a note where it is not whole. Bytes that are not UTF-8 are replaced;
+    /// output with a NUL is binary and only its size is told.
+    pub(super) fn into_text(self) -> String {
+        let cut = self.is_cut();
+        if self.kept.contains(&0) {
+            let more = if cut { "at least " } else { "" };
+            return format!("[binary output of {more}{} bytes]", self.total);
+        }
+        let mut kept = self.kept;
+        if cut {
+            // The cut may lie within a character: that is no fault of the output.
+            if let Err(error) = std::str::from_utf8(&kept)
+                && error.error_len().is_none()
+            {
+                kept.truncate(error.valid_up_to());
+            }
+        }
+        let length = kept.len();
+        let (mut text, replaced) = match String::from_utf8(kept) {
+            Ok(text) => (text, false),
+            Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), true),
+        };
+        text.truncate(text.trim_end().len());
+        if text.is_empty() && !cut {
+            // Some model APIs refuse an empty result.
+            text.push_str("[no output]");
+        }
+        if replaced {
+            text.push_str("\n[bytes that are not UTF-8 were replaced]");
+        }
+        if cut {
+            text.push_str(&format!(
+                "\n[output cut: only its first {length} bytes are shown]"
+            ));
+        }
+        text
+    }
+}
+
+/// The end of an output of unknown length.
+#[derive(Debug)]
+pub(super) struct Tail {
+    kept: Vec<u8>,
+    limit: usize,
+}
+
+impl Tail {
+    /// Keeps at most the last `limit` bytes.
+    pub(super) fn new(limit: usize) -> Tail {
+        Tail {
+            kept: Vec::new(),
+            limit,
+        }
+    }
+
+    /// Takes more output and forgets what is too long ago.
+    pub(super) fn push(&mut self, bytes: &[u8]) {
+        let bytes = &bytes[bytes.len().saturating_sub(self.limit)..];
+        let excess = (self.kept.len() + bytes.len()).saturating_sub(self.limit);
+        self.kept.drain(..excess);
+        self.kept.extend_from_slice(bytes);
+    }
+
+    /// The end of the output as text, without white space around it.
+    pub(super) fn into_text(self) -> String {
+        // The first bytes may be the rest of a character that was cut.
+        let start = self
+            .kept
+            .iter()
+            .position(|byte| byte & 0xC0 != 0x80)
+            .unwrap_or(0);
+        String::from_utf8_lossy(&self.kept[start..])
+            .replace('\0', "")
+            .trim()
+            .to_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_within_the_limit_is_left_alone() {
+        for text in [
+            String::new(),
+            "x".repeat(MAX_RESULT_CHARS),
+            "ü".repeat(MAX_RESULT_CHARS),
+        ] {
+            assert_eq!(cap_result(text.clone()), text);
+        }
+    }
+
+    #[test]
+    fn a_long_result_keeps_its_beginning_and_its_end() {
+        for filler in ["-", "ü", "🏠"] {
+            let long = format!(
+                "{}{}{}",
+                "a".repeat(HEAD_CHARS),
+                filler.repeat(123),
+                "z".repeat(MAX_RESULT_CHARS - HEAD_CHARS)
+            );
+            let capped = cap_result(long);
+            let (head, rest) = capped.split_once("\n[... ").unwrap();
+            let (note, tail) = rest.split_once(" ...]\n").unwrap();
+            assert_eq!(head, "a".repeat(HEAD_CHARS));
+            assert_eq!(note, "123 characters left out");
+            assert_eq!(tail, "z".repeat(MAX_RESULT_CHARS - HEAD_CHARS));
+        }
+    }
+
+    #[test]
+    fn shortening_counts_characters() {
+        for (text, most, shortened) in [
+            ("", 3, ""),
+            ("üüü", 3, "üüü"),
+            ("üüüü", 3, "üüü…"),
+            ("abc", 0, "…"),
+        ] {
+            assert_eq!(shorten(text, most), shortened);
+        }
+    }
+
+    #[test]
+    fn output_becomes_text_with_notes() {
+        let cases: [(&[&[u8]], usize, &str); 9] = [
+            (&[], 10, "[no output]"),
+            (&[b" \n"], 10, "[no output]"),
+            (&[b"12", b"3\n"], 10, "123"),
+            (&[b"0123456789"], 10, "0123456789"),
+            (
+                &[b"01234", b"56789", b"x"],
+                10,
+                "0123456789\n[output cut: only its first 10 bytes are shown]",
+            ),
+            (
+                &["aüü".as_bytes()],
+                4,
+                "aü\n[output cut: only its first 3 bytes are shown]",
+            ),
+            (
+                &[b"a\xFFb"],
+                10,
+                "a\u{FFFD}b\n[bytes that are not UTF-8 were replaced]",
+            ),
+            (&[b"a\0b"], 10, "[binary output of 3 bytes]"),
+            (&[b"a\0b", b"cd"], 3, "[binary output of at least 5 bytes]"),
+        ];
+        for (pieces, limit, text) in cases {
+            let mut captured = Captured::new(limit);
+            for piece in pieces {
+                captured.push(piece);
+            }
+            assert_eq!(captured.into_text(), text, "{pieces:?}");
+        }
+    }
+
+    #[test]
+    fn a_tail_keeps_the_end() {
+        let cases: [(&[&[u8]], &str); 5] = [
+            (&[], ""),
+            (&[b"abc\n"], "abc"),
+            (&[b"abc", b"def"], "cdef"),
+            (&[b"abcdefgh"], "efgh"),
+            (&["xüüb".as_bytes()], "üb"),
+        ];
+        for (pieces, text) in cases {
+            let mut tail = Tail::new(4);
+            for piece in pieces {
+                tail.push(piece);
+            }
+            assert_eq!(tail.into_text(), text, "{pieces:?}");
+        }
+    }
+}

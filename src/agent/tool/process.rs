@@ -1,0 +1,341 @@
+//! Runs a program to its end, whatever it does: one loop on the calling thread
+//! waits for its pipes, its exit, the deadline and cancellation at once.
+//!
+//! No thread is started and nothing is waited for without a limit, so that a
+//! program that fills its pipes, closes them, ignores signals or leaves
+//! children behind that keep the pipes open can neither block the caller nor
+//! outlive its time.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
+
+use super::output::{Captured, Tail};
+use crate::agent::provider::Cancel;
+
+/// How long a program that is told to stop may take before it is killed.
+const STOP_GRACE: Duration = Duration::from_millis(500);
+/// How long a killed program is waited for. Only one that hangs inside the
+/// kernel (a dead network drive) takes longer than a moment.
+const KILL_GRACE: Duration = Duration::from_secs(2);
+/// How long output is still read after the program's own exit, for children
+/// of it that are just finishing.
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
+/// How often the exit is looked for on kernels without pidfd (Linux before 5.3).
+const EXIT_INTERVAL: Duration = Duration::from_millis(20);
+/// Bytes read at a time; a pipe holds 64 KiB.
+const CHUNK: usize = 16 * 1024;
+/// Bytes kept of the end of the error output.
+const STDERR_BYTES: usize = 4 * 1024;
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// By itself.
+    Exited(ExitStatus),
+    /// Its time was up; its process group was killed.
+    TimedOut,
+    /// Somebody stopped the turn; its process group was killed.
+    Cancelled,
+}
+
+/// What came of a run.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) end: End,
+    /// The beginning of its standard output.
+    pub(super) stdout: Captured,
+    /// The end of its error output.
+    pub(super) stderr: Tail,
+}
+
+/// Runs `command` in a process group of its own with `input` on its standard
+/// input, and keeps `output_bytes` of its output.
+///
+/// When the program exits by itself, children that it left running are left
+/// alone: a tool may start the radio. When it is stopped, its whole group is.
+///
+/// Errors: it cannot be started, or the system refuses to wait for it.
+pub(super) fn run(
+    command: &mut Command,
+    input: &[u8],
+    output_bytes: usize,
+    deadline: Instant,
+    cancel: &Cancel,
+) -> io::Result<Finished> {
+    let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+    let mut program = Program::start(command, input, output_bytes)?;
+    let waker = Arc::clone(&wake);
+    let hook = move || {
+        // Can only fail when the counter is full, and then it wakes as well.
+        let _ = rustix::io::write(&*waker, &1u64.to_ne_bytes());
+    };
+    cancel.guard(hook, || program.supervise(deadline, cancel, &wake))
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Goal {
+    /// That the program exits.
+    Exit,
+    /// That all its output is read.
+    EndOfOutput,
+}
+
+/// Why waiting was over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Waited {
+    Reached,
+    TimedOut,
+    Cancelled,
+}
+
+/// A running program and our ends of its pipes.
+struct Program<'a> {
+    child: Child,
+    /// Its process id, which is also that of its group.
+    leader: Pid,
+    /// Readable once it has exited; absent on old kernels.
+    exit: Option<OwnedFd>,
+    stdin: Option<ChildStdin>,
+    input: &'a [u8],
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    buffer: Box<[u8]>,
+    captured: Captured,
+    tail: Tail,
+    /// Whether nothing more is to be done about it: it was reaped, or given up.
+    is_over: bool,
+}
+
+impl<'a> Program<'a> {
+    fn start(command: &mut Command, input: &'a [u8], output_bytes: usize) -> io::Result<Self> {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let leader = Pid::from_child(&child);
+        let program = Program {
+            leader,
+            exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
+            stdin: child.stdin.take(),
+            input,
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            child,
+            buffer: vec![0; CHUNK].into_boxed_slice(),
+            captured: Captured::new(output_bytes),
+            tail: Tail::new(STDERR_BYTES),
+            is_over: false,
+        };
+        for pipe in [
+            program.stdin.as_ref().map(AsFd::as_fd),
+            program.stdout.as_ref().map(AsFd::as_fd),
+            program.stderr.as_ref().map(AsFd::as_fd),
+        ] {
+            rustix::io::ioctl_fionbio(pipe.expect("the three pipes were asked for"), true)?;
+        }
+        Ok(program)
+    }
+
+    fn supervise(
+        &mut self,
+        deadline: Instant,
+        cancel: &Cancel,
+        wake: &OwnedFd,
+    ) -> io::Result<Finished> {
+        let end = match self.wait(Goal::Exit, deadline, Some((cancel, wake)))? {
+            Waited::Reached => {
+                self.wait(Goal::EndOfOutput, Instant::now() + OUTPUT_GRACE, None)?;
+                End::Exited(self.reap()?)
+            }
+            Waited::TimedOut => {
+                self.stop()?;
+                End::TimedOut
+            }
+            Waited::Cancelled => {
+                self.stop()?;
+                End::Cancelled
+            }
+        };
+        Ok(Finished {
+            end,
+            stdout: std::mem::replace(&mut self.captured, Captured::new(0)),
+            stderr: std::mem::replace(&mut self.tail, Tail::new(0)),
+        })
+    }
+
+    /// Moves input and output until the goal is reached, the time is up, or,
+    /// where that is watched, the turn is cancelled.
+    fn wait(
+        &mut self,
+        goal: Goal,
+        until: Instant,
+        cancel: Option<(&Cancel, &OwnedFd)>,
+    ) -> io::Result<Waited> {
+        loop {
+            let reached = match goal {
+                Goal::Exit => self.has_exited()?,
+                Goal::EndOfOutput => self.stdout.is_none() && self.stderr.is_none(),
+            };
+            if reached {
+                return Ok(Waited::Reached);
+            }
+            if cancel.is_some_and(|(cancel, _)| cancel.is_cancelled()) {
+                return Ok(Waited::Cancelled);
+            }
+            let Some(left) = until.checked_duration_since(Instant::now()) else {
+                return Ok(Waited::TimedOut);
+            };
+            self.sleep(goal, left, cancel.map(|(_, wake)| wake))?;
+            self.feed();
+            let buffer = &mut self.buffer;
+            drain(&mut self.stdout, buffer, |bytes| self.captured.push(bytes));
+            drain(&mut self.stderr, buffer, |bytes| self.tail.push(bytes));
+        }
+    }
+
+    /// Sleeps until something can be done, at most `left`.
+    fn sleep(&self, goal: Goal, left: Duration, wake: Option<&OwnedFd>) -> io::Result<()> {
+        fn watch<'fd>(fd: Option<BorrowedFd<'fd>>, flags: PollFlags) -> Option<PollFd<'fd>> {
+            fd.map(|fd| PollFd::from_borrowed_fd(fd, flags))
+        }
+        let exit = self.exit.as_ref().filter(|_| goal == Goal::Exit);
+        let left = match goal {
+            Goal::Exit if exit.is_none() => left.min(EXIT_INTERVAL),
+            _ => left,
+        };
+        let mut watched: Vec<PollFd<'_>> = [
+            watch(self.stdin.as_ref().map(AsFd::as_fd), PollFlags::OUT),
+            watch(self.stdout.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            watch(self.stderr.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            watch(exit.map(AsFd::as_fd), PollFlags::IN),
+            watch(wake.map(AsFd::as_fd), PollFlags::IN),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let left = Timespec::try_from(left).map_err(|_| ErrorKind::InvalidInput)?;
+        match poll(&mut watched, Some(&left)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Writes what the pipe takes, and closes it after the last byte or when
+    /// the program does not want more.
+    fn feed(&mut self) {
+        if let Some(pipe) = &mut self.stdin {
+            match pipe.write(self.input) {
+                Ok(written) if written < self.input.len() => self.input = &self.input[written..],
+                Err(error) if is_transient(&error) => {}
+                Ok(_) | Err(_) => self.stdin = None,
+            }
+        }
+    }
+
+    /// Whether it has exited. It stays a zombie until [`Program::reap`], so
+    /// that its id, and with it that of its group, cannot be taken by another.
+    fn has_exited(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::Pid(self.leader), options) {
+            Ok(status) => Ok(status.is_some()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        let status = self.child.wait()?;
+        self.is_over = true;
+        Ok(status)
+    }
+
+    /// Asks the whole group to stop, then makes it. What the program still
+    /// writes is read, so that it is not held up on its way out.
+    fn stop(&mut self) -> io::Result<()> {
+        self.signal(Signal::TERM);
+        self.wait(Goal::Exit, Instant::now() + STOP_GRACE, None)?;
+        self.signal(Signal::KILL);
+        match self.wait(Goal::Exit, Instant::now() + KILL_GRACE, None)? {
+            Waited::Reached => self.reap().map(drop),
+            Waited::TimedOut | Waited::Cancelled => {
+                self.is_over = true;
+                log::warn!(
+                    "process {} was killed and is still there: it hangs inside the kernel",
+                    self.leader.as_raw_nonzero()
+                );
+                Ok(())
+            }
+        }
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Fails only when no process of the group is left.
+        let _ = kill_process_group(self.leader, signal);
+    }
+}
+
+impl Drop for Program<'_> {
+    /// Reached alive only when waiting failed or panicked.
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.signal(Signal::KILL);
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// Reads what the pipe has, once, and closes it at its end.
+fn drain(pipe: &mut Option<impl Read>, buffer: &mut [u8], mut take: impl FnMut(&[u8])) {
+    if let Some(reader) = pipe {
+        match reader.read(buffer) {
+            Ok(length) if length > 0 => take(&buffer[..length]),
+            Err(error) if is_transient(&error) => {}
+            Ok(_) | Err(_) => *pipe = None,
+        }
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Old kernels have no pidfd: the exit is then found without one.
+    #[test]
+    fn an_exit_is_noticed_without_a_pidfd() {
+        for (script, deadline, code) in [
+            ("exec >&- 2>&-; exit 7", Duration::from_secs(10), Some(7)),
+            ("echo x; exit 0", Duration::from_secs(10), Some(0)),
+            ("exec sleep 60", Duration::from_millis(50), None),
+        ] {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]);
+            let mut program = Program::start(&mut command, b"{}", 10).unwrap();
+            program.exit = None;
+            let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
+            let deadline = Instant::now() + deadline;
+            let finished = program
+                .supervise(deadline, &Cancel::default(), &wake)
+                .unwrap();
+            match (finished.end, code) {
+                (End::Exited(status), code) => assert_eq!(status.code(), code, "{script}"),
+                (end, code) => assert_eq!((end, code), (End::TimedOut, None), "{script}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! The part of JSON Schema that tools need: checking what a model wrote, and
+//! naming types for people.
+
+use serde_json::{Map, Value};
+
+use super::ToolSpec;
+use super::output::shorten;
+
+/// Most problems that one answer names.
+const MAX_PROBLEMS: usize = 5;
+
+/// Parses the arguments a model wrote and checks them against the tool's
+/// schema: an object, required members there, simple types and `enum` right,
+/// also in nested objects and arrays. An empty text is an empty object, since
+/// models leave the arguments of a tool without parameters out. Whatever else
+/// a schema demands (`$ref`, `pattern`, ...) is left to the tool.
+///
+/// Where the schema allows neither, a null for an optional member counts as
+/// absent and a whole number written as `3.0` as an integer.
+///
+/// The error is a sentence for the model that says how to do better.
+pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Map<String, Value>, String> {
+    let mut members = if arguments.trim().is_empty() {
+        Map::new()
+    } else {
+        match serde_json::from_str(arguments) {
+            Ok(Value::Object(members)) => members,
+            Ok(other) => {
+                return Err(format!(
+                    "the arguments must be a JSON object, not {}",
+                    kind(&other)
+                ));
+            }
+            Err(error) => return Err(format!("the arguments are not valid JSON: {error}")),
+        }
+    };
+    let mut problems = Vec::new();
+    check_members("", &spec.parameters, &mut members, &mut problems);
+    if problems.is_empty() {
+        return Ok(members);
+    }
+    problems.truncate(MAX_PROBLEMS);
+    Err(problems.join("; "))
+}
+
+/// `name -> type name`, as `list_tools` shows a schema (contract section 2).
+/// Alternatives are joined by `|`; what a schema leaves open is `any`.
+pub fn parameter_types(schema: &Value) -> Map<String, Value> {
+    properties(schema)
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| (name.clone(), Value::String(type_name(property))))
+        .collect()
+}
+
+/// The schemas of an object schema's members.
+pub(super) fn properties(schema: &Value) -> Option<&Map<String, Value>> {
+    schema.get("properties")?.as_object()
+}
+
+fn type_name(schema: &Value) -> String {
+    let types: Vec<&str> = types(schema).collect();
+    if !types.is_empty() {
+        return types.join("|");
+    }
+    match schema.get("enum").and_then(Value::as_array) {
+        Some(values) if !values.is_empty() && values.iter().all(Value::is_string) => "string",
+        _ => "any",
+    }
+    .to_owned()
+}
+
+/// The type names that a schema allows; none means any.
+fn types(schema: &Value) -> impl Iterator<Item = &str> {
+    let (one, several) = match schema.get("type") {
+        Some(Value::String(name)) => (Some(name.as_str()), None),
+        Some(Value::Array(names)) => (None, Some(names)),
+        _ => (None, None),
+    };
+    let several = several.into_iter().flatten().filter_map(Value::as_str);
+    one.into_iter().chain(several)
+}
+
+/// Checks the members of an object, whose path within the arguments ends with
+/// a dot unless it is empty.
+fn check_members(
+    path: &str,
+    schema: &Value,
+    members: &mut Map<String, Value>,
+    problems: &mut Vec<String>,
+) {
+    let required = |name: &str| {
+        schema
+            .get("required")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|known| known == name))
+    };
+    let empty = Map::new();
+    let known = properties(schema).unwrap_or(&empty);
+    for (name, property) in known {
+        if members.get(name) == Some(&Value::Null) && !required(name) && !allows_null(property) {
+            members.shift_remove(name);
+        }
+    }
+    for name in schema
+        .get("required")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+    {
+        if !members.contains_key(name) {
+            let expected = known
+                .get(name)
+                .and_then(expected)
+                .map_or_else(String::new, |expected| format!(" and must be {expected}"));
+            problems.push(format!(
+                "the argument \"{path}{name}\" is required{expected}"
+            ));
+        }
+    }
+    let closed = schema.get("additionalProperties") == Some(&Value::Bool(false));
+    for (name, value) in members.iter_mut() {
+        match known.get(name) {
+            Some(property) => check_value(&format!("{path}{name}"), property, value, problems),
+            None if closed => {
+                let names: Vec<&str> = known.keys().map(String::as_str).collect();
+                problems.push(match names.is_empty() {
+                    true => format!("there is no argument \"{path}{name}\": none is taken"),
+                    false => format!(
+                        "there is no argument \"{path}{name}\", only {}",
+                        names.join(", ")
+                    ),
+                });
+            }
+            None => {}
+        }
+    }
+}
+
+fn check_value(path: &str, schema: &Value, value: &mut Value, problems: &mut Vec<String>) {
+    let mut types = types(schema).peekable();
+    let typed = types.peek().is_none() || types.any(|name| has_type(value, name));
+    let allowed = schema
+        .get("enum")
+        .and_then(Value::as_array)
+        .is_none_or(|values| values.contains(value));
+    if !typed || !allowed {
+        let expected = expected(schema).unwrap_or_else(|| "something else".to_owned());
+        let found = match value {
+            _ if !typed => kind(value).to_owned(),
+            other => shorten(&other.to_string(), 60).into_owned(),
+        };
+        problems.push(format!(
+            "the argument \"{path}\" must be {expected}, not {found}"
+        ));
+        return;
+    }
+    match value {
+        Value::Object(members) => check_members(&format!("{path}."), schema, members, problems),
+        Value::Array(items) => {
+            if let Some(item_schema) = schema.get("items") {
+                for (index, item) in items.iter_mut().enumerate() {
+                    check_value(&format!("{path}[{index}]"), item_schema, item, problems);
+                }
+            }
+        }
+        Value::Number(number) if self::types(schema).any(|name| name == "integer") => {
+            if let Some(whole) = number.as_f64().and_then(whole)
+                && number.is_f64()
+            {
+                *value = Value::from(whole);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The integer that a floating-point number stands for, where that is exact.
+fn whole(number: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
+    (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
+}
+
+fn has_type(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => value.is_string(),
+        "number" => value.is_number(),
+        "integer" => value.is_i64() || value.is_u64() || value.as_f64().and_then(whole).is_some(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        "null" => value.is_null(),
+        // A type that JSON Schema does not have cannot be held against the model.
+        _ => true,
+    }
+}
+
+fn allows_null(schema: &Value) -> bool {
+    let mut types = types(schema).peekable();
+    let typed = types.peek().is_none() || types.any(|name| has_type(&Value::Null, name));
+    typed
+        && schema
+            .get("enum")
+            .and_then(Value::as_array)
+            .is_none_or(|values| values.contains(&Value::Null))
+}
+
+/// What a schema wants, in words; `None` when it says nothing simple.
+fn expected(schema: &Value) -> Option<String> {
+    if let Some(values) = schema.get("enum").and_then(Value::as_array) {
+        let values: Vec<String> = values.iter().map(Value::to_string).collect();
+        return Some(format!("one of {}", shorten(&values.join(", "), 300)));
+    }
+    let names: Vec<&str> = types(schema)
+        .map(|name| match name {
+            "string" => "a string",
+            "number" => "a number",
+            "integer" => "an integer",
+            "boolean" => "a boolean",
+            "array" => "an array",
+            "object" => "an object",
+            other => other,
+        })
+        .collect();
+    (!names.is_empty()).then(|| names.join(" or "))
+}
+
+/// What a value is called in an error message.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(number) if number.is_f64() => "a number with a fraction",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+#[cfg(test)]
+mod tests;

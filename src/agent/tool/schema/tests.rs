@@ -1,0 +1,206 @@
+use serde_json::json;
+
+use super::*;
+
+fn check(schema: &Value, arguments: &str) -> Result<Value, String> {
+    let spec = ToolSpec {
+        name: "test".to_owned(),
+        description: String::new(),
+        parameters: schema.clone(),
+    };
+    check_arguments(&spec, arguments).map(Value::Object)
+}
+
+fn light() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "room": {"type": "string"},
+            "level": {"type": "integer"},
+            "warmth": {"type": "number"},
+            "on": {"type": "boolean"},
+            "colour": {"enum": ["red", "blue"]},
+            "until": {"type": ["string", "null"]},
+            "scenes": {"type": "array", "items": {"type": "string"}},
+            "fade": {
+                "type": "object",
+                "properties": {"seconds": {"type": "number"}},
+                "required": ["seconds"],
+            },
+            "anything": {},
+        },
+        "required": ["room"],
+    })
+}
+
+#[test]
+fn what_fits_the_schema_passes() {
+    for (arguments, taken) in [
+        (r#"{"room":"a"}"#, json!({"room": "a"})),
+        (
+            r#" {"room":"a","extra":[1]} "#,
+            json!({"room": "a", "extra": [1]}),
+        ),
+        (r#"{"room":"","level":3}"#, json!({"room": "", "level": 3})),
+        (
+            r#"{"room":"a","level":3.0}"#,
+            json!({"room": "a", "level": 3}),
+        ),
+        (
+            r#"{"room":"a","warmth":3}"#,
+            json!({"room": "a", "warmth": 3}),
+        ),
+        (
+            r#"{"room":"a","warmth":3.5}"#,
+            json!({"room": "a", "warmth": 3.5}),
+        ),
+        (
+            r#"{"room":"a","on":false}"#,
+            json!({"room": "a", "on": false}),
+        ),
+        (r#"{"room":"a","on":null}"#, json!({"room": "a"})),
+        (
+            r#"{"room":"a","colour":"red"}"#,
+            json!({"room": "a", "colour": "red"}),
+        ),
+        (r#"{"room":"a","colour":null}"#, json!({"room": "a"})),
+        (
+            r#"{"room":"a","until":null}"#,
+            json!({"room": "a", "until": null}),
+        ),
+        (
+            r#"{"room":"a","until":"x"}"#,
+            json!({"room": "a", "until": "x"}),
+        ),
+        (
+            r#"{"room":"a","scenes":[]}"#,
+            json!({"room": "a", "scenes": []}),
+        ),
+        (
+            r#"{"room":"a","scenes":["x"]}"#,
+            json!({"room": "a", "scenes": ["x"]}),
+        ),
+        (
+            r#"{"room":"a","fade":{"seconds":1}}"#,
+            json!({"room": "a", "fade": {"seconds": 1}}),
+        ),
+        (
+            r#"{"room":"a","anything":null}"#,
+            json!({"room": "a", "anything": null}),
+        ),
+    ] {
+        assert_eq!(check(&light(), arguments), Ok(taken), "{arguments}");
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_explained() {
+    for (arguments, problem) in [
+        (
+            "",
+            r#"the argument "room" is required and must be a string"#,
+        ),
+        (
+            "{}",
+            r#"the argument "room" is required and must be a string"#,
+        ),
+        ("[]", "the arguments must be a JSON object, not an array"),
+        ("null", "the arguments must be a JSON object, not null"),
+        (
+            r#"{"room":null}"#,
+            r#"the argument "room" must be a string, not null"#,
+        ),
+        (
+            r#"{"room":7}"#,
+            r#"the argument "room" must be a string, not a number"#,
+        ),
+        (
+            r#"{"room":"a","level":1.5}"#,
+            r#"the argument "level" must be an integer, not a number with a fraction"#,
+        ),
+        (
+            r#"{"room":"a","level":"1"}"#,
+            r#"the argument "level" must be an integer, not a string"#,
+        ),
+        (
+            r#"{"room":"a","on":"yes"}"#,
+            r#"the argument "on" must be a boolean, not a string"#,
+        ),
+        (
+            r#"{"room":"a","colour":"green"}"#,
+            r#"the argument "colour" must be one of "red", "blue", not "green""#,
+        ),
+        (
+            r#"{"room":"a","until":1}"#,
+            r#"the argument "until" must be a string or null, not a number"#,
+        ),
+        (
+            r#"{"room":"a","scenes":["x",1]}"#,
+            r#"the argument "scenes[1]" must be a string, not a number"#,
+        ),
+        (
+            r#"{"room":"a","fade":{}}"#,
+            r#"the argument "fade.seconds" is required and must be a number"#,
+        ),
+        (
+            r#"{"level":true,"on":[]}"#,
+            r#"the argument "room" is required and must be a string; the argument "level" must be an integer, not a boolean; the argument "on" must be a boolean, not an array"#,
+        ),
+    ] {
+        assert_eq!(
+            check(&light(), arguments).unwrap_err(),
+            problem,
+            "{arguments}"
+        );
+    }
+    let broken = check(&light(), r#"{"room": "a"#).unwrap_err();
+    assert!(
+        broken.starts_with("the arguments are not valid JSON: "),
+        "{broken}"
+    );
+}
+
+#[test]
+fn unknown_members_pass_unless_the_schema_is_closed() {
+    let open = json!({"type": "object", "properties": {"a": {}}});
+    assert!(check(&open, r#"{"b":1}"#).is_ok());
+    let closed = json!({"type": "object", "properties": {"a": {}}, "additionalProperties": false});
+    assert_eq!(
+        check(&closed, r#"{"b":1}"#).unwrap_err(),
+        r#"there is no argument "b", only a"#
+    );
+    let none = json!({"type": "object", "additionalProperties": false});
+    assert_eq!(check(&none, ""), Ok(json!({})));
+    assert!(check(&none, r#"{"b":1}"#).is_err());
+}
+
+#[test]
+fn a_schema_that_says_nothing_refuses_nothing() {
+    for schema in [
+        json!({}),
+        json!(true),
+        json!({"properties": 1, "required": "x"}),
+    ] {
+        assert!(check(&schema, r#"{"a":null}"#).is_ok(), "{schema}");
+    }
+}
+
+#[test]
+fn types_are_named_for_people() {
+    let schema = json!({"properties": {
+        "a": {"type": "string"},
+        "b": {"type": ["string", "null"]},
+        "c": {},
+        "d": {"enum": ["x", "y"]},
+        "e": {"enum": ["x", 1]},
+        "f": true,
+    }});
+    assert_eq!(
+        Value::Object(parameter_types(&schema)),
+        json!({
+            "a": "string", "b": "string|null", "c": "any",
+            "d": "string", "e": "any", "f": "any",
+        })
+    );
+    assert!(parameter_types(&json!({})).is_empty());
+}

@@ -1,0 +1,7 @@
+//! Tests of the gate over real sockets.
+
+mod http;
+mod lines;
+mod listen;
+pub mod support;
+mod websocket;
