@@ -1,3 +1,57 @@
+//! Hearth: an AI assistant server for the home, in one small binary with one
+//! SQLite file. This page is the map of the house.
+//!
+//! # One request's way through the house
+//!
+//! ```text
+//! socket -> gate (accept, limits, sniff) -> http | websocket | lines -> service (who may do what)
+//!        -> store (the turn is on disk) -> workers -> agent turn -> provider, tools
+//!        -> store (reply and delivery: one commit) -> hub (events, responses) -> socket
+//!                                                  deliveries -> the caller's URL
+//! ```
+//!
+//! A person's message comes in on a connection's own thread. The [`gate`] has
+//! told by the first bytes whether it speaks WebSocket, JSON lines or HTTP; a
+//! [`service::session::Session`] checks who it is and parses the command. The
+//! message and its turn go to the [`store`]'s writer thread, which commits
+//! whatever has queued in one transaction; the turn's id goes to the schedule,
+//! from which a worker takes it. The [`agent`] asks the model and runs its
+//! tools, each step on disk before anything with an effect depends on it. The
+//! reply, the turn's end and the webhook's callback are one commit; after it,
+//! the [`service::hub`] tells the subscribers and the response goes to the
+//! connection's outbox, whose thread sleeps in `poll` on socket and outbox at
+//! once.
+//!
+//! # Rooms, lowest first
+//!
+//! A room imports only what stands above it in this list; a test holds that.
+//!
+//! | room | holds |
+//! |---|---|
+//! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
+//! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
+//! | [`protocol`] | wire types: envelope, commands, events |
+//! | [`store`] | one writer thread, a pool of readers; all SQL |
+//! | [`agent`] | the turn loop, context, permission, model providers, tools |
+//! | [`service`] | sessions, commands, events, approvals, the schedule and its workers |
+//! | [`gate`] | sockets: accepting, limits, strict framing of HTTP, WebSocket and JSON lines |
+//! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |
+//! | [`server`] | all of it built from a data directory into one value |
+//! | [`cli`] | the subcommands of `hearth` |
+//!
+//! # What always holds
+//!
+//! - No async runtime: blocking sockets, one thread per connection, a fixed
+//!   number of workers. Every thread is named, owned and joined.
+//! - Every wait has a deadline, every queue and buffer a bound.
+//! - What was acknowledged is on disk. `synchronous=FULL` everywhere; group
+//!   commit makes it fast.
+//! - Waiting for a person holds no worker: the turn is put away, and the
+//!   decision queues it again, also after a restart.
+//! - Wire types ([`protocol`]) are not domain types ([`store`]'s records).
+
+#![forbid(unsafe_code)]
+
 pub mod agent;
 pub mod cli;
 pub mod clock;
