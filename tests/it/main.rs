@@ -6,6 +6,7 @@ mod chat;
 mod http;
 mod kill;
 mod program;
+mod roles;
 mod sockets;
 mod support;
 mod transcripts;
