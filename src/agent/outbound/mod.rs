@@ -11,7 +11,7 @@ mod connector;
 mod error;
 mod resolver;
 #[cfg(test)]
-pub mod test_server;
+pub(crate) mod test_server;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
