@@ -76,7 +76,8 @@ fn wait(server: &Server, mut signals: Signals) -> Outcome {
                     Ok(fields) if fields.is_empty() => {
                         log::info!("configuration reread: nothing changed");
                     }
-                    Ok(fields) => log::info!("configuration reread: changed {}", fields.join(", ")),
+                    // The service has logged what changed.
+                    Ok(_) => {}
                     Err(problems) => {
                         log::error!("the configuration was not taken over: {problems}");
                     }
