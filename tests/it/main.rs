@@ -3,9 +3,11 @@
 
 mod architecture;
 mod chat;
+mod examples;
 mod http;
 mod kill;
 mod program;
+mod readme;
 mod roles;
 mod sockets;
 mod support;
