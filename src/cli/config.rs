@@ -60,7 +60,11 @@ pub fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
     let told = match RunningServer::find(&directory) {
         None => "it takes effect at the next start".to_owned(),
         Some(server) => match server.reload() {
-            Ok(()) => format!("the running server (process {}) was told", server.process()),
+            Ok(true) => format!("the running server (process {}) has it", server.process()),
+            Ok(false) => format!(
+                "the running server (process {}) was told, but has not answered; see its log",
+                server.process()
+            ),
             Err(error) => format!(
                 "but the running server (process {}) could not be told: {error}; send it SIGHUP",
                 server.process()

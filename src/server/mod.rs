@@ -52,7 +52,7 @@ pub struct Server {
     workers: Workers,
     listeners: Mutex<Vec<Listener>>,
     addrs: Vec<SocketAddr>,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Server {
@@ -108,7 +108,7 @@ impl Server {
             workers,
             listeners: Mutex::new(listeners),
             addrs,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -121,9 +121,12 @@ impl Server {
     /// Rereads the configuration file; returns the top-level fields that
     /// changed. Ports and the number of workers keep until the next start.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
-        let changed = self.service.settings().reload()?;
-        self.service.config_changed(&changed);
-        Ok(changed)
+        let changed = self.service.settings().reload();
+        if let Ok(changed) = &changed {
+            self.service.config_changed(changed);
+        }
+        self.lock.stamp();
+        changed
     }
 
     /// Lets `duration` pass at once: for tests of what takes hours.
