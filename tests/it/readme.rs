@@ -2,10 +2,12 @@
 //! somewhere, and its examples print what it shows.
 
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use hearth::config::{SettingDoc, documentation};
 use hearth::error::Code;
@@ -213,8 +215,7 @@ const SEPARATOR: char = '\u{1e}';
 /// examples are built already, and nc comes in too many kinds.
 const PROLOGUE: &str = r#"
 exec 2>&1 </dev/null
-trap 'kill $(cat ../processes) 2>/dev/null' EXIT
-cargo() ( name=$4; shift 5; echo $BASHPID >> ../processes; exec "$EXAMPLES/$name" "$@" )
+cargo() ( name=$4; shift 5; exec "$EXAMPLES/$name" "$@" )
 nc() {
     local requests; requests=$(cat)
     exec 7<>"/dev/tcp/127.0.0.1/$3"
@@ -294,7 +295,11 @@ fn the_examples_print_what_the_readme_shows() {
                 .replace("9000", &receiver_port.to_string());
             if block.mark == "run in the background" {
                 let lines = example.output.len();
-                writeln!(script, "{command} > ../background & lines ../background 1").unwrap();
+                writeln!(
+                    script,
+                    "touch ../background; {command} > ../background & lines ../background 1"
+                )
+                .unwrap();
                 background = Some((example, lines));
             } else {
                 writeln!(script, "printf '{SEPARATOR}'\n{command}").unwrap();
@@ -307,8 +312,8 @@ fn the_examples_print_what_the_readme_shows() {
     }
     let examples = example("chat_client");
     example("webhook_receiver");
-    let output = Command::new("bash")
-        .arg("-c")
+    let mut bash = Command::new("bash");
+    bash.arg("-c")
         .arg(&script)
         .current_dir(&checkout)
         .env_remove("HEARTH_DATA_DIR")
@@ -321,11 +326,8 @@ fn the_examples_print_what_the_readme_shows() {
         .env(
             "PATH",
             format!("{home}:{}", std::env::var("PATH").unwrap_or_default()),
-        )
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let output = shown(&String::from_utf8(output.stdout).unwrap());
+        );
+    let output = shown(&run_group(&mut bash, &folder.path().join("output")));
     let mut printed = output.split(SEPARATOR).skip(1);
     let mut checked = 0;
     let foreground = runs
@@ -340,6 +342,28 @@ fn the_examples_print_what_the_readme_shows() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(checked >= 10, "only {checked} examples were found");
+}
+
+/// Runs a shell, for at most a minute, and then ends what it has left running.
+/// Returns what was printed to `file`.
+fn run_group(shell: &mut Command, file: &Path) -> String {
+    let mut child = shell
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(File::create(file).unwrap())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &group])
+        .stderr(Stdio::null())
+        .status();
+    child.wait().unwrap();
+    fs::read_to_string(file).unwrap()
 }
 
 /// What a command printed and the README does not show.
