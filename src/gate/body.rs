@@ -9,7 +9,7 @@ use super::stream::{Patience, Stream};
 use crate::error::Error;
 
 /// First size of a buffer; most heads fit.
-const FIRST: usize = 2 * 1024;
+pub const FIRST_BYTES: usize = 2 * 1024;
 /// Most bytes that are read into a body at once, and so allocated before they
 /// have arrived.
 const STEP: usize = 16 * 1024;
@@ -50,7 +50,8 @@ impl Inbox {
                 self.end -= self.start;
                 self.start = 0;
             } else {
-                self.bytes.resize((self.bytes.len() * 2).max(FIRST), 0);
+                self.bytes
+                    .resize((self.bytes.len() * 2).max(FIRST_BYTES), 0);
             }
         }
         let count = stream.read(&mut self.bytes[self.end..])?;
