@@ -72,8 +72,9 @@ fn config(message_bytes: usize) -> WebSocketConfig {
 /// the socket blocks: the thread waits in `poll`, where its outbox can wake it.
 /// After `poll` has found input, one read is let through; the next one is told
 /// that there is nothing without asking the system, because after one read
-/// there mostly is nothing, and because the outbox has its turn then. Only a
-/// frame that filled the buffer and goes on is read on at once.
+/// there mostly is nothing, and because the outbox and the deadlines have their
+/// turn then. Only within one message is it read on at once, while its frames
+/// fill the buffer.
 struct Pipe<'a, S> {
     stream: &'a mut S,
     may_read: bool,
@@ -234,7 +235,10 @@ impl<S: Stream> Channel<'_, S> {
 
     fn read_messages(&mut self) -> Result<(), End> {
         loop {
-            match self.codec.read(&mut self.pipe) {
+            let result = self.codec.read(&mut self.pipe);
+            // A client that sends without a pause must not keep us here.
+            self.pipe.may_read = false;
+            match result {
                 Ok(Message::Text(text)) => {
                     self.connection.received += 1;
                     self.talk.dialogue.receive(&text);
@@ -347,19 +351,22 @@ impl<S: Stream> Channel<'_, S> {
         {
             return;
         }
-        loop {
-            match self.codec.read(&mut self.pipe) {
+        // A client may go on to send instead of closing.
+        while Instant::now() < deadline {
+            let result = self.codec.read(&mut self.pipe);
+            self.pipe.may_read = false;
+            match result {
                 // Sent before our close arrived there.
                 Ok(_) => {}
                 Err(WebSocketError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
                     let pipe = &mut self.pipe;
-                    if pipe.stream.has_buffered() {
-                        pipe.may_read = true;
-                        continue;
-                    }
-                    match wait(pipe.stream.as_fd(), Interest::Read, None, Some(deadline)) {
-                        Ok(woken) if woken.ready => pipe.may_read = true,
-                        _ => return,
+                    pipe.may_read = pipe.stream.has_buffered();
+                    if !pipe.may_read {
+                        let socket = pipe.stream.as_fd();
+                        match wait(socket, Interest::Read, None, Some(deadline)) {
+                            Ok(woken) if woken.ready => pipe.may_read = true,
+                            _ => return,
+                        }
                     }
                 }
                 Err(_) => return,
