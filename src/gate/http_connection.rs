@@ -162,13 +162,9 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
         deadline: &mut Option<Instant>,
     ) -> Result<(), Silence> {
         if has_begun {
-            let now = Instant::now();
             let time = seconds(self.connection.limits().head_seconds);
-            let deadline = *deadline.get_or_insert(now + time);
-            if now >= deadline {
-                return Err(Silence::Late);
-            }
-            self.stream.set_patience(Patience::Until(deadline));
+            let deadline = deadline.get_or_insert_with(|| Instant::now() + time);
+            self.stream.set_patience(Patience::Until(*deadline));
         } else {
             if !self.has_idle_time {
                 let time = seconds(self.connection.limits().idle_seconds);
