@@ -64,14 +64,19 @@ impl fmt::Display for Machine {
 }
 
 fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default().trim().to_owned()
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
 }
 
 fn processor() -> String {
     read("/proc/cpuinfo")
         .lines()
         .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
-        .map_or(std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned())
+        .map_or(std::env::consts::ARCH.to_owned(), |(_, name)| {
+            name.to_owned()
+        })
 }
 
 fn repeat(mut work: impl FnMut()) -> Latencies {
@@ -107,7 +112,9 @@ fn commit() -> Latencies {
              CREATE TABLE row (id INTEGER PRIMARY KEY, content TEXT NOT NULL);",
         )
         .unwrap();
-    let mut insert = connection.prepare("INSERT INTO row (content) VALUES (?)").unwrap();
+    let mut insert = connection
+        .prepare("INSERT INTO row (content) VALUES (?)")
+        .unwrap();
     let content = "x".repeat(200);
     repeat(|| {
         insert.execute([&content]).unwrap();

@@ -28,11 +28,15 @@ pub fn measure(_: &Machine, table: &mut Table) {
         let ours = (server.resident_kib() - before) / count as f64;
         drop(held);
         table.add(
-            Figure::new(format!("memory of each of {}", number(count as f64)), ours, "KiB")
-                .floor(bare(count))
-                .rival("420")
-                .at_most(28.0)
-                .how("resident memory; another rival ends at 64 connections"),
+            Figure::new(
+                format!("memory of each of {}", number(count as f64)),
+                ours,
+                "KiB",
+            )
+            .floor(bare(count))
+            .rival("420")
+            .at_most(28.0)
+            .how("resident memory; another rival ends at 64 connections"),
         );
     }
 }

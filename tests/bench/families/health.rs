@@ -39,7 +39,11 @@ pub fn measure(_: &Machine, table: &mut Table) {
             .how(how),
     );
     table.add(Figure::new("  p99", median(slow), "ms"));
-    table.add(Figure::new("  processor time of the server for each", median(cpu), "us"));
+    table.add(Figure::new(
+        "  processor time of the server for each",
+        median(cpu),
+        "us",
+    ));
 }
 
 fn ask(address: SocketAddr) -> load::Load {

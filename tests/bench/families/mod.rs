@@ -23,13 +23,49 @@ pub struct Family {
 
 /// In the order of the table.
 pub const FAMILIES: [Family; 9] = [
-    Family { name: "start", title: "Starting and idling", measure: start::measure },
-    Family { name: "connections", title: "Idle WebSocket connections", measure: connections::measure },
-    Family { name: "health", title: "GET /health", measure: health::measure },
-    Family { name: "commands", title: "Commands over WebSocket", measure: commands::measure },
-    Family { name: "request", title: "What a model is sent", measure: request::measure },
-    Family { name: "turns", title: "Chat turns, durable, instant model", measure: turns::measure },
-    Family { name: "webhooks", title: "Webhooks, durable", measure: webhooks::measure },
-    Family { name: "history", title: "A long history", measure: history::measure },
-    Family { name: "build", title: "Clean release build", measure: build::measure },
+    Family {
+        name: "start",
+        title: "Starting and idling",
+        measure: start::measure,
+    },
+    Family {
+        name: "connections",
+        title: "Idle WebSocket connections",
+        measure: connections::measure,
+    },
+    Family {
+        name: "health",
+        title: "GET /health",
+        measure: health::measure,
+    },
+    Family {
+        name: "commands",
+        title: "Commands over WebSocket",
+        measure: commands::measure,
+    },
+    Family {
+        name: "request",
+        title: "What a model is sent",
+        measure: request::measure,
+    },
+    Family {
+        name: "turns",
+        title: "Chat turns, durable, instant model",
+        measure: turns::measure,
+    },
+    Family {
+        name: "webhooks",
+        title: "Webhooks, durable",
+        measure: webhooks::measure,
+    },
+    Family {
+        name: "history",
+        title: "A long history",
+        measure: history::measure,
+    },
+    Family {
+        name: "build",
+        title: "Clean release build",
+        measure: build::measure,
+    },
 ];

@@ -12,8 +12,7 @@ pub fn measure(_: &Machine, table: &mut Table) {
     let model = Model::start(Pace::AtOnce);
     let home = Home::with_model(model.address(), json!({}));
     let server = home.start();
-    WebSocket::signed_in(server.address, &home.token)
-        .ask(r#"{"type":"chat","message":"hello"}"#);
+    WebSocket::signed_in(server.address, &home.token).ask(r#"{"type":"chat","message":"hello"}"#);
     let body = &model.first_request().body;
     let request: Value = serde_json::from_slice(body).unwrap();
     let tools = request["tools"].as_array().map_or(0, Vec::len);

@@ -36,11 +36,15 @@ pub fn measure(_: &Machine, table: &mut Table) {
             .floor(bare.resident_kib() / 1024.0)
             .rival("2.4*; 30; 96")
             .at_most(6.0)
-            .how(format!("median of {IDLE_RUNS}, 1 s after the start; * without TLS and web")),
+            .how(format!(
+                "median of {IDLE_RUNS}, 1 s after the start; * without TLS and web"
+            )),
     );
 
     let size = std::fs::metadata(BINARY).unwrap().len() as f64 / (1024.0 * 1024.0);
     table.add(
-        Figure::new("program file, stripped", size, "MiB").rival("2.9; 39").at_most(6.0),
+        Figure::new("program file, stripped", size, "MiB")
+            .rival("2.9; 39")
+            .at_most(6.0),
     );
 }

@@ -42,7 +42,10 @@ struct Person {
 impl Person {
     fn new(server: &Server, home: &Home) -> Person {
         let websocket = WebSocket::signed_in(server.address, &home.token);
-        Person { websocket, conversation: None }
+        Person {
+            websocket,
+            conversation: None,
+        }
     }
 
     fn chat(&mut self, number: usize) {
@@ -56,7 +59,8 @@ impl Person {
         let data = self.websocket.ask_data(&request.to_string());
         assert_eq!(data["response"], "Hello there.");
         let conversation = data["conversation_id"].as_str().unwrap();
-        self.conversation.get_or_insert_with(|| conversation.to_owned());
+        self.conversation
+            .get_or_insert_with(|| conversation.to_owned());
     }
 }
 
@@ -79,17 +83,25 @@ fn latency(machine: &Machine, model: &Model, home: &Home, server: &Server, table
             .how("what the model's own side takes: not ours"),
     );
     table.add(
-        Figure::new("our share of a turn, p50", median(turns.iter().map(Latencies::p50)) - call, "ms")
-            .floor(machine.commit.p50())
-            .rival("5; 9*")
-            .at_most(machine.commit.p50() + 1.0)
-            .how(format!("{how}; * not durable")),
+        Figure::new(
+            "our share of a turn, p50",
+            median(turns.iter().map(Latencies::p50)) - call,
+            "ms",
+        )
+        .floor(machine.commit.p50())
+        .rival("5; 9*")
+        .at_most(machine.commit.p50() + 1.0)
+        .how(format!("{how}; * not durable")),
     );
     table.add(
-        Figure::new("our share of a turn, p99", median(turns.iter().map(Latencies::p99)) - call, "ms")
-            .floor(machine.commit.p99())
-            .at_most(10.0)
-            .how(how),
+        Figure::new(
+            "our share of a turn, p99",
+            median(turns.iter().map(Latencies::p99)) - call,
+            "ms",
+        )
+        .floor(machine.commit.p99())
+        .at_most(10.0)
+        .how(how),
     );
 }
 
@@ -109,13 +121,24 @@ fn throughput(
         rates.push(load.per_second);
     }
     table.add(
-        Figure::new(format!("finished turns, {clients} clients"), median(rates), "/s")
-            .floor(machine.commits_per_second())
-            .rival("106; 244")
-            .at_least(goal)
-            .how(format!("median of {RUNS} runs of {} s; floor: commits one by one", TIME.as_secs())),
+        Figure::new(
+            format!("finished turns, {clients} clients"),
+            median(rates),
+            "/s",
+        )
+        .floor(machine.commits_per_second())
+        .rival("106; 244")
+        .at_least(goal)
+        .how(format!(
+            "median of {RUNS} runs of {} s; floor: commits one by one",
+            TIME.as_secs()
+        )),
     );
-    table.add(Figure::new("  processor time of the server for each", median(cpu), "us"));
+    table.add(Figure::new(
+        "  processor time of the server for each",
+        median(cpu),
+        "us",
+    ));
 }
 
 /// Turns of different people must not wait for each other's models.
@@ -131,9 +154,13 @@ fn side_by_side(table: &mut Table) {
         }
     });
     table.add(
-        Figure::new("four turns at once, a model of 3 s", began.elapsed().as_secs_f64(), "s")
-            .floor(SLOW.as_secs_f64())
-            .at_most(SLOW.as_secs_f64() + 0.3)
-            .how("1 run"),
+        Figure::new(
+            "four turns at once, a model of 3 s",
+            began.elapsed().as_secs_f64(),
+            "s",
+        )
+        .floor(SLOW.as_secs_f64())
+        .at_most(SLOW.as_secs_f64() + 0.3)
+        .how("1 run"),
     );
 }

@@ -69,7 +69,10 @@ fn accepts(machine: &Machine, table: &mut Table) {
     }
     let rate = median(loads.iter().map(|load| load.per_second));
     let commits = machine.commits_per_second();
-    let how = format!("median of {RUNS} runs of {} s, each request on disk", TIME.as_secs());
+    let how = format!(
+        "median of {RUNS} runs of {} s, each request on disk",
+        TIME.as_secs()
+    );
     table.add(
         Figure::new(format!("accepted, {CLIENTS} clients"), rate, "/s")
             .floor(commits)
@@ -82,7 +85,11 @@ fn accepts(machine: &Machine, table: &mut Table) {
     let latency = |of: fn(&Latencies) -> f64| median(loads.iter().map(|load| of(&load.latencies)));
     table.add(Figure::new("  p50", latency(Latencies::p50), "ms").floor(machine.commit.p50()));
     table.add(Figure::new("  p99", latency(Latencies::p99), "ms").floor(machine.commit.p99()));
-    table.add(Figure::new("  processor time of the server for each", median(cpu), "us"));
+    table.add(Figure::new(
+        "  processor time of the server for each",
+        median(cpu),
+        "us",
+    ));
 }
 
 /// From the first request to the last callback, all there is between included.
@@ -101,13 +108,18 @@ fn callbacks(table: &mut Table) {
     table.add(
         Figure::new("callbacks, from request to callback", median(rates), "/s")
             .floor(bare_callbacks())
-            .how(format!("median of {RUNS} runs; floor: 16 clients call the receiver")),
+            .how(format!(
+                "median of {RUNS} runs; floor: 16 clients call the receiver"
+            )),
     );
 }
 
 fn bare_callbacks() -> f64 {
     let receiver = Receiver::start();
-    let request = post("/callback", r#"{"message":"Hello there.","conversation_id":"c"}"#);
+    let request = post(
+        "/callback",
+        r#"{"message":"Hello there.","conversation_id":"c"}"#,
+    );
     let load = load::run(
         16,
         Duration::from_secs(1),
