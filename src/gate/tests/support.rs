@@ -76,7 +76,7 @@ fn config(limits: Limits) -> Config {
         tool_permissions: Default::default(),
         channels: vec![],
         limits,
-        custom_tools: vec![],
+        tools: Default::default(),
         allowed_origins: vec![],
         allowed_hosts: vec![],
         trusted_proxies: patterns(&[]),
