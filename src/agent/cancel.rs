@@ -29,7 +29,10 @@ struct Hooks {
 
 impl Hooks {
     fn take(&mut self, number: u64) -> Option<Hook> {
-        let place = self.waiting.iter().position(|(known, _)| *known == number)?;
+        let place = self
+            .waiting
+            .iter()
+            .position(|(known, _)| *known == number)?;
         Some(self.waiting.swap_remove(place).1)
     }
 }

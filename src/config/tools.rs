@@ -100,7 +100,10 @@ impl Reachable {
     pub fn allows(&self, host: &str, address: IpAddr) -> bool {
         let host = host.trim_end_matches('.');
         self.addresses.allows(address)
-            || self.hosts.iter().any(|known| known.eq_ignore_ascii_case(host))
+            || self
+                .hosts
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(host))
     }
 }
 

@@ -70,7 +70,9 @@ pub fn is_at_home(address: IpAddr) -> bool {
         socket.local_addr()
     });
     match (way.map(|way| way.ip()), address) {
-        (Ok(IpAddr::V6(ours)), IpAddr::V6(theirs)) => ours.segments()[..4] == theirs.segments()[..4],
+        (Ok(IpAddr::V6(ours)), IpAddr::V6(theirs)) => {
+            ours.segments()[..4] == theirs.segments()[..4]
+        }
         (Ok(ours), theirs) => ours == theirs,
         // No way there: dialling it will say so.
         (Err(_), _) => false,
@@ -132,7 +134,10 @@ mod tests {
             "ff02::1",
             "4000::1",
         ] {
-            assert!(why_not_public(address.parse().unwrap()).is_some(), "{address}");
+            assert!(
+                why_not_public(address.parse().unwrap()).is_some(),
+                "{address}"
+            );
         }
         for address in [
             "1.1.1.1",

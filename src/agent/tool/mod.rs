@@ -4,14 +4,14 @@ mod builtin;
 mod custom_command;
 mod custom_http;
 mod files;
-#[cfg(test)]
-mod household;
 pub mod output;
 mod process;
 mod readable;
 mod run_command;
 mod schema;
 mod template;
+#[cfg(test)]
+mod testing;
 mod web_fetch;
 
 use std::path::PathBuf;

@@ -123,7 +123,7 @@ fn both(stdout: Captured, stderr: String) -> String {
 mod tests {
     use std::time::{Duration, Instant};
 
-    use super::super::household::Household;
+    use super::super::testing::Household;
     use super::*;
 
     fn tool(timeout_seconds: u64) -> RunCommand {
@@ -140,17 +140,29 @@ mod tests {
         let household = Household::new();
         let place = household.directory().join("files").canonicalize();
         let run = |command: &str| household.run_tool(&tool(10), json!({"command": command}));
-        assert_eq!(run("echo one; echo two >&2"), Ok("one\n[error output]\ntwo".to_owned()));
-        let place = place.or_else(|_| household.directory().join("files").canonicalize()).unwrap();
+        assert_eq!(
+            run("echo one; echo two >&2"),
+            Ok("one\n[error output]\ntwo".to_owned())
+        );
+        let place = place
+            .or_else(|_| household.directory().join("files").canonicalize())
+            .unwrap();
         assert_eq!(run("pwd -P"), Ok(place.display().to_string()));
         let names = run("env | cut -d= -f1 | sort | tr '\\n' ' '").unwrap();
         for name in names.split_whitespace() {
             let known = ["PATH", "HOME", "LANG", "TZ", "PWD", "OLDPWD", "SHLVL", "_"];
             assert!(known.contains(&name), "{names}");
         }
-        assert_eq!(run("cat"), Ok("[no output]".to_owned()), "its input is empty");
+        assert_eq!(
+            run("cat"),
+            Ok("[no output]".to_owned()),
+            "its input is empty"
+        );
         assert_eq!(run("true"), Ok("[no output]".to_owned()));
-        assert_eq!(run("cat nothing 2>/dev/null; exit 3"), Err("the command failed with exit code 3\n[no output]".to_owned()));
+        assert_eq!(
+            run("cat nothing 2>/dev/null; exit 3"),
+            Err("the command failed with exit code 3\n[no output]".to_owned())
+        );
         assert!(run("kill -9 $$").unwrap_err().contains("signal 9"));
         assert!(run(" ").unwrap_err().contains("must not be empty"));
     }
@@ -161,12 +173,22 @@ mod tests {
         let run = |command: &str| household.run_tool(&tool(1), json!({"command": command}));
         let began = Instant::now();
         let flood = run("yes | head -c 100000000").unwrap();
-        assert!(flood.contains("[output cut: only its first 1000 bytes are shown]"), "{flood}");
+        assert!(
+            flood.contains("[output cut: only its first 1000 bytes are shown]"),
+            "{flood}"
+        );
         let binary = run("head -c 100000 /dev/zero").unwrap();
         assert!(binary.starts_with("[binary output of"), "{binary}");
         let hanging = run("trap '' TERM; echo before; sleep 600 & sleep 600").unwrap_err();
-        assert!(hanging.contains("within 1 seconds") && hanging.contains("before"), "{hanging}");
-        assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
+        assert!(
+            hanging.contains("within 1 seconds") && hanging.contains("before"),
+            "{hanging}"
+        );
+        assert!(
+            began.elapsed() < Duration::from_secs(9),
+            "{:?}",
+            began.elapsed()
+        );
     }
 
     #[test]

@@ -153,6 +153,10 @@ pub enum Step {
         call_id: String,
         ok: bool,
         content: String,
+        /// Whether the text was written by somebody outside the household, as
+        /// that of web pages is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
     },
 }
 

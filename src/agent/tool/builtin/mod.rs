@@ -30,6 +30,7 @@ type Run = fn(&Map<String, Value>, &ToolContext<'_>) -> Result<String, String>;
 struct Builtin {
     spec: ToolSpec,
     is_read_only: bool,
+    brings_outside_text: bool,
     run: Run,
 }
 
@@ -47,8 +48,15 @@ impl Builtin {
                 parameters,
             },
             is_read_only: false,
+            brings_outside_text: false,
             run,
         }
+    }
+
+    /// The same tool, whose results may have been written by anybody.
+    fn bringing_outside_text(mut self) -> Self {
+        self.brings_outside_text = true;
+        self
     }
 
     /// The same tool, which changes nothing.
@@ -71,6 +79,24 @@ impl Tool for Builtin {
         self.is_read_only
     }
 
+    fn brings_outside_text(&self) -> bool {
+        self.brings_outside_text
+    }
+
+    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let argument = |name| text(arguments, name);
+        Some(match self.spec.name.as_str() {
+            "current_time" => "look at the clock".to_owned(),
+            "remember" => format!("remember: {}", argument("content")?),
+            "recall" => format!("look up what it remembers about: {}", argument("query")?),
+            "forget" => format!("forget the memory {}", argument("memory_id")?),
+            "search_conversations" => {
+                format!("search all conversations for: {}", argument("query")?)
+            }
+            _ => return None,
+        })
+    }
+
     fn run(
         &self,
         arguments: &Map<String, Value>,
@@ -91,7 +117,10 @@ pub(super) fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<
 }
 
 /// A string argument that must say something.
-pub(super) fn required_text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+pub(super) fn required_text<'a>(
+    arguments: &'a Map<String, Value>,
+    name: &str,
+) -> Result<&'a str, String> {
     text(arguments, name).ok_or_else(|| format!("the argument \"{name}\" must not be empty"))
 }
 
@@ -105,7 +134,7 @@ pub(super) fn minute(time: Timestamp) -> String {
 }
 
 #[cfg(test)]
-use super::household;
+use super::testing as household;
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@ const MAX_LISTED: usize = 300;
 
 /// The three tools, for the workspace in this directory or its usual place.
 pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
-    let path = json!({"type": "string", "description": "Below the workspace"});
+    let path = json!({"type": "string", "description": "Such as notes/list.txt"});
     let tool = |name: &str, description: &str, parameters: Value, act: Act| {
         Arc::new(FileTool {
             spec: ToolSpec {
@@ -45,17 +45,20 @@ pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
         ),
         tool(
             "read_file",
-            "Read a text file.",
+            "Read a text file of your workspace.",
             json!({
                 "type": "object",
-                "properties": {"path": path, "offset": {"type": "integer"}},
+                "properties": {
+                    "path": path,
+                    "offset": {"type": "integer", "description": "Read on at this character"},
+                },
                 "required": ["path"],
             }),
             Act::Read,
         ),
         tool(
             "write_file",
-            "Write a text file as a whole.",
+            "Write a whole text file in your workspace.",
             json!({
                 "type": "object",
                 "properties": {"path": path, "content": {"type": "string"}},
@@ -193,17 +196,23 @@ fn write(
 
 #[cfg(test)]
 mod tests {
-    use super::super::household::Household;
+    use super::super::testing::Household;
     use super::*;
 
     #[test]
     fn a_file_is_written_listed_and_read() {
         let household = Household::new();
         let run = |tool: &str, arguments: Value| household.run(tool, arguments);
-        assert_eq!(run("list_files", json!({})), Ok("There are no files here.".to_owned()));
+        assert_eq!(
+            run("list_files", json!({})),
+            Ok("There are no files here.".to_owned())
+        );
         let bread = json!({"path": "lists/shopping.txt", "content": "bread\nmilk\n"});
         let written = run("write_file", bread.clone());
-        assert_eq!(written, Ok("Wrote lists/shopping.txt (11 bytes).".to_owned()));
+        assert_eq!(
+            written,
+            Ok("Wrote lists/shopping.txt (11 bytes).".to_owned())
+        );
         let again = run("write_file", bread).unwrap();
         assert_eq!(again, "Replaced lists/shopping.txt (11 bytes).");
         assert_eq!(run("list_files", json!({})), Ok("lists/".to_owned()));
@@ -226,7 +235,11 @@ mod tests {
         let read = |path: &str, offset: usize| {
             household.run("read_file", json!({"path": path, "offset": offset}))
         };
-        assert!(read("binary", 0).unwrap_err().contains("is binary, 3 bytes"));
+        assert!(
+            read("binary", 0)
+                .unwrap_err()
+                .contains("is binary, 3 bytes")
+        );
         assert_eq!(read("empty", 0), Ok("[the file is empty]".to_owned()));
         let beginning = read("large", 0).unwrap();
         assert!(beginning.starts_with("üüü"));
@@ -236,7 +249,12 @@ mod tests {
         assert!(end.starts_with("üüü\n[characters"), "{end}");
         assert!(read("large", MAX_READ).unwrap_err().contains("offset"));
         let big = json!({"path": "x", "content": "x".repeat(MAX_WRITTEN + 1)});
-        assert!(household.run("write_file", big).unwrap_err().contains("at most"));
+        assert!(
+            household
+                .run("write_file", big)
+                .unwrap_err()
+                .contains("at most")
+        );
         for number in 0..MAX_LISTED + 5 {
             std::fs::write(files.join(format!("{number}.txt")), "").unwrap();
         }
@@ -257,7 +275,10 @@ mod tests {
             ),
         ] {
             let tools = all(None);
-            let tool = tools.iter().find(|known| known.spec().name == tool).unwrap();
+            let tool = tools
+                .iter()
+                .find(|known| known.spec().name == tool)
+                .unwrap();
             let found = tool.intent(arguments.as_object().unwrap());
             assert_eq!(found.as_deref(), Some(intent));
         }

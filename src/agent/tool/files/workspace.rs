@@ -13,8 +13,8 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat, renameat,
-    statat, unlinkat,
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 
@@ -91,14 +91,18 @@ impl<'p> Steps<'p> {
             .collect();
         for name in &names {
             if *name == ".." {
-                return Err(format!("{path:?} leads out of the workspace: no path may hold .."));
+                return Err(format!(
+                    "{path:?} leads out of the workspace: no path may hold .."
+                ));
             }
             if name.len() > MAX_NAME || name.chars().any(char::is_control) {
                 return Err(format!("{name:?} is no possible name of a file"));
             }
         }
         if names.len() > MAX_DEPTH {
-            return Err(format!("{path:?} is nested too deeply: at most {MAX_DEPTH} levels"));
+            return Err(format!(
+                "{path:?} is nested too deeply: at most {MAX_DEPTH} levels"
+            ));
         }
         Ok(Steps { path, names })
     }
@@ -129,7 +133,10 @@ impl Workspace {
     /// Makes the directory if need be and returns its path without symbolic
     /// links.
     pub(in crate::agent::tool) fn make(&self) -> Result<PathBuf, String> {
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.root);
         made.and_then(|()| self.root.canonicalize())
             .map_err(|error| {
                 log::warn!("workspace {}: {error}", self.root.display());
@@ -140,9 +147,15 @@ impl Workspace {
 
     /// The server's own database and configuration are no files for the model.
     fn keep_apart(&self, root: PathBuf) -> Result<PathBuf, String> {
-        let data_dir = self.data_dir.canonicalize().unwrap_or_else(|_| self.data_dir.clone());
+        let data_dir = self
+            .data_dir
+            .canonicalize()
+            .unwrap_or_else(|_| self.data_dir.clone());
         if data_dir.starts_with(&root) {
-            log::warn!("workspace {}: it holds the server's own data", root.display());
+            log::warn!(
+                "workspace {}: it holds the server's own data",
+                root.display()
+            );
             return Err(
                 "the workspace holds the server's own data: the owner must choose another \
                  directory for tools.files"
@@ -159,7 +172,10 @@ impl Workspace {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => {
                 log::warn!("workspace {}: {error}", self.root.display());
-                return Err(format!("the workspace directory cannot be used: {}", error.kind()));
+                return Err(format!(
+                    "the workspace directory cannot be used: {}",
+                    error.kind()
+                ));
             }
         };
         match openat(CWD, &root, DIRECTORY, Mode::empty()) {
@@ -173,11 +189,16 @@ impl Workspace {
             return Err(steps.failed(Errno::NOENT));
         };
         for name in names {
-            directory = openat(&directory, *name, DIRECTORY | OFlags::NOFOLLOW, Mode::empty())
-                .map_err(|error| match is_link(&directory, name) {
-                    true => link(steps.path),
-                    false => steps.failed(error),
-                })?;
+            directory = openat(
+                &directory,
+                *name,
+                DIRECTORY | OFlags::NOFOLLOW,
+                Mode::empty(),
+            )
+            .map_err(|error| match is_link(&directory, name) {
+                true => link(steps.path),
+                false => steps.failed(error),
+            })?;
         }
         Ok(directory)
     }
@@ -190,13 +211,10 @@ impl Workspace {
         // Opening a device or a pipe may already do something, so what it is
         // is looked at before, and again after.
         regular(&steps, statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
-        let flags = OFlags::RDONLY
-            | OFlags::NOFOLLOW
-            | OFlags::NONBLOCK
-            | OFlags::NOCTTY
-            | OFlags::CLOEXEC;
-        let file = openat(&directory, name, flags, Mode::empty())
-            .map_err(|error| steps.failed(error))?;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file =
+            openat(&directory, name, flags, Mode::empty()).map_err(|error| steps.failed(error))?;
         let stat = regular(&steps, fstat(&file))?;
         let mut bytes = Vec::new();
         File::from(file)
@@ -239,7 +257,9 @@ impl Workspace {
                 changed: stat.st_mtime,
             });
         }
-        listing.entries.sort_by(|one, other| one.name.cmp(&other.name));
+        listing
+            .entries
+            .sort_by(|one, other| one.name.cmp(&other.name));
         Ok(listing)
     }
 
@@ -253,7 +273,8 @@ impl Workspace {
             return Err(format!("{name:?} is no possible name of a file"));
         }
         self.make()?;
-        let made = |depth: usize| -> Result<OwnedFd, String> { self.descend(&steps, &above[..depth]) };
+        let made =
+            |depth: usize| -> Result<OwnedFd, String> { self.descend(&steps, &above[..depth]) };
         let mut directory = made(0)?;
         for (depth, name) in above.iter().enumerate() {
             match mkdirat(&directory, *name, Mode::from_raw_mode(0o755)) {
@@ -276,7 +297,9 @@ impl Workspace {
     }
 }
 
-const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
 
 /// Writes `content` beside `name` and moves it there once it is on disk.
 fn put(
@@ -401,7 +424,10 @@ mod tests {
         }
         assert!(workspace.list("up").unwrap_err().contains("symbolic link"));
         assert!(workspace.list("../").unwrap_err().contains("leads out"));
-        assert_eq!(fs::read_to_string(place.0.join("secret.txt")).unwrap(), "secret");
+        assert_eq!(
+            fs::read_to_string(place.0.join("secret.txt")).unwrap(),
+            "secret"
+        );
         assert!(!place.at("nowhere").exists());
     }
 
@@ -417,8 +443,14 @@ mod tests {
             ("pipe", "no regular file"),
             ("inner", "is a directory"),
         ] {
-            assert!(workspace.read(path, 10).unwrap_err().contains(why), "{path}");
-            assert!(workspace.write(path, b"x").unwrap_err().contains(why), "{path}");
+            assert!(
+                workspace.read(path, 10).unwrap_err().contains(why),
+                "{path}"
+            );
+            assert!(
+                workspace.write(path, b"x").unwrap_err().contains(why),
+                "{path}"
+            );
         }
         let missing = workspace.read("none.txt", 10).unwrap_err();
         assert!(missing.contains("no such file"), "{missing}");
@@ -435,12 +467,18 @@ mod tests {
         assert_eq!(workspace.write("./new//deep/b.txt", b"two"), Ok(true));
         let content = workspace.read("new/deep/b.txt", 2).unwrap();
         assert_eq!((content.bytes.as_slice(), content.size), (&b"tw"[..], 3));
-        let mode = fs::metadata(place.at("new/deep/b.txt")).unwrap().permissions().mode();
+        let mode = fs::metadata(place.at("new/deep/b.txt"))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, 0o600);
         // A second name outside keeps what it had.
         fs::hard_link(place.0.join("secret.txt"), place.at("hard")).unwrap();
         workspace.write("hard", b"changed").unwrap();
-        assert_eq!(fs::read_to_string(place.0.join("secret.txt")).unwrap(), "secret");
+        assert_eq!(
+            fs::read_to_string(place.0.join("secret.txt")).unwrap(),
+            "secret"
+        );
         let names: Vec<String> = workspace
             .list("")
             .unwrap()

@@ -61,8 +61,17 @@ fn named_in(text: &str) -> Option<String> {
 
 fn is_western(name: &str) -> bool {
     let names = [
-        "iso-8859-1", "iso8859-1", "iso_8859-1", "latin1", "latin-1", "l1", "ascii", "us-ascii",
-        "windows-1252", "cp1252", "x-cp1252",
+        "iso-8859-1",
+        "iso8859-1",
+        "iso_8859-1",
+        "latin1",
+        "latin-1",
+        "l1",
+        "ascii",
+        "us-ascii",
+        "windows-1252",
+        "cp1252",
+        "x-cp1252",
     ];
     names.contains(&name)
 }

@@ -40,7 +40,11 @@ fn reference(text: &str) -> Option<(char, usize)> {
             Some(digits) => (16, digits, 3),
             None => (10, digits, 2),
         };
-        let count = digits.bytes().take(8).take_while(|&byte| char::from(byte).is_digit(radix)).count();
+        let count = digits
+            .bytes()
+            .take(8)
+            .take_while(|&byte| char::from(byte).is_digit(radix))
+            .count();
         let number = u32::from_str_radix(&digits[..count], radix).ok()?;
         let ended = digits.as_bytes().get(count) == Some(&b';');
         return Some((numbered(number), skipped + count + usize::from(ended)));

@@ -186,7 +186,9 @@ impl Renderer {
         is_container
             && (tag.attribute("hidden").is_some()
                 || tag.attribute("aria-hidden") == Some("true")
-                || tag.attribute("role").is_some_and(|role| roles.contains(&role)))
+                || tag
+                    .attribute("role")
+                    .is_some_and(|role| roles.contains(&role)))
     }
 
     fn open(&mut self, tag: Tag<'_>) {
@@ -310,8 +312,11 @@ impl Renderer {
         for letter in text.chars() {
             match letter {
                 // Marks that show nothing and may hide something.
-                '\u{AD}' | '\u{200B}'..='\u{200F}' | '\u{202A}'..='\u{202E}'
-                | '\u{2060}'..='\u{2069}' | '\u{FEFF}' => {}
+                '\u{AD}'
+                | '\u{200B}'..='\u{200F}'
+                | '\u{202A}'..='\u{202E}'
+                | '\u{2060}'..='\u{2069}'
+                | '\u{FEFF}' => {}
                 '\n' if self.preformatted > 0 => self.breaks += 1,
                 '\r' if self.preformatted > 0 => {}
                 space if space.is_whitespace() && self.preformatted == 0 => self.has_space = true,
@@ -407,7 +412,9 @@ fn breaks_around(name: &str) -> usize {
     match name {
         "p" | "table" | "dl" | "figure" | "section" | "main" | "form" | "details" | "hr" => 2,
         "div" | "header" | "footer" | "aside" | "nav" | "dt" | "caption" | "figcaption"
-        | "summary" | "address" | "fieldset" | "legend" | "thead" | "tbody" | "option" | "body" => 1,
+        | "summary" | "address" | "fieldset" | "legend" | "thead" | "tbody" | "option" | "body" => {
+            1
+        }
         _ => 0,
     }
 }

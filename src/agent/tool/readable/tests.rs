@@ -10,7 +10,10 @@ fn what_a_page_says_becomes_lines() {
         ("", ""),
         ("plain  text\n here", "plain text here"),
         ("<p>One<p>Two", "One\n\nTwo"),
-        ("<h1>Top</h1>text<h3> Sub </h3>more", "# Top\n\ntext\n\n### Sub\n\nmore"),
+        (
+            "<h1>Top</h1>text<h3> Sub </h3>more",
+            "# Top\n\ntext\n\n### Sub\n\nmore",
+        ),
         ("a<br>b<br/>c<br><br><br>d", "a\nb\nc\n\nd"),
         ("x<b>y</b> z<i> w</i>", "xy z w"),
         (
@@ -28,16 +31,28 @@ fn what_a_page_says_becomes_lines() {
             "```\nfn a() {\n    b < c;\n}\n```\n\nafter `x`.",
         ),
         ("<a href='/x'>one</a> <a href=y>two</a>", "one two"),
-        ("<img src=x alt='A cat'> <img src=y alt=''>", "[image: A cat]"),
+        (
+            "<img src=x alt='A cat'> <img src=y alt=''>",
+            "[image: A cat]",
+        ),
         ("a<!-- no --><!doctype x><?php no ?>b", "ab"),
         ("<script>if (a < b) '</p>'</script>a<style>p{}</style>", "a"),
         ("<svg><title>no</title><text>no</text></svg>yes", "yes"),
         ("1 < 2 & 3 > 2 <3", "1 < 2 & 3 > 2 <3"),
         ("<p title='a > b'>x</p><p data-a=\"<p>\">y</p>", "x\n\ny"),
-        ("&amp;lt; &eacute;&#233;&#xE9; &euro;&#128; &nope; &amp &#0; &#x110000;", "&lt; ééé €€ &nope; & \u{FFFD} \u{FFFD}"),
+        (
+            "&amp;lt; &eacute;&#233;&#xE9; &euro;&#128; &nope; &amp &#0; &#x110000;",
+            "&lt; ééé €€ &nope; & \u{FFFD} \u{FFFD}",
+        ),
         ("a&nbsp;&nbsp;b\u{200B}\u{202E}c&shy;d", "a bcd"),
-        ("<div hidden>no</div><span aria-hidden=true>no</span><p>yes", "yes"),
-        ("<select><option>no</select><button>no</button><p>yes", "yes"),
+        (
+            "<div hidden>no</div><span aria-hidden=true>no</span><p>yes",
+            "yes",
+        ),
+        (
+            "<select><option>no</select><button>no</button><p>yes",
+            "yes",
+        ),
     ] {
         assert_eq!(text(html), expected, "{html}");
     }
@@ -74,14 +89,23 @@ fn the_main_part_is_taken_where_it_is_marked() {
 fn a_broken_page_still_says_something() {
     let long = "word ".repeat(100);
     let long = long.trim_end();
-    assert_eq!(text(&format!("<nav>menu<p>{long}")), format!("menu\n\n{long}"));
+    assert_eq!(
+        text(&format!("<nav>menu<p>{long}")),
+        format!("menu\n\n{long}")
+    );
     assert_eq!(text("<p>one<!-- never closed <p>two"), "one");
     assert_eq!(text("one<script>never closed"), "one");
-    assert_eq!(text("one<p class=\"never closed>two</p><p>three"), "one\n\ntwo\n\nthree");
+    assert_eq!(
+        text("one<p class=\"never closed>two</p><p>three"),
+        "one\n\ntwo\n\nthree"
+    );
     assert_eq!(text("one <b"), "one <b");
     let app = "<head><meta name=description content='All about   boilers &amp; pipes'></head>\
                <div id=app></div><noscript>Please enable JavaScript.</noscript>";
-    assert_eq!(text(app), "All about boilers & pipes\n\nPlease enable JavaScript.");
+    assert_eq!(
+        text(app),
+        "All about boilers & pipes\n\nPlease enable JavaScript."
+    );
 }
 
 #[test]
@@ -119,7 +143,11 @@ fn bytes_become_text_by_their_encoding() {
     let meta = b"<meta charset=\"ISO-8859-1\">\xE9\x80";
     for (bytes, content_type, expected) in [
         (&b"caf\xC3\xA9"[..], "text/html; charset=utf-8", "café"),
-        (b"caf\xE9 \x93x\x94", "text/html; charset=iso-8859-1", "café “x”"),
+        (
+            b"caf\xE9 \x93x\x94",
+            "text/html; charset=iso-8859-1",
+            "café “x”",
+        ),
         (b"caf\xE9 \x80", "text/html", "café €"),
         (b"caf\xC3\xA9", "text/html; charset=ISO-8859-1", "café"),
         (b"\xA4", "text/plain;charset=\"ISO-8859-15\"", "€"),
@@ -127,8 +155,16 @@ fn bytes_become_text_by_their_encoding() {
         (b"\xFF\xFEx\0\xAC\x20", "", "x€"),
         (b"\xFE\xFF\0x", "", "x"),
         (meta, "text/html", "<meta charset=\"ISO-8859-1\">é€"),
-        (b"\x82\xA0", "text/html; charset=shift_jis", "\u{FFFD}\u{FFFD}"),
-        (b"long enough to be sure \xC3", "", "long enough to be sure \u{FFFD}"),
+        (
+            b"\x82\xA0",
+            "text/html; charset=shift_jis",
+            "\u{FFFD}\u{FFFD}",
+        ),
+        (
+            b"long enough to be sure \xC3",
+            "",
+            "long enough to be sure \u{FFFD}",
+        ),
     ] {
         assert_eq!(decode(bytes, content_type), expected, "{content_type}");
     }
@@ -138,9 +174,31 @@ fn bytes_become_text_by_their_encoding() {
 fn hostile_pages_take_time_in_proportion() {
     let began = std::time::Instant::now();
     for unit in [
-        "<", "<a", "<a ", "<a \"", "<a b=\"", "<a b=\"><", "</", "</a", "<!--", "<script>", "<title>", "&", "&#",
-        "<ul><li>", "<blockquote>", "<pre>\n", "<div hidden>", "<nav>", "<table><td>", "<a href=x>",
-        "</code><code>", "<main>", "<svg>", "<p =", "\u{1F3E0}<b\u{E9}",
+        "<",
+        "<a",
+        "<a ",
+        "<a \"",
+        "<a b=\"",
+        "<a b=\"><",
+        "</",
+        "</a",
+        "<!--",
+        "<script>",
+        "<title>",
+        "&",
+        "&#",
+        "<ul><li>",
+        "<blockquote>",
+        "<pre>\n",
+        "<div hidden>",
+        "<nav>",
+        "<table><td>",
+        "<a href=x>",
+        "</code><code>",
+        "<main>",
+        "<svg>",
+        "<p =",
+        "\u{1F3E0}<b\u{E9}",
     ] {
         page(&unit.repeat(300_000 / unit.len()));
     }

@@ -43,7 +43,8 @@ impl<'a> Tag<'a> {
     pub(super) fn attribute(&self, wanted: &str) -> Option<&'a str> {
         let mut rest = self.attributes;
         loop {
-            rest = rest.trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == '/');
+            rest = rest
+                .trim_start_matches(|letter: char| letter.is_ascii_whitespace() || letter == '/');
             if rest.is_empty() {
                 return None;
             }

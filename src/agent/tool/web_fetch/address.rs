@@ -43,7 +43,18 @@ fn encoded(path: &str) -> String {
     let mut buffer = [0; 4];
     for letter in path.chars() {
         match letter {
-            '"' | '<' | '>' | '\\' | '^' | '`' | '{' | '|' | '}' | ' ' | '\0'..='\x1F' | '\x7F'.. => {
+            '"'
+            | '<'
+            | '>'
+            | '\\'
+            | '^'
+            | '`'
+            | '{'
+            | '|'
+            | '}'
+            | ' '
+            | '\0'..='\x1F'
+            | '\x7F'.. => {
                 text.push_str(&percent_encode(letter.encode_utf8(&mut buffer)));
             }
             plain => text.push(plain),
@@ -57,13 +68,17 @@ fn encoded(path: &str) -> String {
 pub(super) fn join(base: &str, reference: &str) -> String {
     let reference = reference.trim();
     let scheme_end = base.find("://").map_or(0, |place| place + 3);
-    let path_start = base[scheme_end..].find('/').map_or(base.len(), |place| place + scheme_end);
+    let path_start = base[scheme_end..]
+        .find('/')
+        .map_or(base.len(), |place| place + scheme_end);
     let (origin, path) = base.split_at(path_start);
     let path = path.split('#').next().unwrap_or_default();
     let scheme = reference.split_once(':').map(|(scheme, _)| scheme);
     let is_absolute = scheme.is_some_and(|scheme| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
-            && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
     });
     if is_absolute {
         return reference.to_owned();
@@ -116,7 +131,10 @@ mod tests {
         for (url, sent) in [
             (" https://a.example ", Ok("https://a.example/")),
             ("HTTP://a.example?x=1#top", Ok("http://a.example/?x=1")),
-            ("https://a.example/ü b%20c/[x]", Ok("https://a.example/%C3%BC%20b%20c/[x]")),
+            (
+                "https://a.example/ü b%20c/[x]",
+                Ok("https://a.example/%C3%BC%20b%20c/[x]"),
+            ),
             ("http://[::1]:8080/x", Ok("http://[::1]:8080/x")),
             ("https://a.example/x@y", Ok("https://a.example/x@y")),
             ("https://user:pw@a.example/", Err("user name")),

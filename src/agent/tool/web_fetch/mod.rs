@@ -43,12 +43,12 @@ impl WebFetch {
         WebFetch {
             spec: ToolSpec {
                 name: NAME.to_owned(),
-                description: "Read a web page as text.".to_owned(),
+                description: "Read a web page, or another text on the web.".to_owned(),
                 parameters: json!({
                     "type": "object",
                     "properties": {
                         "url": {"type": "string"},
-                        "offset": {"type": "integer"},
+                        "offset": {"type": "integer", "description": "Read on at this character"},
                         "links": {"type": "boolean", "description": "List its links instead"},
                     },
                     "required": ["url"],
@@ -72,7 +72,9 @@ impl WebFetch {
                 deadline: limit.deadline,
                 cancel: context.cancel,
             };
-            let fetched = self.outbound.exchange(&outgoing, |answer| self.take(answer));
+            let fetched = self
+                .outbound
+                .exchange(&outgoing, |answer| self.take(answer));
             match fetched {
                 Ok(Fetched::Document(mut document)) => {
                     document.url = url;
@@ -93,7 +95,9 @@ impl WebFetch {
                 Err(error) => return Err(format!("{url} gave no answer: {}", cause(&error))),
             }
         }
-        Err(format!("{url} was reached over {MAX_REDIRECTS} redirects and redirects again"))
+        Err(format!(
+            "{url} was reached over {MAX_REDIRECTS} redirects and redirects again"
+        ))
     }
 
     fn take(&self, answer: &mut Answer) -> Result<Fetched, OutboundError> {
@@ -115,7 +119,9 @@ impl WebFetch {
                     format!(": {}", shorten(text.trim(), ERROR_CHARS))
                 }
             };
-            return Ok(Fetched::Refused(format!("was answered with status {status}{said}")));
+            return Ok(Fetched::Refused(format!(
+                "was answered with status {status}{said}"
+            )));
         }
         let Some(kind) = kind else {
             return Ok(Fetched::Refused(format!(
@@ -170,8 +176,11 @@ impl Kind {
         match essence {
             "" => Some(Kind::Unknown),
             "text/html" | "application/xhtml+xml" => Some(Kind::Html),
-            "application/json" | "application/xml" | "application/javascript"
-            | "application/x-ndjson" | "application/yaml" => Some(Kind::Plain),
+            "application/json"
+            | "application/xml"
+            | "application/javascript"
+            | "application/x-ndjson"
+            | "application/yaml" => Some(Kind::Plain),
             text if text.starts_with("text/") => Some(Kind::Plain),
             other if other.ends_with("+json") || other.ends_with("+xml") => {
                 (!other.starts_with("image/")).then_some(Kind::Plain)
@@ -215,7 +224,10 @@ impl Tool for WebFetch {
 
     fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
         let url = arguments.get("url")?.as_str()?;
-        Some(format!("fetch {}", check(url).ok().as_deref().unwrap_or(url)))
+        Some(format!(
+            "fetch {}",
+            check(url).ok().as_deref().unwrap_or(url)
+        ))
     }
 
     fn run(
@@ -238,7 +250,10 @@ impl Tool for WebFetch {
             lines.push(page(&document.page.text, arguments)?);
         }
         if document.is_cut {
-            lines.push(format!("[only the first {} bytes of the page were read]", self.max_bytes));
+            lines.push(format!(
+                "[only the first {} bytes of the page were read]",
+                self.max_bytes
+            ));
         }
         Ok(lines.join("\n"))
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::household::Household;
+use super::super::testing::Household;
 use super::*;
 use crate::agent::outbound::test_server::{Act, TestServer, whole};
 use crate::config::AddressPatterns;
@@ -43,29 +43,68 @@ fn a_page_becomes_text() {
         ),
         ("", html, "URL\nTitle: News\n\n# Today\n\nIt rains."),
         ("Content-Type: text/plain\r\n", "<b>\nx", "URL\n\n<b>\nx"),
-        ("Content-Type: application/json\r\n", "{\"a\":1}", "URL\n\n{\"a\":1}"),
-        ("Content-Type: application/feed+xml\r\n", "<rss/>", "URL\n\n<rss/>"),
-        ("Content-Type: text/html\r\n", "", "URL\n\n[the page holds no readable text]"),
+        (
+            "Content-Type: application/json\r\n",
+            "{\"a\":1}",
+            "URL\n\n{\"a\":1}",
+        ),
+        (
+            "Content-Type: application/feed+xml\r\n",
+            "<rss/>",
+            "URL\n\n<rss/>",
+        ),
+        (
+            "Content-Type: text/html\r\n",
+            "",
+            "URL\n\n[the page holds no readable text]",
+        ),
     ] {
-        assert_eq!(fetched(200, headers, body), Ok(text.to_owned()), "{headers}");
+        assert_eq!(
+            fetched(200, headers, body),
+            Ok(text.to_owned()),
+            "{headers}"
+        );
     }
     let long = fetched(200, "Content-Type: text/plain\r\n", &"x".repeat(3_000)).unwrap();
-    assert!(long.ends_with("[only the first 2000 bytes of the page were read]"), "{long}");
+    assert!(
+        long.ends_with("[only the first 2000 bytes of the page were read]"),
+        "{long}"
+    );
 }
 
 #[test]
 fn what_is_no_text_is_refused_with_a_sentence() {
     for (status, headers, body, why) in [
-        (200, "Content-Type: image/png\r\n", "x", "URL is not text but image/png, which cannot be read"),
-        (200, "Content-Type: image/svg+xml\r\n", "x", "URL is not text but image/svg+xml, which cannot be read"),
-        (200, "Content-Type: text/html\r\n", "a\0b", "URL is binary, 3 bytes"),
+        (
+            200,
+            "Content-Type: image/png\r\n",
+            "x",
+            "URL is not text but image/png, which cannot be read",
+        ),
+        (
+            200,
+            "Content-Type: image/svg+xml\r\n",
+            "x",
+            "URL is not text but image/svg+xml, which cannot be read",
+        ),
+        (
+            200,
+            "Content-Type: text/html\r\n",
+            "a\0b",
+            "URL is binary, 3 bytes",
+        ),
         (
             404,
             "Content-Type: text/html\r\n",
             "<h1>Gone</h1>",
             "URL was answered with status 404: # Gone",
         ),
-        (500, "Content-Type: image/png\r\n", "x", "URL was answered with status 500"),
+        (
+            500,
+            "Content-Type: image/png\r\n",
+            "x",
+            "URL was answered with status 500",
+        ),
         (304, "", "", "URL was answered with status 304: "),
     ] {
         assert_eq!(fetched(status, headers, body), Err(why.to_owned()));
@@ -83,7 +122,14 @@ fn redirects_are_followed_one_by_one_and_counted() {
         .iter()
         .map(|heard| heard.head.lines().next().unwrap().to_owned())
         .collect();
-    assert_eq!(lines, ["GET /v1 HTTP/1.1", "GET /a/b?x=1 HTTP/1.1", "GET /c HTTP/1.1"]);
+    assert_eq!(
+        lines,
+        [
+            "GET /v1 HTTP/1.1",
+            "GET /a/b?x=1 HTTP/1.1",
+            "GET /c HTTP/1.1"
+        ]
+    );
 
     let server = TestServer::new(vec![to("/again"); 7]);
     let endless = fetch(&server.url()).unwrap_err();
@@ -128,7 +174,10 @@ fn the_house_is_closed_unless_the_owner_opens_it() {
         "[2002:7f00:1::]",
     ] {
         let problem = run(&closed, host).unwrap_err();
-        assert!(problem.contains("tools.web_fetch.allow"), "{host}: {problem}");
+        assert!(
+            problem.contains("tools.web_fetch.allow"),
+            "{host}: {problem}"
+        );
     }
     assert!(server.heard().is_empty(), "nothing was sent");
     assert!(run(&tool(&["127.0.0.1"], &[]), "127.0.0.1").is_ok());
@@ -157,7 +206,10 @@ fn a_server_that_hangs_or_trickles_is_left_in_time() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".to_vec();
     let mut trickle = vec![Act::Send(head)];
     for _ in 0..100 {
-        trickle.extend([Act::Send(b"x".to_vec()), Act::Pause(Duration::from_millis(100))]);
+        trickle.extend([
+            Act::Send(b"x".to_vec()),
+            Act::Pause(Duration::from_millis(100)),
+        ]);
     }
     for script in [vec![Act::Hang], trickle] {
         let server = TestServer::new(vec![script]);
@@ -178,6 +230,9 @@ fn a_person_is_told_the_address() {
         ("nonsense", "fetch nonsense"),
     ] {
         let arguments = json!({"url": url});
-        assert_eq!(tool.intent(arguments.as_object().unwrap()).as_deref(), Some(intent));
+        assert_eq!(
+            tool.intent(arguments.as_object().unwrap()).as_deref(),
+            Some(intent)
+        );
     }
 }
