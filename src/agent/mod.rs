@@ -5,6 +5,8 @@ pub mod context;
 pub mod outbound;
 pub mod permission;
 pub mod provider;
+pub mod repetition;
+pub mod side_by_side;
 pub mod tool;
 pub mod turn;
 

@@ -191,6 +191,10 @@ pub enum Step {
         ok: bool,
         /// What the model is told.
         content: String,
+        /// Whether the text was written by somebody outside the household, as
+        /// that of web pages is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
     },
 }
 

@@ -97,7 +97,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         .map_while(|message| match message {
             ChatMessage::ToolResult {
                 tool, content, ok, ..
-            } => Some((tool.as_str(), content.as_str(), *ok)),
+            } => Some((tool.as_str(), context::told(content), *ok)),
             _ => None,
         })
         .collect();
