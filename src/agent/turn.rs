@@ -141,7 +141,7 @@ impl Loop<'_, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
-        let past = store.past_turns(turn.conversation_id, turn.id, PAST_TURNS)?;
+        let past = store.past(turn.conversation_id, turn.id, PAST_TURNS, 1 << 20)?.turns;
         let mut approvals = Vec::new();
         if run.is_resumed {
             self.steps = store.steps(turn.id)?;

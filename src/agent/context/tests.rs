@@ -1,6 +1,6 @@
 use super::*;
 use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MessageId};
+use crate::ids::{ConversationId, MessageId, TurnId};
 use crate::store::Role;
 
 fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
@@ -24,6 +24,7 @@ fn asked(content: &str) -> Message {
 
 fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn {
     PastTurn {
+        id: TurnId::from(1),
         channel: HOME.to_owned(),
         message: asked(question),
         steps,
@@ -284,6 +285,7 @@ fn the_prompt_is_the_same_in_every_turn() {
     );
     assert_eq!(first.system, format!("Be kind.\n\n{NAMES}\n\n{OUTSIDE}"));
     let turn = PastTurn {
+        id: TurnId::from(1),
         channel: OUTSIDE_CHANNEL.to_owned(),
         message: said(Role::User, Some("x"), "one"),
         steps: vec![],

@@ -159,11 +159,33 @@ pub enum Step {
 /// An earlier turn as the model sees it again.
 #[derive(Clone, Debug)]
 pub struct PastTurn {
+    /// Which turn it was.
+    pub id: TurnId,
     /// Where its message came from, as [`Turn::channel`].
     pub channel: String,
     pub message: Message,
     pub steps: Vec<Step>,
     pub reply: Option<Message>,
+}
+
+/// What the model is told in place of a conversation's oldest turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The newest turn that it covers.
+    pub turn_id: TurnId,
+    /// The text.
+    pub content: String,
+}
+
+/// What is read of a conversation for one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// In place of the oldest turns, once there were too many of them.
+    pub summary: Option<Summary>,
+    /// The newest turns that the summary does not cover, oldest first.
+    pub turns: Vec<PastTurn>,
+    /// Whether turns were left out between the summary and `turns`.
+    pub has_more: bool,
 }
 
 /// Tokens that a turn used.
