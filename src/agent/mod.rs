@@ -11,6 +11,7 @@ pub mod turn;
 use std::sync::Arc;
 
 use crate::config::Config;
+use context::estimate::Gauge;
 use provider::Provider;
 use tool::Toolbox;
 
@@ -20,6 +21,8 @@ pub struct Assistant {
     pub config: Arc<Config>,
     pub provider: Arc<dyn Provider>,
     pub toolbox: Toolbox,
+    /// How long requests turned out to be.
+    pub gauge: Arc<Gauge>,
 }
 
 impl Assistant {
@@ -29,6 +32,7 @@ impl Assistant {
             provider: provider::from_config(&config),
             toolbox: Toolbox::from_config(&config),
             config,
+            gauge: Arc::default(),
         }
     }
 }

@@ -130,17 +130,25 @@ impl Store {
         })
     }
 
-    /// Messages that hold all words of `query` (the last as a prefix), newest
-    /// first, at most `limit`, 1,000, and about 4 MiB of text.
+    /// Messages that hold all words of `query`, newest first, at most `limit`,
+    /// 1,000, and about 4 MiB of text. Only where there are fewer than that, the
+    /// last word may also be the beginning of one.
     pub fn search_messages(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
         let Some(query) = fulltext::every_word(query) else {
             return Ok(Vec::new());
         };
         let limit = limit.min(PAGE);
         self.read(|connection| {
-            let found = params![query, limit as i64];
-            let (messages, _) = page_of_messages(connection, SEARCH_MESSAGES, found, limit)?;
-            Ok(messages)
+            let search = |query: &str| {
+                let parameters = params![query, limit as i64 + 1];
+                page_of_messages(connection, SEARCH_MESSAGES, parameters, limit)
+            };
+            // A common word as a prefix costs far more than the word itself.
+            let (found, is_full) = search(&query)?;
+            match fulltext::while_typing(&query) {
+                Some(query) if !is_full => Ok(search(&query)?.0),
+                _ => Ok(found),
+            }
         })
     }
 }

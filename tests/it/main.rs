@@ -5,6 +5,7 @@ mod architecture;
 mod chat;
 mod http;
 mod kill;
+mod memory;
 mod program;
 mod sockets;
 mod support;

@@ -107,6 +107,9 @@ pub enum ProviderError {
     /// Anything else: `public` is for the person who asked and names the
     /// provider, `detail` for the log. Neither holds a key.
     Failed { public: String, detail: String },
+    /// The conversation is longer than the model takes; the texts are as those
+    /// of `Failed`. A shorter one may be answered.
+    ContextOverflow { public: String, detail: String },
 }
 
 impl ProviderError {
@@ -123,7 +126,8 @@ impl ProviderError {
                 "the model had not answered when the time was up (limits.turn_seconds)",
             )
             .with_status(504),
-            ProviderError::Failed { public, detail } => Error::server(public, detail),
+            ProviderError::Failed { public, detail }
+            | ProviderError::ContextOverflow { public, detail } => Error::server(public, detail),
         }
     }
 }

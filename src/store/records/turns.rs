@@ -197,6 +197,15 @@ pub struct Usage {
     pub cached: u64,
 }
 
+impl Usage {
+    /// Adds what another request used.
+    pub fn add(&mut self, more: Usage) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cached += more.cached;
+    }
+}
+
 /// How a turn ends.
 #[derive(Clone, Debug)]
 pub enum TurnEnd {
