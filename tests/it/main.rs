@@ -5,6 +5,7 @@ mod architecture;
 mod chat;
 mod http;
 mod kill;
+mod memory;
 mod permissions;
 mod program;
 mod roles;
