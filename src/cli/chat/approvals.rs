@@ -111,14 +111,14 @@ impl Approvals {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let reason = match approval.reason.as_str() {
-            "" => String::new(),
-            reason => format!("\n{reason}"),
+        let arguments = short(&arguments, ARGUMENT_CHARACTERS);
+        let tool = &approval.tool;
+        let question = match approval.reason.as_str() {
+            "" => format!("May {tool} run? {arguments}"),
+            reason => format!("{reason}\n  {tool} {arguments}"),
         };
         Some(Action::Ask(format!(
-            "May {} run? {}{reason}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ",
-            approval.tool,
-            short(&arguments, ARGUMENT_CHARACTERS),
+            "{question}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: "
         )))
     }
 }
