@@ -31,12 +31,18 @@ const SUMMARY_BYTES: usize = 200;
 
 /// What one run of a turn needs.
 pub struct TurnRun<'a> {
+    /// Provider, tools and settings: those of the moment at which the run
+    /// began.
     pub assistant: &'a Assistant,
+    /// Where the steps go.
     pub store: &'a Store,
+    /// Tells the model what time it is.
     pub clock: &'a Clock,
     /// Where programs run that custom tools name.
     pub data_dir: &'a PathBuf,
+    /// The turn as its row says.
     pub turn: &'a Turn,
+    /// The person's message that the turn answers.
     pub message: &'a Message,
     /// Whether earlier runs may have left steps and approvals.
     pub is_resumed: bool,
@@ -44,6 +50,7 @@ pub struct TurnRun<'a> {
     pub account: Option<&'a WebhookAccount>,
     /// When this run's time is up.
     pub deadline: Instant,
+    /// Set by whoever stops the turn.
     pub cancel: &'a Cancel,
     /// Whether somebody wants the pieces of text as they come.
     pub is_streamed: &'a dyn Fn() -> bool,
@@ -57,8 +64,11 @@ pub enum Progress<'a> {
     ToolCall(&'a ToolCall),
     /// A call has its result; `summary` is its beginning.
     ToolResult {
+        /// The [`ToolCall::id`] that it answers.
         call_id: &'a str,
+        /// False when the tool failed, was refused or does not exist.
         ok: bool,
+        /// At most 200 bytes.
         summary: &'a str,
     },
 }
@@ -79,7 +89,10 @@ pub enum Outcome {
 /// A finished run.
 #[derive(Debug)]
 pub struct Ran {
+    /// How it ended.
     pub outcome: Outcome,
+    /// Tokens of this run's model calls alone; those of earlier runs of the
+    /// turn were reported then.
     pub usage: Usage,
     /// The model that was asked.
     pub model: String,

@@ -7,6 +7,7 @@ mod http;
 mod kill;
 mod permissions;
 mod program;
+mod roles;
 mod sockets;
 mod support;
 mod tools;

@@ -27,6 +27,7 @@ pub enum OutboundError {
     NotHttp(String),
     /// The connection broke.
     Interrupted {
+        /// What the socket or the transport said.
         reason: String,
         /// It broke before the first byte of an answer, on a connection that
         /// was kept from an earlier exchange: the server most likely closed it

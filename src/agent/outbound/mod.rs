@@ -12,7 +12,7 @@ mod error;
 pub mod public;
 mod resolver;
 #[cfg(test)]
-pub mod test_server;
+pub(crate) mod test_server;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -54,6 +54,7 @@ pub struct Outgoing<'a> {
     /// Beside `host`, `user-agent`, `accept-encoding` and the length, which are
     /// set here.
     pub headers: &'a [(&'a str, &'a str)],
+    /// Sent whole, with its length; `None` sends no body.
     pub body: Option<&'a [u8]>,
     /// When the whole exchange must be over, the body of the answer included.
     pub deadline: Instant,

@@ -37,7 +37,9 @@ pub use schema::{check_arguments, parameter_types};
 /// Where a tool comes from, as `list_tools` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// Part of the program.
     Builtin,
+    /// Declared under `tools.custom` of the configuration.
     Custom,
     /// An MCP server of this name.
     Mcp(String),
@@ -45,12 +47,18 @@ pub enum Source {
 
 /// What a tool may use while it runs.
 pub struct ToolContext<'a> {
+    /// For memories and for earlier conversations.
     pub store: &'a Store,
+    /// The household's time.
     pub clock: &'a Clock,
+    /// The conversation in which it was called.
     pub conversation_id: ConversationId,
     /// Who asked.
     pub speaker: Option<&'a str>,
+    /// When the tool must be finished: its own limit or the turn's, whichever
+    /// is sooner.
     pub deadline: Instant,
+    /// Set when somebody stops the turn; a tool that waits must heed it.
     pub cancel: &'a Cancel,
     /// Where programs run by default.
     pub data_dir: &'a PathBuf,
