@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use super::context::Context;
+use super::context::history::History;
 use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::tool::{Tool, ToolContext, check_arguments, output};
-use super::context::Context;
-use super::context::history::History;
 use super::{Assistant, context, permission};
 use crate::clock::Clock;
 use crate::config::{Permission, WebhookAccount};
@@ -273,7 +273,10 @@ impl Loop<'_, '_> {
                 Err(error @ ProviderError::ContextOverflow { .. })
                     if refused.is_none() && !is_heard && history.shrink() =>
                 {
-                    log::info!("turn {}: too long for the model: once more with less", run.turn.id);
+                    log::info!(
+                        "turn {}: too long for the model: once more with less",
+                        run.turn.id
+                    );
                     refused = Some((error, context));
                 }
                 Err(error) => return Err(error.into_error().into()),

@@ -59,7 +59,10 @@ mod tests {
     fn short_words_tell_nothing() {
         for (text, query) in [
             ("is it ok?", None),
-            ("when is the bin day", Some("\"when\"* OR \"the\" OR \"bin\" OR \"day\"")),
+            (
+                "when is the bin day",
+                Some("\"when\"* OR \"the\" OR \"bin\" OR \"day\""),
+            ),
             ("茶", Some("\"茶\"*")),
         ] {
             assert_eq!(telling_words(text).as_deref(), query, "{text:?}");

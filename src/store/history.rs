@@ -31,7 +31,9 @@ impl Store {
     ) -> Result<Past> {
         self.read(|connection| {
             let summary = row(connection, SUMMARY, [id], summary_from_row)?;
-            let covered = summary.as_ref().map_or(0, |summary| summary.turn_id.as_i64());
+            let covered = summary
+                .as_ref()
+                .map_or(0, |summary| summary.turn_id.as_i64());
             let most_turns = most_turns.min(MOST_TURNS);
             let mut heads = rows(
                 connection,
@@ -53,8 +55,8 @@ impl Store {
                     Some(reply) => find_message(connection, reply)?,
                     None => None,
                 };
-                let text = message.content.len()
-                    + reply.as_ref().map_or(0, |reply| reply.content.len());
+                let text =
+                    message.content.len() + reply.as_ref().map_or(0, |reply| reply.content.len());
                 let steps = match left.checked_sub(text) {
                     Some(for_steps) => steps_within(&mut statement, turn, for_steps)?,
                     None => None,
@@ -87,12 +89,7 @@ impl Store {
 
     /// Stores what the model is told in place of all turns of a conversation up
     /// to `turn_id`, durably. Errors: `not_found`.
-    pub fn save_summary(
-        &self,
-        id: ConversationId,
-        turn_id: TurnId,
-        content: &str,
-    ) -> Result<()> {
+    pub fn save_summary(&self, id: ConversationId, turn_id: TurnId, content: &str) -> Result<()> {
         let content = content.to_owned();
         self.write(move |write| {
             conversations::find(write.connection, id)?;

@@ -178,7 +178,10 @@ fn a_conversation_that_is_too_long_for_the_model_is_shortened_once() {
     let response = client.response();
     assert_eq!(response["code"], "server_error");
     let error = response["error"].as_str().unwrap();
-    assert!(error.contains("too long for the model \"scripted\""), "{error}");
+    assert!(
+        error.contains("too long for the model \"scripted\""),
+        "{error}"
+    );
     assert_eq!(refused(&model.requests()), count + 1, "asked once");
 }
 
@@ -314,7 +317,10 @@ fn ten_thousand_messages_cost_what_a_hundred_do() {
 #[test]
 fn memories_that_matter_go_with_the_message() {
     let model = Model::acting(vec![
-        Act::call("remember", json!({ "content": "Zoë is allergic to peanuts." })),
+        Act::call(
+            "remember",
+            json!({ "content": "Zoë is allergic to peanuts." }),
+        ),
         Act::say("noted"),
     ]);
     let home = Home::start(model.config());
@@ -324,10 +330,16 @@ fn memories_that_matter_go_with_the_message() {
     client.chat("what may zoe not eat?");
     client.chat("good morning");
     let requests = model.requests();
-    let texts: Vec<&str> = requests.iter().map(|request| *texts(request).last().unwrap()).collect();
+    let texts: Vec<&str> = requests
+        .iter()
+        .map(|request| *texts(request).last().unwrap())
+        .collect();
     let told = texts[2];
     assert!(told.starts_with("<memories "), "{told}");
-    assert!(told.contains("\n- Zoë is allergic to peanuts. (user, 20"), "{told}");
+    assert!(
+        told.contains("\n- Zoë is allergic to peanuts. (user, 20"),
+        "{told}"
+    );
     assert!(told.ends_with("\n[admin] what may zoe not eat?"), "{told}");
     assert_eq!(texts[3], "[admin] good morning");
     assert_eq!(system(&requests[2]), system(&requests[0]));
@@ -372,7 +384,9 @@ fn a_stranger_is_told_only_what_they_could_look_up() {
         let mut home = with_webhook(&model, &receiver, mode);
         home.stop();
         let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
-        store.remember("the safe opens with 1234", Some("admin")).unwrap();
+        store
+            .remember("the safe opens with 1234", Some("admin"))
+            .unwrap();
         store.close();
         home.restart();
         let body = json!({ "message": "how does the safe open?" });
@@ -388,7 +402,10 @@ fn the_model_sees_who_said_what() {
     let (model, receiver) = (Model::saying("fine"), Receiver::start());
     let home = with_webhook(&model, &receiver, "allow");
     let body = json!({ "message": "somebody rings", "user_id": "bell", "conversation_id": "door" });
-    assert_eq!(post(home.address(), "/webhook/door", &[], &body).status, 202);
+    assert_eq!(
+        post(home.address(), "/webhook/door", &[], &body).status,
+        202
+    );
     receiver.wait_for(1);
     let mut admin = home.admin();
     let listed = admin.ask(json!({ "type": "list_conversations" }));
@@ -403,7 +420,11 @@ fn the_model_sees_who_said_what() {
     let shown = texts(&requests[2]);
     assert_eq!(shown.len(), 5);
     assert!(shown[0].starts_with("<outside "), "{}", shown[0]);
-    assert!(shown[0].contains("\n[bell] somebody rings\n"), "{}", shown[0]);
+    assert!(
+        shown[0].contains("\n[bell] somebody rings\n"),
+        "{}",
+        shown[0]
+    );
     assert_eq!(
         (shown[2], shown[4]),
         ("[admin] who is it?", "[user] I shall open")

@@ -129,12 +129,7 @@ mod tests {
             ("anthropic", None, "claude-x", 200_000),
             ("ollama", None, "llama", 8_192),
             ("offline", None, "offline", 128_000),
-            (
-                compatible,
-                Some("http://127.0.0.1:8080/v1"),
-                "gpt-5",
-                8_192,
-            ),
+            (compatible, Some("http://127.0.0.1:8080/v1"), "gpt-5", 8_192),
             (compatible, Some("http://nas.local/v1"), "llama", 8_192),
             (compatible, Some("https://llm.example/v1"), "llama", 8_192),
             (compatible, Some("https://notx.ai/v1"), "llama", 8_192),

@@ -65,8 +65,7 @@ pub fn fit(material: &Material<'_>, tool_tokens: usize, room: Room, to_the_brim:
     let past = choose_past(material, fixed, room, part(COMFORTABLE), part(AFTERWARDS));
     let left_out = material.past.len() - past.len();
     let tokens = fixed + past.iter().map(|turn| turn.tokens).sum::<usize>();
-    let mut messages: Vec<ChatMessage> =
-        past.into_iter().flat_map(|turn| turn.messages).collect();
+    let mut messages: Vec<ChatMessage> = past.into_iter().flat_map(|turn| turn.messages).collect();
     let begin = messages.len();
     messages.extend(present);
     put_before(&mut messages[begin], remembered);

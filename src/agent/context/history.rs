@@ -51,11 +51,7 @@ pub struct History<'a> {
 impl<'a> History<'a> {
     /// Reads what the run's model is shown of the past, and the memories that
     /// fit the message if they may go with it.
-    pub fn open(
-        run: &'a TurnRun<'a>,
-        model: &'a str,
-        may_recall: bool,
-    ) -> Result<History<'a>> {
+    pub fn open(run: &'a TurnRun<'a>, model: &'a str, may_recall: bool) -> Result<History<'a>> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);

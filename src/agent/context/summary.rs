@@ -1,8 +1,8 @@
 //! The rolling summary: what a model is asked to make of the oldest turns.
 
 use super::estimate::text_tokens;
-use super::{is_untrusted, result_text, user_text};
 use super::{EARLIER_TAG, Results, fenced};
+use super::{is_untrusted, result_text, user_text};
 use crate::agent::tool::output::cap_text;
 use crate::store::{PastTurn, Step};
 

@@ -192,14 +192,7 @@ fn past_turns_come_whole_and_in_order() {
         past("three", vec![], None),
         past("four", vec![], Some("")),
     ];
-    let context = build(
-        "Be kind.\n",
-        &turns,
-        &asked("now"),
-        &[],
-        HOME,
-        10_000,
-    );
+    let context = build("Be kind.\n", &turns, &asked("now"), &[], HOME, 10_000);
     assert_eq!(context.system, "Be kind.");
     assert_eq!(
         short(&context),
@@ -346,7 +339,10 @@ fn what_is_added_stands_before_the_messages_and_not_in_the_prompt() {
         let (first, last) = (texts[0], texts[texts.len() - 1]);
         assert!(first.starts_with("<earlier "), "{first}");
         assert!(first.contains("\nThey greeted.\n</earlier "), "{first}");
-        assert!(last.contains("\n- tea (Bob, 2026-11-21)\n</memories "), "{last}");
+        assert!(
+            last.contains("\n- tea (Bob, 2026-11-21)\n</memories "),
+            "{last}"
+        );
         assert_eq!(spoken(last), "now");
         if let [_] = past {
             assert_eq!(spoken(first), "one");

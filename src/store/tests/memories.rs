@@ -74,7 +74,10 @@ fn what_matters_for_a_message_comes_best_first() {
     }
     for (message, expected) in [
         ("Can zoe eat this cake?", vec!["Zoë is allergic to peanuts"]),
-        ("When do the bins go out?", vec!["the bins go out on Tuesday"]),
+        (
+            "When do the bins go out?",
+            vec!["the bins go out on Tuesday"],
+        ),
         (
             "where is the key of the cellar?",
             vec![

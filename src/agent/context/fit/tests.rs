@@ -79,7 +79,11 @@ fn assert_paired(messages: &[ChatMessage]) {
     for message in messages {
         match message {
             ChatMessage::ToolResult { call_id, .. } => {
-                assert_eq!(open.pop_front(), Some(call_id.as_str()), "an orphaned result");
+                assert_eq!(
+                    open.pop_front(),
+                    Some(call_id.as_str()),
+                    "an orphaned result"
+                );
             }
             ChatMessage::Assistant { calls, .. } => {
                 assert!(open.is_empty(), "an orphaned call");
@@ -316,8 +320,7 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
             );
             // Only a present turn of irreducible length may take more.
             let least = material.present_shortened(LEAST_RESULT);
-            let irreducible =
-                text_tokens(&fitted.context.system) + tools + message_tokens(&least);
+            let irreducible = text_tokens(&fitted.context.system) + tools + message_tokens(&least);
             assert!(
                 fitted.tokens <= room.tokens.max(irreducible),
                 "{history}: {} of {}",
