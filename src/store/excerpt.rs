@@ -73,7 +73,7 @@ mod tests {
                 &long,
                 "BOIL",
                 40,
-                "…la la the boiler hums lo lo lo lo lo lo…",
+                "…la la the boiler hums lo lo lo lo lo l…",
             ),
             (&long, "chimney", 10, "la la la …"),
             ("größe zählt", "ZÄHLT", 40, "größe zählt"),
