@@ -38,6 +38,7 @@ fn round(id: &str, result: String) -> Vec<Step> {
             call_id: id.to_owned(),
             ok: true,
             content: result,
+            outside: false,
         },
     ]
 }
@@ -248,6 +249,7 @@ impl Numbers {
                         call_id,
                         ok: self.below(2) == 0,
                         content: self.text(longest),
+                        outside: false,
                     });
                 }
             }
