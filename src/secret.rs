@@ -50,6 +50,12 @@ impl Secret {
         // Digests have one length, so that the comparison does not tell ours.
         fingerprint(&self.0).ct_eq(&fingerprint(candidate)).into()
     }
+
+    /// Whether `tag` is the HMAC-SHA256 of `message` under this secret, compared
+    /// in a time that does not depend on it.
+    pub fn signed(&self, message: &[u8], tag: &[u8; 32]) -> bool {
+        hmac_sha256(self.0.as_bytes(), message).ct_eq(tag).into()
+    }
 }
 
 impl fmt::Debug for Secret {

@@ -35,6 +35,7 @@ mod settings;
 mod tool_parameters;
 mod web_address;
 mod webhook_accounts;
+mod webhook_map;
 
 #[cfg(test)]
 mod tests;
@@ -48,6 +49,7 @@ pub use limits::Limits;
 pub use problems::{Problem, Problems};
 pub use settings::Settings;
 pub use webhook_accounts::WebhookAccount;
+pub use webhook_map::{Template, WebhookMap};
 
 use channels::Channels;
 use collections::{Addresses, list, map_of};

@@ -73,6 +73,7 @@ impl Workers {
     /// until the next start, and joins the threads.
     pub fn stop(&self, grace: Duration) {
         self.service.schedule.stop(grace);
+        self.service.responses.close();
         self.service.stop_keeping_time();
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));

@@ -131,13 +131,13 @@ pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcom
         state,
         attempts: 0,
         created_at: write.now,
-        next_at: write.now,
+        next_at: write.now.plus(new.delay),
         last_error: None,
     };
     write.execute(
         "INSERT INTO deliveries
              (id, turn_id, conversation_id, account, body, state, attempts, created_at, next_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?7)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)",
         params![
             delivery.id,
             delivery.turn_id,
@@ -146,6 +146,7 @@ pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcom
             delivery.body,
             delivery.state,
             delivery.created_at,
+            delivery.next_at,
         ],
     )?;
     Ok(delivery)

@@ -14,7 +14,7 @@ use crate::service::workers::Deliver;
 use crate::store::{Attempt, Delivery, DeliveryState, Store};
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
-/// most 15 s of network and one commit.
+/// most `limits.callback_seconds` of network and one commit.
 pub struct Deliverer {
     settings: Arc<Settings>,
     store: Store,
@@ -69,8 +69,17 @@ impl Deliverer {
     fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
         let number = delivery.attempts.saturating_add(1);
         let started = Instant::now();
-        let outcome = self.sender.post(account, delivery, self.clock.now());
-        let attempt = schedule::after(number, &outcome, self.clock.now(), random_fraction());
+        let deadline = Duration::from_secs(self.settings.current().limits.callback_seconds);
+        let outcome = self
+            .sender
+            .post(account, delivery, deadline, self.clock.now());
+        let attempt = schedule::after(
+            number,
+            account.max_attempts,
+            &outcome,
+            self.clock.now(),
+            random_fraction(),
+        );
         report(delivery, number, &outcome, &attempt, started.elapsed());
         attempt
     }

@@ -9,4 +9,5 @@ mod program;
 mod sockets;
 mod support;
 mod transcripts;
+mod webhook_accounts;
 mod webhooks;

@@ -46,6 +46,8 @@ pub fn limits() -> Limits {
         tool_rounds: 16,
         webhook_per_second: 20,
         webhook_burst: 100,
+        webhook_waiting: 64,
+        callback_seconds: 15,
         login_failures: 5,
         approval_seconds: 86400,
     }
