@@ -19,6 +19,31 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
+    /// A delivery if it is to be sent at `now`: pending, and due. What came of
+    /// its last attempt counts also where it is not on disk yet.
+    ///
+    /// Errors: `not_found`.
+    pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
+        self.write_behind(move |write| {
+            let delivery = find(write.connection, id)?;
+            let is_due = delivery.state == DeliveryState::Pending && delivery.next_at <= now;
+            Ok(is_due.then_some(delivery))
+        })
+    }
+
+    /// Makes the callbacks due that waited for a response to take their place:
+    /// after a start there is none.
+    pub fn release_delayed_deliveries(&self) -> Result<()> {
+        self.write(|write| {
+            write.execute(
+                "UPDATE deliveries INDEXED BY deliveries_by_state SET next_at = created_at
+                 WHERE state IN ('pending', 'held') AND attempts = 0 AND next_at > created_at",
+                [],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Pending deliveries that are due at `now`, the longest due first, at most
     /// `limit` (and 1,000).
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {

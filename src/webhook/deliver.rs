@@ -11,7 +11,7 @@ use crate::error::Result;
 use crate::ids::DeliveryId;
 use crate::secret::random_fraction;
 use crate::service::workers::Deliver;
-use crate::store::{Attempt, Delivery, DeliveryState, Store};
+use crate::store::{Attempt, Delivery, Store};
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
 /// most `limits.callback_seconds` of network and one commit.
@@ -36,19 +36,18 @@ impl Deliverer {
 
 impl Deliver for Deliverer {
     /// Makes the next attempt at a delivery and stores what came of it, with
-    /// the time of the attempt after it. One that is not `pending` (delivered
-    /// already, or behind another) is left as it is.
+    /// the time of the attempt after it. One that is not due is left as it is:
+    /// it may have been found due just before an attempt at it was stored.
     ///
     /// URL and secret are those of the configuration now in force, so that a
     /// corrected one helps the callbacks that wait; a delivery whose account
     /// was removed is dead.
     ///
     /// Errors: those of the store. A receiver that fails is not an error here.
-    fn deliver(&self, id: DeliveryId) -> Result<Delivery> {
-        let delivery = self.store.delivery(id)?;
-        if delivery.state != DeliveryState::Pending {
-            return Ok(delivery);
-        }
+    fn deliver(&self, id: DeliveryId) -> Result<Option<Delivery>> {
+        let Some(delivery) = self.store.delivery_to_send(id, self.clock.now())? else {
+            return Ok(None);
+        };
         let config = self.settings.current();
         let attempt = match config.webhook_account(&delivery.account) {
             Some(account) => self.attempt(account, &delivery),
@@ -61,7 +60,7 @@ impl Deliver for Deliverer {
                 Attempt::Dead { error }
             }
         };
-        self.store.record_attempt(id, attempt)
+        self.store.record_attempt(id, attempt).map(Some)
     }
 }
 

@@ -3,9 +3,11 @@
 
 mod architecture;
 mod chat;
+mod faults;
 mod http;
-mod kill;
 mod program;
+#[path = "../faults/mod.rs"]
+mod scenarios;
 mod sockets;
 mod support;
 mod transcripts;
