@@ -19,6 +19,7 @@ mod serve;
 mod table;
 mod token;
 mod user;
+mod webhook;
 
 #[cfg(test)]
 mod tests;

@@ -106,6 +106,11 @@ pub fn full(rounds: u64) {
                 (get(address, "/health").status == 503).then_some(())
             });
             assert!(get(address, "/health").body.contains("\"error\""));
+            let said = fs::read_to_string(outside.path().join("stderr.txt")).unwrap();
+            assert!(
+                said.contains("the database cannot be written"),
+                "the log tells"
+            );
             std::thread::park_timeout(Duration::from_millis(random(1500)));
             disk.make_room();
             let began = Instant::now();
@@ -129,11 +134,6 @@ pub fn full(rounds: u64) {
     }
 
     wait_until_done(&data, Duration::from_secs(30));
-    let said = fs::read_to_string(outside.path().join("stderr.txt")).unwrap();
-    assert!(
-        said.contains("the database cannot be written"),
-        "the log says so: {said}"
-    );
     assert_eq!(program.signal("TERM"), Some(0));
     let database = look_into(&data);
     check_integrity(&database);

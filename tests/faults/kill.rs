@@ -77,10 +77,11 @@ pub fn rounds(count: u64) {
 
     let program = Program::serve(folder.path());
     // What is still open is settled as its callers would: by repeating it.
-    let open = std::mem::take(&mut *ledger.open.lock().unwrap());
+    let open = ledger.open.lock().unwrap().clone();
     for (number, mark) in open {
-        if CALLERS[number] != Manner::Plain {
-            let poster = Poster::new(program.address);
+        let poster = Poster::new(program.address);
+        while CALLERS[number] != Manner::Plain && ledger.open.lock().unwrap().contains_key(&number)
+        {
             assert!(post_one(&poster, &ledger, number, CALLERS[number], &mark));
         }
     }
@@ -152,7 +153,8 @@ fn post_until(
     }
 }
 
-/// Posts a message and notes its fate; false when there was no answer.
+/// Posts a message and notes its fate, which stays open when it was refused;
+/// false when there was no answer.
 fn post_one(poster: &Poster, ledger: &Ledger, number: usize, manner: Manner, mark: &str) -> bool {
     let body = json!({ "message": mark, "conversation_id": format!("c{number}") });
     let headers: &[(&str, &str)] = match manner {
@@ -166,6 +168,11 @@ fn post_one(poster: &Poster, ledger: &Ledger, number: usize, manner: Manner, mar
         Posted::Answered(200, body) => {
             assert_eq!(body["data"]["message"], mark);
             ledger.answered.lock().unwrap().push(mark.to_owned());
+        }
+        // The queue is full of what earlier rounds left: not accepted.
+        Posted::Answered(503, _) => {
+            std::thread::park_timeout(Duration::from_millis(20));
+            return true;
         }
         Posted::Answered(status, body) => panic!("{status}: {body}"),
         Posted::Unknown => return false,

@@ -12,4 +12,5 @@ mod sockets;
 mod support;
 mod transcripts;
 mod webhook_accounts;
+mod webhook_command;
 mod webhooks;
