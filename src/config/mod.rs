@@ -33,6 +33,7 @@ mod reader;
 mod rules;
 mod settings;
 mod tool_parameters;
+mod tools;
 mod web_address;
 mod webhook_accounts;
 mod webhook_map;
@@ -48,16 +49,17 @@ pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
 pub use problems::{Problem, Problems};
 pub use settings::Settings;
+pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
 pub use webhook_map::{Template, WebhookMap};
 
 use channels::Channels;
 use collections::{Addresses, list, map_of};
-use custom_tools::ToolsRule;
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
 use names::{HOST, ORIGIN, TOOL_NAME};
 use rules::{Choice, Number, Owned, SecretText, Text, Url, integer};
+use tools::ToolsRule;
 
 /// What `get_config` shows as `temperature` where none is set and the provider
 /// uses its own: the usual default of providers, because the contract wants a number.
@@ -118,8 +120,8 @@ section! {
         pub channels: Vec<Channel> = Channels;
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
-        /// What the model may use beside the built-in tools.
-        pub custom_tools("tools"): Vec<CustomTool> = ToolsRule;
+        /// Tools that the model may use: built-in ones that can be set, and your own.
+        pub tools: Tools = ToolsRule;
         /// Origins of web pages that may use the server, beside its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
         /// Host names under which browsers may reach the server, beside addresses, localhost and

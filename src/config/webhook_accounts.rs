@@ -43,7 +43,7 @@ section! {
         pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");
         /// Seconds that a turn of this account may work.
         pub timeout_seconds: Option<u64> = integer(1..=86_400).optional("`limits.turn_seconds`");
-        /// Attempts at a callback before it is given up: 10 take 27 hours.
+        /// Attempts at a callback before it is given up: 10 take 32 hours.
         pub max_attempts: u32 = integer(1..=10).or(MOST_ATTEMPTS);
         /// Whether new messages are taken. What was accepted before is still answered.
         pub enabled: bool = Flag.or(true);

@@ -28,7 +28,7 @@ use crate::agent::Assistant;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, TurnId};
+use crate::ids::TurnId;
 use crate::secret::Secret;
 use crate::store::Store;
 use bucket::Bucket;
@@ -38,7 +38,7 @@ use peer::AddressKey;
 use responses::{Responses, Ticket};
 use schedule::Schedule;
 use throttle::Throttle;
-use workers::{Deliver, Nudge};
+use workers::{Deliver, Nudge, Stalled};
 
 /// Numbers of events that are reserved on disk at a time: after a crash the
 /// next event gets a number above any that was given out before.
@@ -61,7 +61,7 @@ pub struct Service {
     waiters: Mutex<turns::Waiters>,
     responses: Responses,
     /// Turns that wait until the database can be written again.
-    stalled: Mutex<Vec<(TurnId, ConversationId)>>,
+    stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
     verifier: password::Verifier,
     login_addresses: Throttle<AddressKey>,
@@ -71,16 +71,22 @@ pub struct Service {
 
 /// What POST /auth returns.
 pub struct Login {
+    /// Shown to the client once; only its fingerprint is stored.
     pub token: Secret,
+    /// How long it is valid from now on.
     pub expires_in: Duration,
 }
 
 /// What an incoming webhook asks for.
 pub struct WebhookRequest {
+    /// The text to answer.
     pub message: String,
+    /// The speaker's name for the model, chosen by the caller.
     pub user_id: Option<String>,
     /// The caller's own name of the conversation.
     pub conversation_id: Option<String>,
+    /// A repeat within 24 hours gets the first answer and begins no second
+    /// turn.
     pub idempotency_key: Option<String>,
     /// The raw body, whose fingerprint guards the idempotency key.
     pub body: Vec<u8>,
@@ -90,6 +96,7 @@ pub struct WebhookRequest {
 pub struct Accepted<'a> {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
+    /// For the caller's records and for `get_turn`.
     pub turn_id: TurnId,
     /// The caller's place to wait for the turn's end, if it wants to and there
     /// was one.
@@ -98,11 +105,15 @@ pub struct Accepted<'a> {
 
 /// What a service is made of.
 pub struct Parts {
+    /// The configuration, which may change at any time.
     pub settings: Arc<Settings>,
+    /// The open database.
     pub store: Store,
+    /// Time for everything that is stored or expires.
     pub clock: Clock,
     /// Where programs run that custom tools name.
     pub data_dir: PathBuf,
+    /// Sends callbacks; `webhook` gives it, so that this room needs none.
     pub deliver: Arc<dyn Deliver>,
 }
 

@@ -5,11 +5,14 @@ mod architecture;
 mod chat;
 mod faults;
 mod http;
+mod permissions;
 mod program;
+mod roles;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 mod sockets;
 mod support;
+mod tools;
 mod transcripts;
 mod webhook_accounts;
 mod webhook_command;

@@ -132,7 +132,7 @@ pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
     if owed > 0 {
         writeln!(
             context.errors,
-            "{owed} callbacks to it were not delivered yet, and are given up."
+            "Callbacks to it that were not delivered yet, and are given up: {owed}."
         )?;
     }
     Ok(())

@@ -40,6 +40,7 @@ fn steps() -> Vec<Step> {
             call_id: "1".to_owned(),
             ok: false,
             content: "no".to_owned(),
+            outside: true,
         },
     ]
 }
