@@ -26,6 +26,7 @@ mod first_run;
 mod key_path;
 mod limits;
 mod lines;
+mod mcp_servers;
 mod names;
 mod problems;
 mod readable;
@@ -45,6 +46,7 @@ pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
+pub use mcp_servers::{McpServer, McpWay};
 pub use problems::{Problem, Problems};
 pub use settings::Settings;
 pub use webhook_accounts::WebhookAccount;
@@ -54,6 +56,7 @@ use collections::{Addresses, list, map_of};
 use custom_tools::ToolsRule;
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
+use mcp_servers::McpServers;
 use names::{HOST, ORIGIN, TOOL_NAME};
 use rules::{Choice, Number, Owned, SecretText, Text, Url, integer};
 
@@ -118,6 +121,8 @@ section! {
         pub limits: Limits = LimitsRule;
         /// What the model may use beside the built-in tools.
         pub custom_tools("tools"): Vec<CustomTool> = ToolsRule;
+        /// Servers of the Model Context Protocol, by name, whose tools the model may use.
+        pub mcp_servers: Vec<McpServer> = McpServers;
         /// Origins of web pages that may use the server, beside its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
         /// Host names under which browsers may reach the server, beside addresses, localhost and

@@ -5,6 +5,7 @@ mod architecture;
 mod chat;
 mod http;
 mod kill;
+mod mcp;
 mod program;
 mod sockets;
 mod support;
