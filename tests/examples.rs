@@ -19,6 +19,7 @@ fn every_sample_configuration_passes_the_check() {
             .arg(&data)
             .env("OPENAI_API_KEY", "sk-test")
             .env("DOORBELL_SECRET", "a secret of more than 32 characters")
+            .env("HOME_ASSISTANT_AUTHORIZATION", "Bearer a long-lived token")
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&ran.stderr);

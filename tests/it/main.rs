@@ -6,6 +6,8 @@ mod chat;
 mod http;
 mod kill;
 mod mcp;
+mod mcp_http;
+mod mcp_peers;
 mod program;
 mod roles;
 mod sockets;

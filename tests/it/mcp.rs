@@ -12,6 +12,19 @@ use super::support::eventually;
 use super::support::home::{Folder, Home, make_people, write_config};
 use super::support::program::{Program, send_signal};
 
+/// A house with these servers, to which one may speak as often as a test asks
+/// whether something is so.
+fn config(servers: Value, more: Value) -> Value {
+    let mut config = json!({
+        "mcp_servers": servers,
+        "limits": {"commands_per_second": 100_000, "commands_burst": 100_000},
+    });
+    for (key, value) in more.as_object().unwrap() {
+        config[key] = value.clone();
+    }
+    config
+}
+
 /// A stub that notes what it gets.
 struct Stub {
     notes: Folder,
@@ -50,10 +63,8 @@ impl Stub {
     }
 
     fn home(&self, more: Value) -> Home {
-        Home::start(json!({
-            "permission_mode": "allow",
-            "mcp_servers": {"stub": self.entry(more)},
-        }))
+        let servers = json!({"stub": self.entry(more)});
+        Home::start(config(servers, json!({"permission_mode": "allow"})))
     }
 
     /// The lines it got that contain a text.
@@ -116,7 +127,7 @@ fn ready(stub: &Stub, more: Value) -> (Home, Client) {
 #[test]
 fn a_servers_tool_is_listed_and_runs_after_an_approval() {
     let stub = Stub::new();
-    let mut home = Home::start(json!({"mcp_servers": {"stub": stub.entry(json!({}))}}));
+    let mut home = Home::start(config(json!({"stub": stub.entry(json!({}))}), json!({})));
     let mut client = home.admin();
     let tools = wait_for_tools(&mut client, "mcp:stub");
     assert_eq!(
@@ -175,7 +186,7 @@ fn a_servers_tool_is_listed_and_runs_after_an_approval() {
 #[test]
 fn an_approval_survives_a_restart_of_the_house() {
     let stub = Stub::new();
-    let mut home = Home::start(json!({"mcp_servers": {"stub": stub.entry(json!({}))}}));
+    let mut home = Home::start(config(json!({"stub": stub.entry(json!({}))}), json!({})));
     let mut client = home.admin();
     wait_for_tools(&mut client, "mcp:stub");
     client.ask(json!({"type": "subscribe", "events": ["approval.requested"]}));
@@ -321,19 +332,20 @@ fn a_cancelled_turn_cancels_the_call() {
 #[test]
 fn only_what_changed_in_the_configuration_is_started_anew() {
     let (stays, changes) = (Stub::new(), Stub::new());
-    let config = |more: Value| {
-        json!({"mcp_servers": {
+    let servers = |more: Value| {
+        let servers = json!({
             "stays": stays.entry(json!({})),
             "changes": changes.entry(more),
             "off": {"command": "no-such-program", "disabled": true},
-        }})
+        });
+        config(servers, json!({}))
     };
-    let mut home = Home::start(config(json!({})));
+    let mut home = Home::start(servers(json!({})));
     let mut client = home.admin();
     wait_for_tools(&mut client, "mcp:stays");
     wait_for_tools(&mut client, "mcp:changes");
     let before = (stays.process(), changes.process());
-    write_config(home.folder.path(), config(json!({"timeout_seconds": 5})));
+    write_config(home.folder.path(), servers(json!({"timeout_seconds": 5})));
     home.server().reload().unwrap();
     eventually("the changed one is another process", || {
         let is_another = changes.process() != before.1;
@@ -342,7 +354,7 @@ fn only_what_changed_in_the_configuration_is_started_anew() {
     wait_for_tools(&mut client, "mcp:changes");
     assert_eq!(stays.process(), before.0);
     assert!(is_running(before.0));
-    write_config(home.folder.path(), json!({}));
+    write_config(home.folder.path(), config(json!({}), json!({})));
     home.server().reload().unwrap();
     assert!(tools_of(&mut client, "mcp:stays").is_empty());
     eventually("both are gone", || {
@@ -354,12 +366,13 @@ fn only_what_changed_in_the_configuration_is_started_anew() {
 #[test]
 fn a_start_waits_for_no_server_and_a_stop_leaves_none() {
     let (good, deaf) = (Stub::new(), Stub::new());
-    let mut home = Home::start(json!({"mcp_servers": {
+    let servers = json!({
         "mute": {"command": "sleep", "args": ["600"]},
         "gone": {"command": "no-such-program"},
         "good": good.entry(json!({})),
         "deaf": deaf.entry(json!({"env": {"STUB_DEAF": "1"}})),
-    }}));
+    });
+    let home = Home::start(config(servers, json!({})));
     let mut client = home.admin();
     wait_for_tools(&mut client, "mcp:good");
     wait_for_tools(&mut client, "mcp:deaf");
@@ -395,7 +408,7 @@ fn a_signal_ends_the_programs_too() {
     let folder = Folder::new();
     write_config(
         folder.path(),
-        json!({"mcp_servers": {"stub": stub.entry(json!({}))}}),
+        config(json!({"stub": stub.entry(json!({}))}), json!({})),
     );
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());

@@ -346,13 +346,25 @@ fn object_schema(schema: Option<&Value>) -> Value {
     if kind.is_some_and(|kind| kind != "object") {
         schema.clear();
     }
+    // Model APIs refuse a whole request for one malformed schema.
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".to_owned(), Value::Object(Map::new()));
+    }
+    if schema
+        .get("required")
+        .is_some_and(|names| !is_list_of_names(names))
+    {
+        schema.shift_remove("required");
+    }
     schema
         .entry("type")
         .or_insert_with(|| Value::from("object"));
-    schema
-        .entry("properties")
-        .or_insert_with(|| Value::Object(Map::new()));
     schema.into()
+}
+
+fn is_list_of_names(value: &Value) -> bool {
+    let items = value.as_array();
+    items.is_some_and(|items| items.iter().all(Value::is_string))
 }
 
 #[cfg(test)]
@@ -371,6 +383,10 @@ mod tests {
             ),
             (
                 Some(json!({"type": "string"})),
+                json!({"type": "object", "properties": {}}),
+            ),
+            (
+                Some(json!({"type": "object", "properties": [], "required": "a"})),
                 json!({"type": "object", "properties": {}}),
             ),
             (
