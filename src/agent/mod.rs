@@ -6,12 +6,15 @@ pub mod mcp;
 pub mod outbound;
 pub mod permission;
 pub mod provider;
+pub mod repetition;
+pub mod side_by_side;
 pub mod tool;
 pub mod turn;
 
 use std::sync::Arc;
 
 use crate::config::Config;
+use context::estimate::Gauge;
 use mcp::Mcp;
 use provider::Provider;
 use tool::Toolbox;
@@ -19,11 +22,17 @@ use tool::Toolbox;
 /// What answers under one configuration: a provider and the tools. Made anew
 /// when the configuration changes; a turn keeps the one it began with.
 pub struct Assistant {
+    /// The settings that it was made from.
     pub config: Arc<Config>,
+    /// Asks the model that `provider` and `base_url` of the settings name.
     pub provider: Arc<dyn Provider>,
+    /// Every tool that may be offered; which ones are is decided for each turn,
+    /// by its permissions.
     pub toolbox: Toolbox,
     /// What the tools of MCP servers in the toolbox are as of.
     pub mcp_version: u64,
+    /// How long requests turned out to be.
+    pub gauge: Arc<Gauge>,
 }
 
 impl Assistant {
@@ -36,6 +45,7 @@ impl Assistant {
             provider: provider::from_config(&config),
             toolbox: Toolbox::from_config(&config).with_mcp(mcp.tools()),
             config,
+            gauge: Arc::default(),
             mcp_version,
         }
     }
@@ -48,6 +58,7 @@ impl Assistant {
             provider: Arc::clone(&self.provider),
             toolbox: self.toolbox.with_mcp(mcp.tools()),
             mcp_version,
+            gauge: Arc::clone(&self.gauge),
         }
     }
 }

@@ -157,7 +157,7 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
 
 /// Permissions of tools that do not exist are probably misspelt.
 fn warn_about_tools(reader: &mut Reader<'_>, config: &Config) {
-    let custom = config.custom_tools.iter().map(|tool| tool.name.as_str());
+    let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
     let mut warn = |path: KeyPath, name: &str| {
         if !known.contains(&name) {

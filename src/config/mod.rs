@@ -34,6 +34,7 @@ mod reader;
 mod rules;
 mod settings;
 mod tool_parameters;
+mod tools;
 mod web_address;
 mod webhook_accounts;
 
@@ -49,16 +50,17 @@ pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
 pub use problems::{Problem, Problems};
 pub use settings::Settings;
+pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
 
 use channels::Channels;
 use collections::{Addresses, list, map_of};
-use custom_tools::ToolsRule;
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
 use mcp_servers::McpServers;
 use names::{HOST, ORIGIN, TOOL_NAME};
 use rules::{Choice, Number, Owned, SecretText, Text, Url, integer};
+use tools::ToolsRule;
 
 /// What `get_config` shows as `temperature` where none is set and the provider
 /// uses its own: the usual default of providers, because the contract wants a number.
@@ -110,6 +112,10 @@ section! {
         /// Most tokens of one reply.
         pub max_tokens: Option<u32> = integer(1..=10_000_000)
             .optional("the provider's own"), writable;
+        /// The model's window in tokens: how much it can be shown at once. Older parts of a
+        /// conversation are summarised to fit.
+        pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
+            .optional("128000 at the large providers, else 8192"), writable;
         /// Whether tools run: ask prompts before each run, allow runs all, deny blocks all.
         pub permission_mode: Permission = PERMISSIONS.or(Permission::Ask), writable;
         /// Overrides `permission_mode` for single tools, by name.
@@ -119,8 +125,8 @@ section! {
         pub channels: Vec<Channel> = Channels;
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
-        /// What the model may use beside the built-in tools.
-        pub custom_tools("tools"): Vec<CustomTool> = ToolsRule;
+        /// Tools that the model may use: built-in ones that can be set, and your own.
+        pub tools: Tools = ToolsRule;
         /// Servers of the Model Context Protocol, by name, whose tools the model may use.
         pub mcp_servers: Vec<McpServer> = McpServers;
         /// Origins of web pages that may use the server, beside its own.

@@ -8,8 +8,9 @@ use super::{Channel, Config, PROVIDER_TEMPERATURE, WebhookAccount};
 impl Config {
     /// The readable fields, in order: the contract's three first.
     pub(super) fn readable(&self) -> Map<String, Value> {
-        let tools: Vec<&str> = self
-            .custom_tools
+        let custom: Vec<&str> = self
+            .tools
+            .custom
             .iter()
             .map(|tool| tool.name.as_str())
             .collect();
@@ -27,13 +28,19 @@ impl Config {
             "base_url": self.base_url.as_deref().map(masked),
             "system_prompt": self.system_prompt,
             "max_tokens": self.max_tokens,
+            "context_tokens": self.context_tokens,
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
             "workers": self.workers,
             "session_days": self.session_days,
             "limits": self.limits,
             "channels": channels,
-            "custom_tools": tools,
+            "tools": {
+                "custom": custom,
+                "web_fetch": self.tools.web_fetch,
+                "files": self.tools.files,
+                "run_command": self.tools.run_command,
+            },
             "mcp_servers": mcp_servers,
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,

@@ -70,16 +70,22 @@ pub struct Service {
 
 /// What POST /auth returns.
 pub struct Login {
+    /// Shown to the client once; only its fingerprint is stored.
     pub token: Secret,
+    /// How long it is valid from now on.
     pub expires_in: Duration,
 }
 
 /// What an incoming webhook asks for.
 pub struct WebhookRequest {
+    /// The text to answer.
     pub message: String,
+    /// The speaker's name for the model, chosen by the caller.
     pub user_id: Option<String>,
     /// The caller's own name of the conversation.
     pub conversation_id: Option<String>,
+    /// A repeat within 24 hours gets the first answer and begins no second
+    /// turn.
     pub idempotency_key: Option<String>,
     /// The raw body, whose fingerprint guards the idempotency key.
     pub body: Vec<u8>,
@@ -89,16 +95,21 @@ pub struct WebhookRequest {
 pub struct Accepted {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
+    /// For the caller's records and for `get_turn`.
     pub turn_id: TurnId,
 }
 
 /// What a service is made of.
 pub struct Parts {
+    /// The configuration, which may change at any time.
     pub settings: Arc<Settings>,
+    /// The open database.
     pub store: Store,
+    /// Time for everything that is stored or expires.
     pub clock: Clock,
     /// Where programs run that custom tools name.
     pub data_dir: PathBuf,
+    /// Sends callbacks; `webhook` gives it, so that this room needs none.
     pub deliver: Arc<dyn Deliver>,
 }
 
@@ -205,7 +216,10 @@ impl Service {
         let fresh = Arc::new(match is_same {
             // The provider knows its server and keeps connections to it.
             true => known.with_mcp(&self.mcp),
-            false => Assistant::from_config(config, &self.mcp),
+            false => Assistant {
+                gauge: Arc::clone(&known.gauge),
+                ..Assistant::from_config(config, &self.mcp)
+            },
         });
         drop(known);
         *self

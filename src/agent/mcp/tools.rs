@@ -113,6 +113,11 @@ impl Tool for McpTool {
         false
     }
 
+    /// Always: nobody here knows where a server has its text from.
+    fn brings_outside_text(&self) -> bool {
+        true
+    }
+
     fn run(
         &self,
         arguments: &Map<String, Value>,
