@@ -27,6 +27,9 @@ use crate::store::{
 /// How long a response may take that stands for a callback, before the callback
 /// is sent after all.
 const RESPONSE_TIME: Duration = Duration::from_secs(30);
+/// How long a turn that goes on after a restart waits for MCP servers to start:
+/// it may have been asked about one of their tools.
+const MCP_LIMIT: Duration = Duration::from_secs(15);
 
 /// What `chat` is answered.
 #[derive(Clone, Debug, Serialize)]
@@ -293,6 +296,9 @@ impl Service {
         };
         self.store.mark_running(id, self.clock.now());
         let began = Instant::now();
+        if is_resumed {
+            self.mcp.wait_until_settled(MCP_LIMIT);
+        }
         let assistant = self.assistant();
         let config = &assistant.config;
         let account = turn
