@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::tool::{Tool, ToolContext, check_arguments, output};
-use super::{Assistant, context, permission};
+use super::{Assistant, budget, context, permission};
 use crate::clock::Clock;
 use crate::config::{Permission, WebhookAccount};
 use crate::error::{Error, Result};
@@ -76,7 +76,7 @@ pub enum Outcome {
 pub struct Ran {
     pub outcome: Outcome,
     pub usage: Usage,
-    /// The model that was asked.
+    /// The model that answered last, or was asked.
     pub model: String,
 }
 
@@ -106,6 +106,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
         steps: Vec::new(),
         unsaved: 0,
         usage: Usage::default(),
+        answered_by: None,
     };
     let outcome = match state.drive() {
         Ok(outcome) => outcome,
@@ -116,7 +117,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
     Ran {
         outcome,
         usage: state.usage,
-        model: model.clone(),
+        model: state.answered_by.unwrap_or_else(|| model.clone()),
     }
 }
 
@@ -128,6 +129,8 @@ struct Loop<'a, 'b> {
     steps: Vec<Step>,
     unsaved: usize,
     usage: Usage,
+    /// The model of the last reply.
+    answered_by: Option<String>,
 }
 
 /// What is to be done about one call.
@@ -220,6 +223,7 @@ impl Loop<'_, '_> {
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
+        budget::check(config, run.store, run.clock.now(), self.usage)?;
         let mut context = context::build(
             &config.system_prompt,
             past,
@@ -255,6 +259,7 @@ impl Loop<'_, '_> {
         self.usage.input += reply.usage.input;
         self.usage.output += reply.usage.output;
         self.usage.cached += reply.usage.cached;
+        self.answered_by = reply.model.clone().or(self.answered_by.take());
         Ok(reply)
     }
 

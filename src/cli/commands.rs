@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
-use super::{chat, config, deliveries, serve, token, user};
+use super::{chat, config, deliveries, doctor, serve, token, usage, user};
 
 /// One command, or a group of them.
 pub struct Command {
@@ -383,5 +383,29 @@ of the shell's history. A running server is told, and takes it up with the next 
                 action: Action::Run(deliveries::retry),
             },
         ]),
+    },
+    Command {
+        name: "usage",
+        summary: "Show how many tokens were used, by month and model",
+        details: "Months and days are those of UTC. Tokens in include those that the provider had cached.",
+        operands: &[],
+        options: &[
+            option("by", "PERIOD", "day or month (the default)"),
+            option("limit", "N", "At most so many rows; 50 when absent"),
+            JSON,
+            DATA_DIR,
+        ],
+        action: Action::Run(usage::run),
+    },
+    Command {
+        name: "doctor",
+        summary: "Check whether everything works, and say what to do where not",
+        details: "\
+Asks each configured provider whether it is there, takes the key and has the model; nothing
+is sent to a model. The exit code is 1 when there is a problem. Keys are looked up in this
+shell's environment, which may differ from the server's.",
+        operands: &[],
+        options: &[JSON, DATA_DIR],
+        action: Action::Run(doctor::run),
     },
 ];

@@ -10,14 +10,17 @@ mod commands;
 mod config;
 mod data_directory;
 mod deliveries;
+mod doctor;
 mod first_run;
 mod help;
+mod local_models;
 mod logging;
 mod password;
 mod running_server;
 mod serve;
 mod table;
 mod token;
+mod usage;
 mod user;
 
 #[cfg(test)]

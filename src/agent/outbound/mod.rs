@@ -136,6 +136,8 @@ pub struct Outbound {
     /// all agents.
     tls: Arc<RustlsConnector>,
     proxy: Option<Proxy>,
+    /// How long a server may be silent, from the request on.
+    silence: Option<Duration>,
 }
 
 /// An agent and what it is connected to.
@@ -171,7 +173,14 @@ impl Outbound {
             idle: Mutex::default(),
             tls: Arc::default(),
             proxy,
+            silence: None,
         }
+    }
+
+    /// Lets servers be silent no longer than `limit`, before the head of an
+    /// answer and within its body. [`OutboundError::Silent`] when one is.
+    pub fn limit_silence(&mut self, limit: Duration) {
+        self.silence = Some(limit);
     }
 
     /// Sends a request and lets `read` take what it wants of the answer. Until
@@ -197,7 +206,7 @@ impl Outbound {
         let result = outgoing.cancel.guard(
             move || agent.shutdown(),
             || {
-                let mut answer = slot.send(outgoing, uri)?;
+                let mut answer = slot.send(outgoing, uri, self.silence)?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result
@@ -280,13 +289,18 @@ impl Outbound {
 }
 
 impl Slot {
-    fn send(&mut self, outgoing: &Outgoing<'_>, uri: Uri) -> Result<Answer, OutboundError> {
+    fn send(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        uri: Uri,
+        silence: Option<Duration>,
+    ) -> Result<Answer, OutboundError> {
         let left = outgoing
             .deadline
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
             .ok_or(OutboundError::TimedOut)?;
-        self.pace.set(None);
+        self.pace.set(silence);
         let method = Method::from_bytes(outgoing.method.as_bytes())
             .map_err(|error| OutboundError::Address(format!("{error}")))?;
         let mut head = Request::builder().method(method).uri(uri);

@@ -322,6 +322,10 @@ fn every_setting_is_documented() {
             "base_url",
             "system_prompt",
             "max_tokens",
+            "context_tokens",
+            "reasoning_effort",
+            "fallback",
+            "budget",
             "permission_mode",
             "tool_permissions"
         ]

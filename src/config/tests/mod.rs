@@ -10,6 +10,7 @@ use super::*;
 mod files;
 mod handle;
 mod problems;
+mod providers;
 
 /// The environment of every test.
 fn environment(name: &str) -> Option<String> {

@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::config::{AddressPattern, AddressPatterns, Config, Limits, Permission};
+use crate::config::{AddressPattern, AddressPatterns, Config, Limits};
 use crate::error::Error;
 use crate::gate::Gate;
 use crate::gate::dialogue::Dialogue;
@@ -65,23 +65,9 @@ pub fn patterns(patterns: &[(&str, u8)]) -> AddressPatterns {
 
 fn config(limits: Limits) -> Config {
     Config {
-        provider: "offline".into(),
-        api_key: None,
-        model: "offline".into(),
-        temperature: None,
-        base_url: None,
-        system_prompt: String::new(),
-        max_tokens: None,
-        permission_mode: Permission::Ask,
-        tool_permissions: Default::default(),
-        channels: vec![],
         limits,
-        custom_tools: vec![],
-        allowed_origins: vec![],
-        allowed_hosts: vec![],
-        trusted_proxies: patterns(&[]),
         workers: 1,
-        session_days: 30,
+        ..Config::default()
     }
 }
 

@@ -75,6 +75,10 @@ pub struct Turn {
     pub created_at: Timestamp,
     /// When a worker first took it: its deadline counts from here.
     pub started_at: Option<Timestamp>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// Tokens used so far.
+    pub usage: Usage,
 }
 
 /// Where a new message goes.

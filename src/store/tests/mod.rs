@@ -8,4 +8,5 @@ mod people;
 mod plans;
 mod throughput;
 mod turns;
+mod usage;
 mod writing;
