@@ -236,7 +236,8 @@ impl Service {
             Ok(version) => version,
             Err(error) => return log::warn!("database: {error}"),
         };
-        if known.replace(version).is_some_and(|known| known != version) {
+        // The first look counts as a change: one may have come before it.
+        if known.replace(version) != Some(version) {
             for token in self.connections.tokens() {
                 if matches!(self.store.is_token_valid(token), Ok(false)) {
                     self.connections.revoke(token);

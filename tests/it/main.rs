@@ -5,6 +5,7 @@ mod architecture;
 mod chat;
 mod http;
 mod kill;
+mod models;
 mod program;
 mod sockets;
 mod support;

@@ -213,6 +213,7 @@ impl Refusal {
                 }
                 429 => format!("gets too many requests ({status}): try again in a while"),
                 503 => format!("is overloaded or still loading the model ({status})"),
+                529 => format!("is overloaded ({status})"),
                 408 | 409 | 500..=599 => format!("failed ({status})"),
                 200 => format!("reported an error: {quoted}"),
                 _ => format!("refused the request ({status}): {quoted}"),

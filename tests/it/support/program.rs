@@ -49,9 +49,15 @@ impl Program {
     }
 
     pub fn start(folder: &Path, arguments: &[&str]) -> Program {
+        Program::start_in(folder, arguments, &[])
+    }
+
+    /// The same with these environment variables.
+    pub fn start_in(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Program {
         let log = folder.join("stderr.txt");
         let mut child = hearth(folder)
             .args(arguments)
+            .envs(environment.iter().copied())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
