@@ -9,6 +9,8 @@
 CARGO ?= cargo
 PREFIX ?= /usr/local
 ARGS ?=
+ONLY ?=
+BUILD ?=
 
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
@@ -31,8 +33,8 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
 	$(CARGO) test --locked
 
-bench: tools ## Measure speed and memory
-	$(CARGO) bench --locked
+bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
+	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
 
 soak: tools ## Run the server under load for a long time and look for leaks
 	$(CARGO) test --locked --release --test soak -- --ignored --nocapture

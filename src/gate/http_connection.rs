@@ -48,6 +48,14 @@ enum Arrival {
     Nothing,
 }
 
+/// Why nothing more has come.
+enum Silence {
+    /// A request that had begun is too slow.
+    Late,
+    /// The client is gone, or idle for too long.
+    Ended,
+}
+
 /// What becomes of the connection after a response.
 #[derive(PartialEq, Eq)]
 enum Fate {
@@ -135,8 +143,15 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
                 }
             }
             let has_begun = !unread.is_empty();
-            if let Err(arrival) = self.read_more(has_begun, &mut deadline) {
-                return arrival;
+            match self.read_more(has_begun, &mut deadline) {
+                Ok(()) => {}
+                Err(Silence::Late) => {
+                    return Arrival::Refused(
+                        Error::invalid_request("the request's head did not arrive in time")
+                            .with_status(408),
+                    );
+                }
+                Err(Silence::Ended) => return Arrival::Nothing,
             }
         }
     }
@@ -145,26 +160,16 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
         &mut self,
         has_begun: bool,
         deadline: &mut Option<Instant>,
-    ) -> Result<(), Arrival> {
-        let late = || {
-            Arrival::Refused(
-                Error::invalid_request("the request's head did not arrive in time")
-                    .with_status(408),
-            )
-        };
+    ) -> Result<(), Silence> {
         if has_begun {
-            let now = Instant::now();
             let time = seconds(self.connection.limits().head_seconds);
-            let deadline = *deadline.get_or_insert(now + time);
-            if now >= deadline {
-                return Err(late());
-            }
-            self.stream.set_patience(Patience::Until(deadline));
+            let deadline = deadline.get_or_insert_with(|| Instant::now() + time);
+            self.stream.set_patience(Patience::Until(*deadline));
         } else {
             if !self.has_idle_time {
                 let time = seconds(self.connection.limits().idle_seconds);
                 if self.stream.set_idle_time(time).is_err() {
-                    return Err(Arrival::Nothing);
+                    return Err(Silence::Ended);
                 }
                 self.has_idle_time = true;
             }
@@ -172,8 +177,10 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
         }
         match self.inbox.fill(self.stream) {
             Ok(1..) => Ok(()),
-            Err(error) if has_begun && error.kind() == io::ErrorKind::TimedOut => Err(late()),
-            Ok(0) | Err(_) => Err(Arrival::Nothing),
+            Err(error) if has_begun && error.kind() == io::ErrorKind::TimedOut => {
+                Err(Silence::Late)
+            }
+            Ok(0) | Err(_) => Err(Silence::Ended),
         }
     }
 

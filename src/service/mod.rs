@@ -27,7 +27,7 @@ use crate::agent::Assistant;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
-use crate::ids::{ConversationId, TurnId};
+use crate::ids::TurnId;
 use crate::secret::Secret;
 use crate::store::Store;
 use bucket::Bucket;
@@ -36,7 +36,7 @@ use hub::Hub;
 use peer::AddressKey;
 use schedule::Schedule;
 use throttle::Throttle;
-use workers::{Deliver, Nudge};
+use workers::{Deliver, Nudge, Stalled};
 
 /// Numbers of events that are reserved on disk at a time: after a crash the
 /// next event gets a number above any that was given out before.
@@ -58,7 +58,7 @@ pub struct Service {
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
     /// Turns that wait until the database can be written again.
-    stalled: Mutex<Vec<(TurnId, ConversationId)>>,
+    stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
     verifier: password::Verifier,
     login_addresses: Throttle<AddressKey>,

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::schedule::{TurnJob, Withdrawn};
 use super::session::{Caller, Responder};
+use super::workers::Stalled;
 use super::{Accepted, Service, WebhookRequest, views};
 use crate::agent::provider::Cancel;
 use crate::agent::turn::{self, Outcome, Progress, TurnRun};
@@ -194,6 +195,15 @@ impl Service {
         }
     }
 
+    /// Tells whoever waits for a turn whose beginning was lost with a failed
+    /// commit. Nobody does when it was ended elsewhere.
+    fn answer_lost(&self, turn: TurnId) {
+        if self.waiters().contains_key(&turn) {
+            let lost = Error::server("the message could not be stored", format!("{turn} is gone"));
+            self.answer(turn, &Err(lost));
+        }
+    }
+
     /// Runs one turn on a worker's thread.
     pub(super) fn run_turn(&self, job: TurnJob, cancel: &Cancel) {
         let (id, conversation) = (job.turn, job.conversation);
@@ -204,11 +214,17 @@ impl Service {
         let (turn, message, is_resumed) = match loaded {
             Ok(Some(loaded)) => loaded,
             Ok(None) => return self.schedule.turn_ended(id, conversation),
+            Err(error) if error.code() == Code::NotFound => {
+                // Its beginning was lost with a failed commit.
+                self.answer_lost(id);
+                return self.schedule.turn_ended(id, conversation);
+            }
             Err(error) => {
-                // The message never reached the disk, or cannot be read now.
                 self.answer(id, &Err(error));
-                self.stall(id, conversation);
-                return self.schedule.turn_suspended(id, conversation);
+                return self.stall(Stalled::Run {
+                    turn: id,
+                    conversation,
+                });
             }
         };
         self.store.mark_running(id, self.clock.now());
@@ -257,6 +273,15 @@ impl Service {
                     usage.output
                 );
                 self.conclude(&turn, TurnEnd::Done { reply }, ran.usage, &ran.model);
+            }
+            // It failed for want of a disk, not of an answer.
+            Outcome::Failed(error) if !self.store.is_writable() => {
+                log::warn!("turn {id}: put off until the database can be written");
+                self.answer(id, &Err(error));
+                self.stall(Stalled::Run {
+                    turn: id,
+                    conversation,
+                });
             }
             Outcome::Failed(error) => {
                 log::warn!("turn {id}: failed after {took} ms: {error}");
@@ -334,19 +359,25 @@ impl Service {
             TurnEnd::Failed(error) => Some(error.clone()),
             TurnEnd::Cancelled => Some(cancelled()),
         };
+        let ending = end.clone();
         let finished = match self.store.finish_turn(turn.id, end, usage, model, delivery) {
             Ok(finished) => finished,
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit, or somebody else
                 // ended it and told the waiters.
-                let lost = Error::server("the message could not be stored", "its commit failed");
-                self.answer(turn.id, &Err(lost));
+                self.answer_lost(turn.id);
                 return self.schedule.turn_ended(turn.id, turn.conversation_id);
             }
             Err(error) => {
                 self.answer(turn.id, &Err(error));
-                self.stall(turn.id, turn.conversation_id);
-                return self.schedule.turn_suspended(turn.id, turn.conversation_id);
+                let turn = Box::new(turn.clone());
+                let model = model.to_owned();
+                return self.stall(Stalled::Conclude {
+                    turn,
+                    end: ending,
+                    usage,
+                    model,
+                });
             }
         };
         let result = match (finished.reply, failure) {

@@ -12,12 +12,15 @@ use super::schedule::{Job, TurnJob};
 use crate::agent::provider::Cancel;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, DeliveryId, TurnId};
-use crate::store::{Delivery, TurnEnd, TurnState, Usage};
+use crate::store::{Delivery, Turn, TurnEnd, TurnState, Usage};
 
 /// How often the timekeeper looks at what has no due time of its own.
 const TICK: Duration = Duration::from_secs(1);
 /// How often old rows are purged.
 const PURGE: Duration = Duration::from_secs(3600);
+/// How long a turn waits before it is tried again on a database that could not
+/// be written: a disk that is nearly full takes some writes and not others.
+const STALLED: Duration = Duration::from_secs(2);
 /// Deliveries fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 256;
 
@@ -52,8 +55,13 @@ impl Workers {
             let service = Arc::clone(service);
             workers.spawn(format!("worker-{number}"), move || service.work())?;
         }
+        // Before anybody can connect: what another process changes from here on
+        // is noticed.
+        let data_version = service.store.foreign_changes()?;
         let service = Arc::clone(service);
-        workers.spawn("timekeeper".to_owned(), move || service.keep_time())?;
+        workers.spawn("timekeeper".to_owned(), move || {
+            service.keep_time(data_version)
+        })?;
         Ok(workers)
     }
 
@@ -139,13 +147,16 @@ impl Service {
         }
     }
 
-    /// Notes a turn that cannot go on while the database cannot be written; it
-    /// is taken up again when it can.
-    pub(super) fn stall(&self, turn: TurnId, conversation: ConversationId) {
+    /// Puts a turn away that cannot go on while the database cannot be written;
+    /// it is taken up again when it can. Its conversation waits with it.
+    pub(super) fn stall(&self, stalled: Stalled) {
+        let (turn, conversation) = stalled.ids();
+        let retry_at = Instant::now() + STALLED;
         self.stalled
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push((turn, conversation));
+            .push((retry_at, stalled));
+        self.schedule.turn_suspended(turn, conversation);
     }
 
     /// Lets the timekeeper look for due deliveries now.
@@ -168,11 +179,10 @@ impl Service {
         let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
     }
 
-    fn keep_time(&self) {
+    fn keep_time(&self, mut data_version: i64) {
         let nudges: &Receiver<Nudge> = &self.nudges.1;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
-        let mut data_version = None;
         loop {
             let now = Instant::now();
             if now >= next_tick {
@@ -222,27 +232,67 @@ impl Service {
         if !self.store.is_writable() {
             return;
         }
-        let stalled =
-            std::mem::take(&mut *self.stalled.lock().unwrap_or_else(PoisonError::into_inner));
-        for (turn, conversation) in stalled {
-            self.schedule.resume(turn, conversation);
+        let now = Instant::now();
+        let due: Vec<Stalled> = {
+            let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+            stalled
+                .extract_if(.., |(retry_at, _)| *retry_at <= now)
+                .map(|(_, one)| one)
+                .collect()
+        };
+        for stalled in due {
+            match stalled {
+                Stalled::Run { turn, conversation } => self.schedule.resume(turn, conversation),
+                Stalled::Conclude {
+                    turn,
+                    end,
+                    usage,
+                    model,
+                } => {
+                    self.conclude(&turn, end, usage, &model);
+                }
+            }
         }
     }
 
     /// The command line writes to the database while the server runs: tokens
     /// that it revoked close their connections.
-    fn notice_other_processes(&self, known: &mut Option<i64>) {
+    fn notice_other_processes(&self, known: &mut i64) {
         let version = match self.store.foreign_changes() {
             Ok(version) => version,
             Err(error) => return log::warn!("database: {error}"),
         };
-        // The first look counts as a change: one may have come before it.
-        if known.replace(version) != Some(version) {
+        if std::mem::replace(known, version) != version {
             for token in self.connections.tokens() {
                 if matches!(self.store.is_token_valid(token), Ok(false)) {
                     self.connections.revoke(token);
                 }
             }
+        }
+    }
+}
+
+/// A turn that waits until the database can be written again.
+pub(super) enum Stalled {
+    /// It is to go on from its last step.
+    Run {
+        turn: TurnId,
+        conversation: ConversationId,
+    },
+    /// It is over; only its end is not stored. The model is not asked again.
+    Conclude {
+        turn: Box<Turn>,
+        end: TurnEnd,
+        usage: Usage,
+        model: String,
+    },
+}
+
+impl Stalled {
+    fn ids(&self) -> (TurnId, ConversationId) {
+        match self {
+            Stalled::Run { turn, conversation } => (*turn, *conversation),
+            Stalled::Conclude { turn, .. } => (turn.id, turn.conversation_id),
         }
     }
 }

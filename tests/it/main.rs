@@ -7,6 +7,7 @@ mod http;
 mod kill;
 mod models;
 mod program;
+mod roles;
 mod sockets;
 mod support;
 mod transcripts;

@@ -2,9 +2,9 @@
 //! common form is sent first, and a refusal that names its cause changes it once.
 
 use super::ChatMessage;
+use super::dialect::Asking;
 use super::extra::own_members;
 use super::refusal::Refusal;
-use super::remote::Asking;
 use crate::config::Quirks;
 
 /// Findings about one model of one server. Everything is `false` at first.

@@ -1,7 +1,7 @@
 //! Model providers: one trait, and one module for each kind of API.
 //!
 //! What the kinds share stands beside them: a server that is asked over HTTP
-//! (`remote`), where it is and what is said about it (`endpoint`), what a refusal
+//! (`remote`) in its own way (`dialect`), where it is and what is said about it (`endpoint`), what a refusal
 //! means (`refusal`), what it taught about the server (`learned`), when to try
 //! again (`retry`), server-sent events and lines (`event_stream`), tool calls as
 //! they come (`draft`), what goes back to where it came from (`extra`) and how
@@ -9,6 +9,7 @@
 //! other; `probe` finds out whether one would answer.
 
 mod anthropic;
+mod dialect;
 mod draft;
 mod endpoint;
 mod event_stream;
@@ -36,12 +37,13 @@ use crate::error::{Code, Error};
 use crate::secret::random_bytes;
 use crate::store::{ToolCall, Usage};
 use anthropic::Anthropic;
+use dialect::Options;
 use endpoint::Endpoint;
 use fallback::Fallback;
 use offline::Offline;
 use ollama::Ollama;
 use openai::OpenAi;
-use remote::{Options, Remote};
+use remote::Remote;
 
 /// One message of the model's view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -233,7 +235,7 @@ fn provider_of(
             )),
         };
     };
-    let dialect: Box<dyn remote::Dialect> = match preset.api {
+    let dialect: Box<dyn dialect::Dialect> = match preset.api {
         Api::Offline => return Box::new(Offline),
         Api::OpenAi => Box::new(OpenAi),
         Api::Anthropic => Box::new(Anthropic),

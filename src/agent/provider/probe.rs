@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::anthropic;
+use super::dialect::bearer;
 use super::endpoint::Endpoint;
 use super::refusal::Refusal;
-use super::remote::bearer;
 use super::{Cancel, ProviderError, endpoint_of};
 use crate::agent::outbound::{Answer, BODY_LIMIT, Outbound, OutboundError, Outgoing};
 use crate::config::{Api, ModelChoice, Preset};

@@ -4,8 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
-use super::remote::{Dialect, Options, Remote};
+use super::remote::Remote;
 use super::{Cancel, ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use crate::agent::outbound::test_server::{Act, TestServer, chunk};
 use crate::config::Preset;

@@ -109,7 +109,10 @@ fn what_stands_in_is_read_checked_and_shown_without_keys() {
         (r#"{"context_tokens":5}"#, "must be an integer from 1024"),
     ] {
         let read = Settings::from_text(Path::new("config.json"), text, |_| None);
-        let problems = read.err().expect(text).to_string();
+        let Err(problems) = read else {
+            panic!("{text} was read");
+        };
+        let problems = problems.to_string();
         assert!(problems.contains(problem), "{problems}");
     }
 }

@@ -19,36 +19,7 @@ pub const PATIENCE: Duration = Duration::from_secs(8);
 
 /// The defaults of protocol section 7.
 pub fn limits() -> Limits {
-    Limits {
-        connections: 1024,
-        connections_per_address: 64,
-        unauthenticated_per_address: 16,
-        head_bytes: 16 * 1024,
-        head_count: 64,
-        head_seconds: 10,
-        body_bytes: 1024 * 1024,
-        webhook_body_bytes: 256 * 1024,
-        auth_body_bytes: 4096,
-        body_seconds: 15,
-        idle_seconds: 30,
-        ping_seconds: 30,
-        dead_seconds: 75,
-        auth_seconds: 10,
-        unauthenticated_message_bytes: 4096,
-        message_bytes: 1024 * 1024,
-        outbox_bytes: 1024 * 1024,
-        in_flight: 32,
-        commands_per_second: 50,
-        commands_burst: 100,
-        waiting_turns: 1000,
-        waiting_turns_per_conversation: 16,
-        turn_seconds: 300,
-        tool_rounds: 16,
-        webhook_per_second: 20,
-        webhook_burst: 100,
-        login_failures: 5,
-        approval_seconds: 86400,
-    }
+    Limits::default()
 }
 
 pub fn patterns(patterns: &[(&str, u8)]) -> AddressPatterns {
@@ -61,14 +32,6 @@ pub fn patterns(patterns: &[(&str, u8)]) -> AddressPatterns {
             })
             .collect(),
     )
-}
-
-fn config(limits: Limits) -> Config {
-    Config {
-        limits,
-        workers: 1,
-        ..Config::default()
-    }
 }
 
 /// A gate with one listener.
@@ -130,9 +93,11 @@ pub fn build(plan: Plan) -> House {
 }
 
 pub fn gate(limits: Limits, trusted: AddressPatterns) -> (Gate, Receiver<Arc<Outbox>>) {
-    let mut config = config(limits);
-    config.trusted_proxies = trusted;
-    let config = Arc::new(config);
+    let config = Arc::new(Config {
+        limits,
+        trusted_proxies: trusted,
+        ..Config::default()
+    });
     let (opened, outboxes) = channel();
     let opened = Mutex::new(opened);
     let message_bytes = config.limits.message_bytes;
@@ -277,8 +242,7 @@ impl Dialogue for EchoDialogue {
                 self.waiting = false;
                 send(&text);
             }
-            #[allow(unreachable_patterns, reason = "events may be replayed in bulk")]
-            _ => {}
+            Item::Replay(texts) => texts.iter().for_each(|text| send(text)),
         }
     }
 

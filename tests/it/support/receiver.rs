@@ -29,9 +29,11 @@ impl Callback {
     }
 }
 
+/// The status that a callback gets, by its number from 0.
+type Answer = Box<dyn Fn(&Callback, usize) -> String + Send + Sync>;
+
 struct Shared {
-    /// The status that each callback gets, by its number from 0.
-    answer: Box<dyn Fn(&Callback, usize) -> String + Send + Sync>,
+    answer: Answer,
     callbacks: Mutex<Vec<Callback>>,
     came: Condvar,
     stopping: AtomicBool,

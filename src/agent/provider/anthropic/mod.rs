@@ -4,7 +4,7 @@ mod reply;
 mod request;
 
 use super::ModelReply;
-use super::remote::{Asking, Dialect, Fault, Reading, Written};
+use super::dialect::{Asking, Dialect, Fault, Reading, Written};
 
 /// The version of the API that every server knows, compatible ones included.
 pub const VERSION: &str = "2023-06-01";

@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use super::origin;
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
 use crate::agent::provider::ModelReply;
+use crate::agent::provider::dialect::{Fault, Reading, has_error};
 use crate::agent::provider::draft::{Draft, finish_calls};
 use crate::agent::provider::event_stream::EventStream;
 use crate::agent::provider::extra::{arguments_object, wrap_members};
 use crate::agent::provider::refusal::Refusal;
-use crate::agent::provider::remote::{Fault, Reading, has_error};
 use crate::agent::provider::voice::Voice;
 use crate::store::Usage;
 

@@ -4,9 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::origin;
 use crate::agent::provider::ChatMessage;
+use crate::agent::provider::dialect::Asking;
 use crate::agent::provider::extra::{arguments_object, own_blocks};
 use crate::agent::provider::plain_schema::parameters_of;
-use crate::agent::provider::remote::Asking;
 use crate::store::ToolCall;
 
 /// The limit on a reply where nobody set one: the API demands a number.
@@ -125,7 +125,7 @@ fn messages(asking: &Asking<'_>) -> Vec<Message> {
             ChatMessage::Assistant { text, calls, extra } => {
                 let extra = extra.as_ref().filter(|_| !asking.learned.no_extra);
                 let own = own_blocks(extra, &origin, calls, "content", ("tool_use", "id"));
-                let blocks = own.map_or_else(|| said(text, calls), |own| safe(own));
+                let blocks = own.map_or_else(|| said(text, calls), safe);
                 add(ASSISTANT, blocks);
             }
             ChatMessage::ToolResult {

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::Anthropic;
 use crate::agent::outbound::test_server::{Act, TestServer, json as answer, whole};
-use crate::agent::provider::remote::{Options, Remote};
+use crate::agent::provider::dialect::Options;
+use crate::agent::provider::remote::Remote;
 use crate::agent::provider::testing::*;
 use crate::agent::provider::{ChatMessage, ModelReply};
 use crate::store::Usage;

@@ -5,7 +5,7 @@ mod breaker;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::remote::Options;
+use super::dialect::Options;
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing, provider_of};
 use crate::agent::outbound::is_local;
 use crate::config::{ModelChoice, Preset};

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::dialect::{Asking, Dialect, Fault, Reading, Written, has_error};
 use super::draft::{Draft, finish_calls};
 use super::event_stream::EventStream;
 use super::extra::{arguments_object, own_members, wrap_members};
 use super::plain_schema::parameters_of;
 use super::refusal::Refusal;
-use super::remote::{Asking, Dialect, Fault, Reading, Written, has_error};
 use super::voice::{Voice, without_thoughts};
 use super::{ChatMessage, ModelReply};
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};

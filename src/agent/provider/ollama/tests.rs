@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 
 use super::Ollama;
 use crate::agent::outbound::test_server::{TestServer, json as answer, whole};
-use crate::agent::provider::remote::{Options, Remote};
+use crate::agent::provider::dialect::Options;
+use crate::agent::provider::remote::Remote;
 use crate::agent::provider::testing::*;
 use crate::store::Usage;
 

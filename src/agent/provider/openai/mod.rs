@@ -10,11 +10,11 @@ mod stream;
 use serde_json::{Map, Value};
 
 use super::ModelReply;
+use super::dialect::{Asking, Dialect, Fault, Reading, Written, has_error};
 use super::draft::{Draft, finish_calls};
 use super::event_stream::EventStream;
 use super::extra::wrap_members;
 use super::refusal::Refusal;
-use super::remote::{Asking, Dialect, Fault, Reading, Written, has_error};
 use super::voice::without_thoughts;
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
 use reply::{Message, usage_of};

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value, json};
 
+use crate::agent::provider::dialect::Asking;
 use crate::agent::provider::extra::{own_members, sendable};
 use crate::agent::provider::plain_schema::parameters_of;
-use crate::agent::provider::remote::Asking;
 use crate::agent::provider::{ChatMessage, ToolSpec};
 use crate::ids::base32_lower;
 use crate::secret::sha256;

@@ -3,12 +3,12 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::dialect::{Asking, Fault, Reading, Written, has_error};
 use super::super::draft::{Draft, finish_calls};
 use super::super::event_stream::EventStream;
 use super::super::extra::{own_blocks, sendable, wrap_members};
 use super::super::plain_schema::parameters_of;
 use super::super::refusal::Refusal;
-use super::super::remote::{Asking, Fault, Reading, Written, has_error};
 use super::super::voice::Voice;
 use super::super::{ChatMessage, ModelReply};
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};

@@ -14,8 +14,9 @@ use super::*;
 use crate::agent::outbound::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
+use crate::agent::provider::dialect::Options;
 use crate::agent::provider::endpoint::Endpoint;
-use crate::agent::provider::remote::{Options, Remote};
+use crate::agent::provider::remote::Remote;
 use crate::agent::provider::{
     Cancel, ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec,
 };

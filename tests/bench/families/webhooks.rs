@@ -1,0 +1,132 @@
+//! Webhooks: how fast they are safely on disk, and how fast replies go out.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::home::Home;
+use crate::http::{Http, post};
+use crate::load;
+use crate::machine::Machine;
+use crate::model::{Model, Pace};
+use crate::receiver::Receiver;
+use crate::statistics::{Latencies, median};
+use crate::table::{Figure, Table};
+
+const CLIENTS: usize = 64;
+const RUNS: usize = 3;
+const TIME: Duration = Duration::from_secs(2);
+/// Longest that the last callback may take after the last request.
+const LAST_CALLBACK: Duration = Duration::from_secs(30);
+const MESSAGE: &str = r#"{"message":"The washing machine is done.","user_id":"laundry"}"#;
+
+pub fn measure(machine: &Machine, table: &mut Table) {
+    accepts(machine, table);
+    callbacks(table);
+}
+
+fn home(model: SocketAddr, receiver: &Receiver, workers: usize) -> Home {
+    Home::with_model(
+        model,
+        json!({
+            "workers": workers,
+            "channels": [
+                { "name": "lan", "type": "tcp", "port": 0 },
+                { "name": "webhook", "type": "webhook", "accounts": {
+                    "bench": { "incoming_path": "/bench", "outgoing_url": receiver.url() },
+                } },
+            ],
+        }),
+    )
+}
+
+fn send(address: SocketAddr, time: Duration) -> load::Load {
+    let request = post("/bench", MESSAGE);
+    load::run(
+        CLIENTS,
+        time,
+        |_| Http::connect(address).unwrap(),
+        |http, _| {
+            let (status, body) = http.exchange(&request).unwrap();
+            assert_eq!(status, 202, "{}", String::from_utf8_lossy(body));
+        },
+    )
+}
+
+/// One worker, held by a model that never answers: what is left is accepting.
+fn accepts(machine: &Machine, table: &mut Table) {
+    let model = Model::start(Pace::Never);
+    let receiver = Receiver::start();
+    let (mut loads, mut cpu) = (vec![], vec![]);
+    for _ in 0..RUNS {
+        let home = home(model.address(), &receiver, 1);
+        let server = home.start();
+        let before = server.cpu_seconds();
+        let load = send(server.address, TIME);
+        cpu.push((server.cpu_seconds() - before) / load.count as f64 * 1e6);
+        loads.push(load);
+    }
+    let rate = median(loads.iter().map(|load| load.per_second));
+    let commits = machine.commits_per_second();
+    let how = format!(
+        "median of {RUNS} runs of {} s, each request on disk",
+        TIME.as_secs()
+    );
+    table.add(
+        Figure::new(format!("accepted, {CLIENTS} clients"), rate, "/s")
+            .floor(commits)
+            .at_least(5_000.0)
+            .how(format!("{how}; floor: commits one by one")),
+    );
+    table.add(
+        Figure::new("  the same, by commits one by one", rate / commits, "times").at_least(10.0),
+    );
+    let latency = |of: fn(&Latencies) -> f64| median(loads.iter().map(|load| of(&load.latencies)));
+    table.add(Figure::new("  p50", latency(Latencies::p50), "ms").floor(machine.commit.p50()));
+    table.add(Figure::new("  p99", latency(Latencies::p99), "ms").floor(machine.commit.p99()));
+    table.add(Figure::new(
+        "  processor time of the server for each",
+        median(cpu),
+        "us",
+    ));
+}
+
+/// From the first request to the last callback, all there is between included.
+fn callbacks(table: &mut Table) {
+    let model = Model::start(Pace::AtOnce);
+    let mut rates = vec![];
+    for _ in 0..RUNS {
+        let receiver = Receiver::start();
+        let home = home(model.address(), &receiver, 16);
+        let server = home.start();
+        let began = Instant::now();
+        let sent = send(server.address, TIME / 2).count;
+        let ended = receiver.wait_for(sent, LAST_CALLBACK);
+        rates.push(sent as f64 / (ended - began).as_secs_f64());
+    }
+    table.add(
+        Figure::new("callbacks, from request to callback", median(rates), "/s")
+            .floor(bare_callbacks())
+            .how(format!(
+                "median of {RUNS} runs; floor: 16 clients call the receiver"
+            )),
+    );
+}
+
+fn bare_callbacks() -> f64 {
+    let receiver = Receiver::start();
+    let request = post(
+        "/callback",
+        r#"{"message":"Hello there.","conversation_id":"c"}"#,
+    );
+    let load = load::run(
+        16,
+        Duration::from_secs(1),
+        |_| Http::connect(receiver.address()).unwrap(),
+        |http, _| {
+            http.exchange(&request).unwrap();
+        },
+    );
+    load.per_second
+}

@@ -1,0 +1,78 @@
+//! Clients that ask again and again, each in its own thread.
+
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use crate::statistics::Latencies;
+
+/// Most durations that one client keeps; later ones are counted alone.
+const KEPT: usize = 200_000;
+
+/// What a load came to.
+pub struct Load {
+    pub per_second: f64,
+    pub latencies: Latencies,
+    pub count: usize,
+}
+
+/// Runs `clients` threads for `time`. `connect` makes each client, by its
+/// number; `ask` makes one request and waits for its answer.
+pub fn run<C: Send>(
+    clients: usize,
+    time: Duration,
+    connect: impl FnMut(usize) -> C,
+    ask: impl Fn(&mut C, usize) + Sync,
+) -> Load {
+    let clients: Vec<C> = (0..clients).map(connect).collect();
+    let ready = Barrier::new(clients.len());
+    let one = |mut client: C| {
+        ready.wait();
+        let began = Instant::now();
+        let mut durations = Vec::new();
+        let (mut count, mut now) = (0, began);
+        while now - began < time {
+            ask(&mut client, count);
+            let before = std::mem::replace(&mut now, Instant::now());
+            count += 1;
+            if durations.len() < KEPT {
+                durations.push(now - before);
+            }
+        }
+        (count, now - began, durations)
+    };
+    let ended: Vec<_> = std::thread::scope(|scope| {
+        let one = &one;
+        let threads: Vec<_> = clients
+            .into_iter()
+            .map(|client| scope.spawn(move || one(client)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a client failed"))
+            .collect()
+    });
+    let per_second = ended
+        .iter()
+        .map(|(count, took, _)| *count as f64 / took.as_secs_f64())
+        .sum();
+    let count = ended.iter().map(|(count, _, _)| count).sum();
+    let durations = ended
+        .into_iter()
+        .flat_map(|(_, _, durations)| durations)
+        .collect();
+    Load {
+        per_second,
+        latencies: Latencies::new(durations),
+        count,
+    }
+}
+
+/// Asks one after the other, so many times.
+pub fn one_by_one(count: usize, mut ask: impl FnMut(usize)) -> Latencies {
+    let durations = (0..count).map(|number| {
+        let began = Instant::now();
+        ask(number);
+        began.elapsed()
+    });
+    Latencies::new(durations.collect())
+}

@@ -1,0 +1,122 @@
+//! What this machine is, and what its disk takes: the floor of all that is durable.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::Write;
+use std::time::{Duration, Instant};
+
+use rusqlite::Connection;
+
+use crate::home::Folder;
+use crate::statistics::Latencies;
+
+/// How long each kind of write is tried.
+const TIME: Duration = Duration::from_millis(1500);
+
+/// The machine that everything here runs on.
+pub struct Machine {
+    cores: usize,
+    processor: String,
+    kernel: String,
+    load: String,
+    /// `fdatasync` after 4 KiB.
+    sync: Latencies,
+    /// One SQLite commit after another: WAL, `synchronous = FULL`.
+    pub commit: Latencies,
+}
+
+impl Machine {
+    pub fn look() -> Machine {
+        let load = read("/proc/loadavg");
+        Machine {
+            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            processor: processor(),
+            kernel: read("/proc/sys/kernel/osrelease"),
+            load: load.split(' ').next().unwrap_or_default().to_owned(),
+            sync: sync(),
+            commit: commit(),
+        }
+    }
+
+    /// Commits per second when each waits for the one before.
+    pub fn commits_per_second(&self) -> f64 {
+        self.commit.count() as f64 / TIME.as_secs_f64()
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(
+            f,
+            "{} cores ({}), Linux {}, load {} before the start",
+            self.cores, self.processor, self.kernel, self.load
+        )?;
+        write!(
+            f,
+            "disk: fdatasync of 4 KiB p50 {:.2} ms, p99 {:.2} ms; SQLite commit (WAL, FULL) p50 {:.2} ms, p99 {:.2} ms, {:.0}/s one by one",
+            self.sync.p50(),
+            self.sync.p99(),
+            self.commit.p50(),
+            self.commit.p99(),
+            self.commits_per_second()
+        )
+    }
+}
+
+fn read(path: &str) -> String {
+    fs::read_to_string(path)
+        .unwrap_or_default()
+        .trim()
+        .to_owned()
+}
+
+fn processor() -> String {
+    read("/proc/cpuinfo")
+        .lines()
+        .find_map(|line| line.strip_prefix("model name")?.split_once(": "))
+        .map_or(std::env::consts::ARCH.to_owned(), |(_, name)| {
+            name.to_owned()
+        })
+}
+
+fn repeat(mut work: impl FnMut()) -> Latencies {
+    let end = Instant::now() + TIME;
+    let mut durations = Vec::new();
+    loop {
+        let began = Instant::now();
+        if began >= end {
+            return Latencies::new(durations);
+        }
+        work();
+        durations.push(began.elapsed());
+    }
+}
+
+fn sync() -> Latencies {
+    let folder = Folder::new();
+    let mut file = File::create(folder.path().join("sync")).unwrap();
+    repeat(|| {
+        file.write_all(&[7; 4096]).unwrap();
+        file.sync_data().unwrap();
+    })
+}
+
+fn commit() -> Latencies {
+    let folder = Folder::new();
+    let connection = Connection::open(folder.path().join("commit.db")).unwrap();
+    connection
+        .execute_batch(
+            "PRAGMA journal_mode = WAL;
+             PRAGMA synchronous = FULL;
+             PRAGMA wal_autocheckpoint = 0;
+             CREATE TABLE row (id INTEGER PRIMARY KEY, content TEXT NOT NULL);",
+        )
+        .unwrap();
+    let mut insert = connection
+        .prepare("INSERT INTO row (content) VALUES (?)")
+        .unwrap();
+    let content = "x".repeat(200);
+    repeat(|| {
+        insert.execute([&content]).unwrap();
+    })
+}

@@ -1,0 +1,59 @@
+//! What the system says about a process (proc(5)).
+
+use std::fs;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// Clock ticks per second in /proc: 100 on every Linux that people run.
+const TICKS: f64 = 100.0;
+
+/// A field of /proc/PID/status in KiB, such as `VmRSS`; none when the process
+/// has gone.
+pub fn status_kib(process: u32, field: &str) -> Option<f64> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    let value = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    value.trim().strip_suffix(" kB")?.parse().ok()
+}
+
+/// Numbered fields of /proc/PID/stat, from field 3 (`state`) on.
+pub fn stat(process: &str) -> Option<Vec<String>> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let (_, fields) = stat.rsplit_once(')')?;
+    Some(fields.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Seconds of processor time, of two neighbouring fields of /proc/PID/stat.
+fn seconds(process: &str, field: usize) -> f64 {
+    let fields = stat(process).expect("the process runs");
+    let ticks = |field: usize| {
+        fields[field - 3]
+            .parse::<f64>()
+            .expect("ticks are a number")
+    };
+    (ticks(field) + ticks(field + 1)) / TICKS
+}
+
+/// Processor seconds, user and system, that a process has used.
+pub fn cpu_seconds(process: u32) -> f64 {
+    seconds(&process.to_string(), 14)
+}
+
+/// The same of all ended children of this process, and of theirs.
+pub fn children_cpu_seconds() -> f64 {
+    seconds("self", 16)
+}
+
+/// Thousands of connections need as many descriptors.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
+}

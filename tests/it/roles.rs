@@ -1,0 +1,153 @@
+//! Who may send which command (protocol section 2), and for how long.
+
+use std::time::Duration;
+
+use hearth::clock::Clock;
+use hearth::secret::{Secret, fingerprint};
+use hearth::store::{NewToken, Store, UserRole};
+use serde_json::{Value, json};
+
+use super::support::client::{Client, End};
+use super::support::home::Home;
+use super::support::home::PASSWORD;
+use super::support::http::post;
+
+#[test]
+fn each_command_needs_its_role() {
+    let home = Home::start(json!({
+        "limits": { "commands_per_second": 100_000, "commands_burst": 100_000 },
+    }));
+    let conversation = "conv_0000000000001";
+    let commands = [
+        ("viewer", json!({ "type": "get_config" })),
+        ("viewer", json!({ "type": "list_conversations" })),
+        (
+            "viewer",
+            json!({ "type": "get_messages", "conversation_id": conversation }),
+        ),
+        ("viewer", json!({ "type": "list_tools" })),
+        ("viewer", json!({ "type": "ping" })),
+        ("viewer", json!({ "type": "subscribe" })),
+        (
+            "viewer",
+            json!({ "type": "get_turn", "turn_id": "turn_0000000000001" }),
+        ),
+        ("viewer", json!({ "type": "search_messages", "query": "x" })),
+        ("viewer", json!({ "type": "list_memories" })),
+        ("viewer", json!({ "type": "server_info" })),
+        (
+            "user",
+            json!({ "type": "chat", "message": "x", "conversation_id": conversation }),
+        ),
+        (
+            "user",
+            json!({ "type": "cancel", "turn_id": "turn_0000000000001" }),
+        ),
+        (
+            "user",
+            json!({ "type": "rename_conversation", "conversation_id": conversation, "title": "x" }),
+        ),
+        (
+            "user",
+            json!({ "type": "delete_conversation", "conversation_id": conversation }),
+        ),
+        (
+            "user",
+            json!({ "type": "delete_memory", "memory_id": "mem_0000000000001" }),
+        ),
+        ("admin", json!({ "type": "update_config", "config": {} })),
+        ("admin", json!({ "type": "list_approvals" })),
+        (
+            "admin",
+            json!({ "type": "approve", "approval_id": "appr_0000000000001" }),
+        ),
+        (
+            "admin",
+            json!({ "type": "deny", "approval_id": "appr_0000000000001" }),
+        ),
+        ("admin", json!({ "type": "list_deliveries" })),
+        (
+            "admin",
+            json!({ "type": "retry_delivery", "delivery_id": "dlv_0000000000001" }),
+        ),
+    ];
+    let roles = ["viewer", "user", "admin"];
+    let tokens = [&home.tokens.viewer, &home.tokens.user, &home.tokens.admin];
+    for (rank, token) in tokens.into_iter().enumerate() {
+        let mut client = home.websocket(token);
+        for (needed, command) in &commands {
+            let needed_rank = roles.iter().position(|role| role == needed).unwrap();
+            client.send(command);
+            let response = client.response();
+            let is_refused = response["code"] == "unauthorized";
+            assert_eq!(
+                is_refused,
+                rank < needed_rank,
+                "{} {command}: {response}",
+                roles[rank]
+            );
+        }
+    }
+}
+
+#[test]
+fn only_an_admin_hears_of_approvals_and_settings() {
+    let home = Home::offline();
+    let mut user = home.websocket(&home.tokens.user);
+    user.ask(json!({ "type": "subscribe" }));
+    let mut admin = home.admin();
+    admin.ask(json!({ "type": "subscribe" }));
+    admin.send(&json!({ "type": "update_config", "config": { "model": "m" } }));
+    admin.event("config.updated");
+    admin.send(&json!({ "type": "chat", "message": "hello" }));
+    let first = user.receive();
+    assert_eq!(first["event"], "message.created", "{first}");
+}
+
+#[test]
+fn a_token_ends_with_its_time() {
+    let home = Home::offline();
+    let body = json!({ "username": "user", "password": PASSWORD });
+    let answer = post(home.address(), "/auth", &[], &body).json();
+    let token = answer["data"]["token"].as_str().unwrap().to_owned();
+    let mut client = home.websocket(&token);
+    home.server()
+        .advance_clock(Duration::from_secs(31 * 24 * 3600));
+    assert_eq!(
+        client.next(),
+        Err(End::Code(1008)),
+        "the open connection is closed"
+    );
+    let mut again = Client::websocket(home.address());
+    assert_eq!(
+        again.refused(json!({ "type": "auth", "token": token })),
+        "invalid_token"
+    );
+}
+
+#[test]
+fn a_token_may_have_less_than_its_user() {
+    let home = Home::offline();
+    let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
+    let admin = store.user("admin").unwrap().unwrap();
+    let token = Secret::random_token();
+    let new = NewToken {
+        user_id: admin.id,
+        name: "display".to_owned(),
+        fingerprint: fingerprint(token.expose()),
+        role: UserRole::Viewer,
+        expires_at: None,
+    };
+    store.add_token(new).unwrap();
+    store.close();
+    let mut client = Client::websocket(home.address());
+    let who: Value = client.authenticate(token.expose());
+    assert_eq!(
+        (&who["user"], &who["role"]),
+        (&json!("admin"), &json!("viewer"))
+    );
+    assert_eq!(
+        client.refused(json!({ "type": "chat", "message": "hello" })),
+        "unauthorized"
+    );
+}
