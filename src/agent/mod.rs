@@ -6,21 +6,30 @@ pub mod context;
 pub mod outbound;
 pub mod permission;
 pub mod provider;
+pub mod repetition;
+pub mod side_by_side;
 pub mod tool;
 pub mod turn;
 
 use std::sync::Arc;
 
 use crate::config::Config;
+use context::estimate::Gauge;
 use provider::Provider;
 use tool::Toolbox;
 
 /// What answers under one configuration: a provider and the tools. Made anew
 /// when the configuration changes; a turn keeps the one it began with.
 pub struct Assistant {
+    /// The settings that it was made from.
     pub config: Arc<Config>,
+    /// Asks the model that `provider` and `base_url` of the settings name.
     pub provider: Arc<dyn Provider>,
+    /// Every tool that may be offered; which ones are is decided for each turn,
+    /// by its permissions.
     pub toolbox: Toolbox,
+    /// How long requests turned out to be.
+    pub gauge: Arc<Gauge>,
 }
 
 impl Assistant {
@@ -30,6 +39,7 @@ impl Assistant {
             provider: provider::from_config(&config),
             toolbox: Toolbox::from_config(&config),
             config,
+            gauge: Arc::default(),
         }
     }
 }

@@ -326,8 +326,9 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
                 name: "set",
                 summary: "Change one setting",
                 details: "\
-VALUE is JSON, or else a text; `-` reads it from standard input, so that a secret stays out
-of the shell's history. A running server is told, and takes it up with the next turn.",
+KEY may be dotted, as in limits.turn_seconds. VALUE is JSON, or else a text; null goes back
+to the default; `-` reads it from standard input, so that a secret stays out of the shell's
+history. A running server is told, and takes it up with the next turn.",
                 operands: &[one("KEY"), one("VALUE")],
                 options: &[DATA_DIR],
                 action: Action::Run(config::set),

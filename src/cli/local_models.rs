@@ -81,10 +81,10 @@ pub fn text(offers: &[Offer], option: &str) -> String {
     for offer in offers {
         let model = offer.model.as_deref().unwrap_or("NAME");
         text.push_str(&format!(
-            "\n  {}:\n    hearth config set{option} provider {}\n    hearth config set{option} model {}\n",
+            "\n  {}:\n    hearth config set{option} model {}\n    hearth config set{option} provider {}\n",
             offer.reason,
-            offer.provider,
-            quoted(model)
+            quoted(model),
+            offer.provider
         ));
     }
     text.push('\n');

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::collections::{Json, filled_list, list, map_of, object};
+use super::collections::{Json, filled_list, map_of, object};
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::{HEADER, TOOL_NAME, VARIABLE};
@@ -17,12 +17,17 @@ use super::web_address::WebAddress;
 use crate::secret::Secret;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 5] = [
+pub const BUILTIN_TOOLS: [&str; 10] = [
     "current_time",
     "remember",
     "recall",
     "forget",
     "search_conversations",
+    "web_fetch",
+    "list_files",
+    "read_file",
+    "write_file",
+    "run_command",
 ];
 
 /// A tool from the configuration (`tools.custom`).
@@ -71,14 +76,6 @@ pub enum CustomRun {
         /// absent, a method with a body sends the arguments as JSON.
         body: Option<Value>,
     },
-}
-
-section! {
-    /// The section `tools`.
-    struct Tools {
-        /// Tools of your own: each a program (`command`) or an HTTP request (`http`).
-        custom: Vec<CustomTool> = list(Tool).or_shown(Vec::new(), "[]");
-    }
 }
 
 section! {
@@ -137,52 +134,8 @@ const DIRECTORY: Checked = Checked {
     check: |text| text.starts_with('/'),
 };
 
-/// The rule for `tools`.
-pub(super) struct ToolsRule;
-
-impl Rule for ToolsRule {
-    type Output = Vec<CustomTool>;
-
-    fn expected(&self) -> String {
-        object::<Tools>().expected()
-    }
-
-    fn read(
-        &self,
-        reader: &mut Reader<'_>,
-        path: &KeyPath,
-        value: &Value,
-    ) -> Option<Vec<CustomTool>> {
-        let custom = object::<Tools>().read(reader, path, value)?.custom;
-        for (index, tool) in custom.iter().enumerate() {
-            let path = path.key("custom").index(index).key("name");
-            if let Some(earlier) = custom[..index].iter().position(|one| one.name == tool.name) {
-                let message = format!("\"{path}\" is {:?}, and so is item {earlier}", tool.name);
-                reader.problem(&path, message);
-            }
-            if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
-                let message = format!("\"{path}\" is {:?}, a built-in tool", tool.name);
-                reader.problem(&path, message);
-            }
-        }
-        Some(custom)
-    }
-
-    fn absent(&self) -> Option<Vec<CustomTool>> {
-        Some(Vec::new())
-    }
-
-    fn default_text(&self) -> String {
-        "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tools::document(key, docs);
-    }
-}
-
 /// One tool.
-struct Tool;
+pub(super) struct Tool;
 
 impl Rule for Tool {
     type Output = CustomTool;

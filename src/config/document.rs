@@ -184,7 +184,7 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
 
 /// Permissions of tools that do not exist are probably misspelt.
 fn warn_about_tools(reader: &mut Reader<'_>, config: &Config) {
-    let custom = config.custom_tools.iter().map(|tool| tool.name.as_str());
+    let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
     let mut warn = |path: KeyPath, name: &str| {
         if !known.contains(&name) {

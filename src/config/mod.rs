@@ -34,6 +34,7 @@ mod reader;
 mod rules;
 mod settings;
 mod tool_parameters;
+mod tools;
 mod web_address;
 mod webhook_accounts;
 
@@ -51,16 +52,17 @@ pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
 pub use settings::Settings;
+pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
 
 use channels::Channels;
 use collections::{Addresses, list, map_of, object};
-use custom_tools::ToolsRule;
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
 use names::{HOST, ORIGIN, TOOL_NAME};
 use providers::ProviderName;
 use rules::{Choice, Number, SecretText, Text, Url, integer};
+use tools::ToolsRule;
 
 /// What `get_config` shows as `temperature` where none is set and the provider
 /// uses its own: the usual default of providers, because the contract wants a number.
@@ -113,10 +115,11 @@ section! {
         /// Most tokens of one reply.
         pub max_tokens: Option<u32> = integer(1..=10_000_000)
             .optional("the provider's own"), writable;
-        /// How many tokens the model takes in at once. Ollama is told; it loads the model anew
-        /// when this changes.
-        pub context_tokens: Option<u32> = integer(1_024..=10_000_000)
-            .optional("16384 for ollama, else the model's own"), writable;
+        /// The model's window in tokens: how much it can be shown at once. Older parts of a
+        /// conversation are summarised to fit. Ollama is told, and loads the model anew when it
+        /// changes.
+        pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
+            .optional("128000 at the large providers, 16384 with ollama, else 8192"), writable;
         /// How hard the model thinks before it answers.
         pub reasoning_effort: Option<&'static str> = EFFORTS
             .optional("the model's own"), writable;
@@ -135,8 +138,8 @@ section! {
         pub channels: Vec<Channel> = Channels;
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
-        /// What the model may use beside the built-in tools.
-        pub custom_tools("tools"): Vec<CustomTool> = ToolsRule;
+        /// Tools that the model may use: built-in ones that can be set, and your own.
+        pub tools: Tools = ToolsRule;
         /// Origins of web pages that may use the server, beside its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
         /// Host names under which browsers may reach the server, beside addresses, localhost and

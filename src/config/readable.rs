@@ -8,8 +8,9 @@ use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
 impl Config {
     /// The readable fields, in order: the contract's three first.
     pub(super) fn readable(&self) -> Map<String, Value> {
-        let tools: Vec<&str> = self
-            .custom_tools
+        let custom: Vec<&str> = self
+            .tools
+            .custom
             .iter()
             .map(|tool| tool.name.as_str())
             .collect();
@@ -33,7 +34,12 @@ impl Config {
             "session_days": self.session_days,
             "limits": self.limits,
             "channels": channels,
-            "custom_tools": tools,
+            "tools": {
+                "custom": custom,
+                "web_fetch": self.tools.web_fetch,
+                "files": self.tools.files,
+                "run_command": self.tools.run_command,
+            },
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,
             "trusted_proxies": self.trusted_proxies,

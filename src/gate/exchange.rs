@@ -34,7 +34,9 @@ impl Head {
 /// A complete request.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// Request line and headers.
     pub head: Head,
+    /// Whole, and within the limit for its path; empty when there was none.
     pub body: Vec<u8>,
 }
 
@@ -42,8 +44,11 @@ pub struct Request {
 /// the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
+    /// The HTTP status code.
     pub status: u16,
+    /// In the order in which they are sent.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// Left out on the wire, but counted, when the request was a HEAD.
     pub body: Cow<'static, [u8]>,
 }
 

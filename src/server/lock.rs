@@ -41,11 +41,11 @@ impl Lock {
                 source,
             })?;
         if !lock(&file) {
-            let mut process = String::new();
-            let _ = file.read_to_string(&mut process);
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
             return Err(StartError::AlreadyRunning {
                 data_dir: data_dir.to_owned(),
-                process: process.trim().to_owned(),
+                process: text.lines().next().unwrap_or("unknown").to_owned(),
             });
         }
         let mut lock = Lock { file };

@@ -68,16 +68,22 @@ pub struct Service {
 
 /// What POST /auth returns.
 pub struct Login {
+    /// Shown to the client once; only its fingerprint is stored.
     pub token: Secret,
+    /// How long it is valid from now on.
     pub expires_in: Duration,
 }
 
 /// What an incoming webhook asks for.
 pub struct WebhookRequest {
+    /// The text to answer.
     pub message: String,
+    /// The speaker's name for the model, chosen by the caller.
     pub user_id: Option<String>,
     /// The caller's own name of the conversation.
     pub conversation_id: Option<String>,
+    /// A repeat within 24 hours gets the first answer and begins no second
+    /// turn.
     pub idempotency_key: Option<String>,
     /// The raw body, whose fingerprint guards the idempotency key.
     pub body: Vec<u8>,
@@ -87,16 +93,21 @@ pub struct WebhookRequest {
 pub struct Accepted {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
+    /// For the caller's records and for `get_turn`.
     pub turn_id: TurnId,
 }
 
 /// What a service is made of.
 pub struct Parts {
+    /// The configuration, which may change at any time.
     pub settings: Arc<Settings>,
+    /// The open database.
     pub store: Store,
+    /// Time for everything that is stored or expires.
     pub clock: Clock,
     /// Where programs run that custom tools name.
     pub data_dir: PathBuf,
+    /// Sends callbacks; `webhook` gives it, so that this room needs none.
     pub deliver: Arc<dyn Deliver>,
 }
 
@@ -187,8 +198,12 @@ impl Service {
         if Arc::ptr_eq(&known.config, &config) {
             return Arc::clone(&known);
         }
+        let gauge = Arc::clone(&known.gauge);
         drop(known);
-        let fresh = Arc::new(Assistant::from_config(config));
+        let fresh = Arc::new(Assistant {
+            gauge,
+            ..Assistant::from_config(config)
+        });
         *self
             .assistant
             .write()

@@ -193,3 +193,8 @@ fn row<T>(
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_row(parameters, from_row).optional()?)
 }
+
+/// How many bytes a text of a row has, without copying it.
+fn length(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<usize> {
+    Ok(row.get_ref(column)?.as_bytes()?.len())
+}

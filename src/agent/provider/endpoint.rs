@@ -127,7 +127,7 @@ impl Endpoint {
             OutboundError::Cancelled => return ProviderError::Cancelled,
             OutboundError::TimedOut => return ProviderError::TimedOut,
             OutboundError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
-            OutboundError::Unreachable(_) => "cannot be reached",
+            OutboundError::Unreachable(_) | OutboundError::Forbidden(_) => "cannot be reached",
             OutboundError::Address(_) => "has an address that cannot be used: see base_url",
             OutboundError::Untrusted(_) => "offers no TLS connection that can be trusted",
             OutboundError::NotHttp(_) => "answered something that is not HTTP",

@@ -41,6 +41,7 @@ use dialect::Options;
 use endpoint::Endpoint;
 use fallback::Fallback;
 use offline::Offline;
+pub use ollama::CONTEXT as OLLAMA_CONTEXT;
 use ollama::Ollama;
 use openai::OpenAi;
 use remote::Remote;
@@ -49,19 +50,31 @@ use remote::Remote;
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChatMessage {
     /// What a person (or a system that speaks for one) said.
-    User { text: String },
+    User {
+        /// The message, with whatever the context put around it.
+        text: String,
+    },
     /// What the model said and which tools it called.
     Assistant {
+        /// May be empty when the model only called tools.
         text: String,
+        /// In the order in which the model wrote them.
         calls: Vec<ToolCall>,
+        /// Members of the message that the provider which wrote them wants
+        /// back, such as its own record of how it thought.
         extra: Option<Value>,
     },
     /// What came of one call. Every call has exactly one, after its reply and
     /// before the next user message.
     ToolResult {
+        /// The [`ToolCall::id`] that it answers.
         call_id: String,
+        /// The called tool's name: some APIs want it beside the id.
         tool: String,
+        /// The result, or what went wrong, cut to the limit of
+        /// [`output`](super::tool::output).
         content: String,
+        /// Whether the tool ran and did not fail.
         ok: bool,
     },
 }
@@ -69,7 +82,9 @@ pub enum ChatMessage {
 /// A tool as the model is told of it.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
+    /// As the model calls it; unique among the tools of one request.
     pub name: String,
+    /// What it does and when to use it, for the model.
     pub description: String,
     /// JSON Schema, an object schema.
     pub parameters: Value,
@@ -77,11 +92,18 @@ pub struct ToolSpec {
 
 /// One request to a model.
 pub struct ModelRequest<'a> {
+    /// The provider's own name of the model.
     pub model: &'a str,
+    /// Instructions that stand before the conversation; may be empty.
     pub system: &'a str,
+    /// The conversation so far, oldest first, ending with a user message or a
+    /// tool's result.
     pub messages: &'a [ChatMessage],
+    /// What the model may call. Empty means that it must answer in words.
     pub tools: &'a [ToolSpec],
+    /// 0 to 2; `None` leaves it to the provider.
     pub temperature: Option<f64>,
+    /// Most tokens of the reply; `None` leaves it to the provider.
     pub max_tokens: Option<u32>,
     /// Whether pieces of text are wanted as they come.
     pub stream: bool,
@@ -94,11 +116,16 @@ pub struct ModelRequest<'a> {
 /// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReply {
+    /// The reply, or what the model said before its calls; may be empty then.
     pub text: String,
+    /// The tools it wants run. None means that the reply is finished.
     pub calls: Vec<ToolCall>,
     /// Members of the assistant message that the same provider wants back.
     pub extra: Option<Value>,
+    /// As the provider counted.
     pub usage: Usage,
+    /// Whether the usage is only estimated, because the provider does not count.
+    pub is_estimated: bool,
     /// The model that answered, when it need not be the one that was asked.
     pub model: Option<String>,
 }
@@ -144,12 +171,20 @@ pub enum ProviderError {
     TimedOut,
     /// Anything else. Neither text holds a key.
     Failed {
-        /// For the person who asked; names the provider.
+        /// For the person who asked: names the provider and what to do.
         public: String,
-        /// For the log.
+        /// For the log: what the provider said.
         detail: String,
         /// What it depends on.
         cause: Cause,
+    },
+    /// The conversation is longer than the model takes; the texts are as those
+    /// of `Failed`. A shorter one may be answered.
+    ContextOverflow {
+        /// For the person who asked.
+        public: String,
+        /// For the log: what the provider said.
+        detail: String,
     },
 }
 
@@ -159,9 +194,7 @@ pub enum Cause {
     /// The server: it is down, overloaded or broken, or refuses the key, the
     /// account or the model. Another may answer the same request.
     Away,
-    /// The conversation is too long for the model.
-    TooLong,
-    /// The request, or part of the reply was already given out.
+    /// The request.
     Request,
 }
 
@@ -179,7 +212,8 @@ impl ProviderError {
                 "the model had not answered when the time was up (limits.turn_seconds)",
             )
             .with_status(504),
-            ProviderError::Failed { public, detail, .. } => Error::server(public, detail),
+            ProviderError::Failed { public, detail, .. }
+            | ProviderError::ContextOverflow { public, detail } => Error::server(public, detail),
         }
     }
 }

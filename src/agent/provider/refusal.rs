@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::Cause;
 use super::endpoint::Endpoint;
 use super::retry::{Again, Setback};
+use super::{Cause, ProviderError};
 use crate::agent::outbound::Answer;
 
 /// Longer waits than this that a server asks for are not kept: a person waits.
@@ -138,6 +138,9 @@ impl Refusal {
                     "context window",
                     "too many tokens",
                     "prompt is too long",
+                    "input is too long",
+                    "reduce the length of the messages",
+                    "larger than the maximum",
                     "exceeds the available context size",
                 ])
     }
@@ -229,14 +232,16 @@ impl Refusal {
                 .unwrap_or_default(),
         );
         let cause = match status {
-            _ if is_overflow => Cause::TooLong,
             300..=399 | 401..=404 | 408 | 409 | 429 | 500..=599 => Cause::Away,
             _ => Cause::Request,
         };
-        Setback {
-            error: endpoint.failed(&says, detail, cause),
-            again,
-        }
+        let error = match endpoint.failed(&says, detail, cause) {
+            ProviderError::Failed { public, detail, .. } if is_overflow => {
+                ProviderError::ContextOverflow { public, detail }
+            }
+            error => error,
+        };
+        Setback { error, again }
     }
 }
 

@@ -245,6 +245,7 @@ impl Provider for Remote {
                 .map_err(|fault| self.setback(fault, progress, &asking))?;
             if reply.usage == Usage::default() {
                 reply.usage = estimate(written.body.len(), &reply);
+                reply.is_estimated = true;
             }
             reply.model = Some(request.model.to_owned());
             Ok(reply)

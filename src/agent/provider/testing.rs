@@ -71,7 +71,10 @@ impl Ask {
     /// What a person reads of a failure.
     pub fn failure(&self, provider: &dyn Provider) -> String {
         match self.of(provider).0 {
-            Err(ProviderError::Failed { public, detail, .. }) => {
+            Err(
+                ProviderError::Failed { public, detail, .. }
+                | ProviderError::ContextOverflow { public, detail },
+            ) => {
                 assert!(!public.contains(KEY) && !detail.contains(KEY), "{detail}");
                 public
             }

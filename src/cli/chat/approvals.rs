@@ -111,14 +111,15 @@ impl Approvals {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let reason = match approval.reason.as_str() {
-            "" => String::new(),
-            reason => format!("\n{reason}"),
+        let arguments = short(&arguments, ARGUMENT_CHARACTERS);
+        let question = match approval.reason.as_str() {
+            "" => format!("May {} run? {arguments}", approval.tool),
+            // The server's own words usually tell all of it.
+            reason if reason.contains(&arguments) => format!("{reason}. May it?"),
+            reason => format!("May {} run? {arguments}\n{reason}", approval.tool),
         };
         Some(Action::Ask(format!(
-            "May {} run? {}{reason}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ",
-            approval.tool,
-            short(&arguments, ARGUMENT_CHARACTERS),
+            "{question}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: "
         )))
     }
 }

@@ -61,8 +61,8 @@ fn diagnose(scene: &Scene<'_>, place: &str, choice: &ModelChoice, probe: Probe) 
             Level::Warning,
             "no model is connected: the offline stand-in answers from rules".to_owned(),
             vec![
-                format!("hearth config set{} provider ollama", scene.option),
                 format!("hearth config set{} model NAME", scene.option),
+                format!("hearth config set{} provider ollama", scene.option),
                 "`hearth config keys` lists the other providers".to_owned(),
             ],
         ),

@@ -106,7 +106,7 @@ fn what_stands_in_is_read_checked_and_shown_without_keys() {
             r#"{"budget":{"monthly_tokens":0}}"#,
             "must be an integer from 1",
         ),
-        (r#"{"context_tokens":5}"#, "must be an integer from 1024"),
+        (r#"{"context_tokens":5}"#, "must be an integer from 2048"),
     ] {
         let read = Settings::from_text(Path::new("config.json"), text, |_| None);
         let Err(problems) = read else {

@@ -261,6 +261,6 @@ fn finish(
         calls,
         extra,
         usage: ending.usage(),
-        model: None,
+        ..ModelReply::default()
     })
 }

@@ -17,8 +17,8 @@ use wish::{Wish, wish_of};
 
 const HOW_TO_CONNECT: &str = "To connect a real model, for example one that Ollama or llama.cpp \
 serves in the house:\n\n\
-\x20   hearth config set provider ollama\n\
-\x20   hearth config set model NAME\n\n\
+\x20   hearth config set model NAME\n\
+\x20   hearth config set provider ollama\n\n\
 (Others: llamacpp, openai, anthropic, ...: `hearth config keys` lists them. Those on the internet \
 need an api_key. `hearth doctor` says whether it works.)";
 /// Longest text of a person that is repeated, in characters.
@@ -97,7 +97,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         .map_while(|message| match message {
             ChatMessage::ToolResult {
                 tool, content, ok, ..
-            } => Some((tool.as_str(), content.as_str(), *ok)),
+            } => Some((tool.as_str(), context::told(content), *ok)),
             _ => None,
         })
         .collect();
@@ -124,7 +124,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         Wish::Other => Answer::Say(format!(
             "I am Hearth's offline stand-in and cannot think about: \"{}\"\n\n\
              I answer from rules: say \"hello\" to see what I can do. {HOW_TO_CONNECT}",
-            shorten(text)
+            shorten(context::spoken(text))
         )),
     }
 }

@@ -98,7 +98,7 @@ fn what_is_no_call_is_answered_plainly() {
     for (said, expected) in [
         (
             "Hello!",
-            "    hearth config set provider ollama\n    hearth config set model NAME",
+            "    hearth config set model NAME\n    hearth config set provider ollama",
         ),
         ("who are you?", "offline stand-in"),
         ("run nothing {}", "There are: current_time, remember"),

@@ -14,10 +14,10 @@ use super::{ChatMessage, ModelReply};
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
 use crate::store::{ToolCall, Usage};
 
-/// The size of the context where none is set, in tokens: what Hearth shows a
-/// model, and more than Ollama's own 4,096. It stays the same in every request,
-/// because a change loads the model anew.
-const CONTEXT: u32 = 16_384;
+/// The size of the context where none is set, in tokens: more than Ollama's own
+/// 4,096. It stays the same in every request, because a change loads the model
+/// anew.
+pub const CONTEXT: u32 = 16_384;
 /// The member in which thoughts go back.
 const THOUGHTS: &str = "thinking";
 
@@ -166,7 +166,7 @@ fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
         calls,
         extra: wrap_members(members, &origin),
         usage: gathered.usage,
-        model: None,
+        ..ModelReply::default()
     })
 }
 

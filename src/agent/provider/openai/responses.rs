@@ -260,7 +260,7 @@ impl Gathered<'_> {
                 output: count("/usage/output_tokens").unwrap_or(0),
                 cached: count("/usage/input_tokens_details/cached_tokens").unwrap_or(0),
             },
-            model: None,
+            ..ModelReply::default()
         })
     }
 }

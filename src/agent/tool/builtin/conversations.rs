@@ -25,6 +25,7 @@ pub(super) fn search() -> Builtin {
         &["query"],
         run,
     )
+    .bringing_outside_text()
     .read_only()
 }
 
