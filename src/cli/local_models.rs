@@ -71,9 +71,8 @@ fn look_at(places: &[(&'static Preset, &str)], limit: Duration) -> Vec<Offer> {
     })
 }
 
-/// What a person is told of the offers; `option` names the data directory in
-/// commands.
-pub fn text(offers: &[Offer], option: &str) -> String {
+/// What a person is told of the offers; `command` sets a setting.
+pub fn text(offers: &[Offer], command: &str) -> String {
     if offers.is_empty() {
         return String::new();
     }
@@ -81,7 +80,7 @@ pub fn text(offers: &[Offer], option: &str) -> String {
     for offer in offers {
         let model = offer.model.as_deref().unwrap_or("NAME");
         text.push_str(&format!(
-            "\n  {}:\n    hearth config set{option} model {}\n    hearth config set{option} provider {}\n",
+            "\n  {}:\n    {command} model {}\n    {command} provider {}\n",
             offer.reason,
             quoted(model),
             offer.provider
@@ -145,7 +144,7 @@ mod tests {
         assert!(began.elapsed() < LIMIT * 3);
         first.join().unwrap();
         second.join().unwrap();
-        let text = text(&offers, " --data-dir /d");
+        let text = text(&offers, "hearth config set --data-dir /d");
         assert!(
             text.contains("hearth config set --data-dir /d provider ollama\n")
                 && text.contains("model qwen3:8b\n")
@@ -156,10 +155,8 @@ mod tests {
 
     #[test]
     fn nobody_there_takes_no_time_and_says_nothing() {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        drop(listener);
-        let offers = look_at(&[(Preset::of("ollama").unwrap(), &url)], LIMIT);
+        let url = "http://127.0.0.1:1";
+        let offers = look_at(&[(Preset::of("ollama").unwrap(), url)], LIMIT);
         assert_eq!(text(&offers, ""), "");
     }
 

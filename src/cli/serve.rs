@@ -53,19 +53,19 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     for address in server.addrs() {
         writeln!(context.errors, "hearth listening on http://{address}")?;
     }
+    let named = arguments.has("data-dir")
+        || context.variable("HEARTH_DATA_DIR").is_some()
+        || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let named = arguments.has("data-dir")
-            || context.variable("HEARTH_DATA_DIR").is_some()
-            || context.variable("STATE_DIRECTORY").is_some();
         let text = welcome(&made, &directory, server.addrs(), &program(), named);
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;
     // The server answers already: whoever looks for models waits for nobody.
     if made.config {
-        let option = data_dir_option(&directory, arguments.has("data-dir"));
+        let command = program() + " config set" + &data_dir_option(&directory, named);
         let offers = local_models::look(|name| context.variable(name));
-        write!(context.errors, "{}", local_models::text(&offers, &option))?;
+        write!(context.errors, "{}", local_models::text(&offers, &command))?;
         context.errors.flush()?;
     }
     wait(&server, signals)

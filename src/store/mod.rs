@@ -14,6 +14,7 @@ mod commit;
 mod connection;
 mod conversations;
 mod deliveries;
+mod excerpt;
 mod failure;
 mod fulltext;
 mod history;
@@ -48,6 +49,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::Sequence;
 
 pub use approvals::Decided;
+pub use excerpt::excerpt;
 pub use records::*;
 pub use schema::OpenError;
 pub use tokens::SESSION;

@@ -6,6 +6,7 @@ mod chat;
 mod http;
 mod kill;
 mod memory;
+mod memory_cli;
 mod models;
 mod permissions;
 mod program;

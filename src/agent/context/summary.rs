@@ -1,7 +1,7 @@
 //! The rolling summary: what a model is asked to make of the oldest turns.
 
 use super::estimate::text_tokens;
-use super::{EARLIER_TAG, Results, fenced};
+use super::{EARLIER_TAG, OUTSIDE_TAG, Results, fenced};
 use super::{is_untrusted, result_text, user_text};
 use crate::agent::tool::output::cap_text;
 use crate::store::{PastTurn, Step};
@@ -63,8 +63,14 @@ fn turn_text(turn: &PastTurn) -> String {
                     lines.push(format!("(calls {})", names.join(", ")));
                 }
             }
-            Step::Result { content, .. } => {
-                lines.push(format!("(result: {})", result_text(content, Results::Line)));
+            Step::Result {
+                content, outside, ..
+            } => {
+                let line = result_text(content, Results::Line);
+                lines.push(match outside {
+                    true => format!("(result: {})", fenced(OUTSIDE_TAG, &line)),
+                    false => format!("(result: {line})"),
+                });
             }
             Step::Started { .. } => {}
         }

@@ -110,31 +110,31 @@ fn a_search_in_a_million_messages() {
     let store = Store::open(&path, Clock::system()).unwrap();
     println!("{} MB", std::fs::metadata(&path).unwrap().len() / 1_000_000);
     let mut numbers = Numbers(99);
-    let mut kinds: Vec<(&str, Box<dyn FnMut() -> String>)> = vec![
-        ("a common word", Box::new(|| "the".to_owned())),
-        ("one letter", Box::new(|| "i".to_owned())),
-        ("a common beginning", Box::new(|| "tha".to_owned())),
-        ("two letters", Box::new(|| "th".to_owned())),
-        ("two common words", Box::new(|| "the house".to_owned())),
-        ("three common words", Box::new(|| "what is the".to_owned())),
-        ("common and typing", Box::new(|| "the light sho".to_owned())),
-        ("nothing", Box::new(|| "qwertyuiop".to_owned())),
-    ];
-    let typical = |count: usize, numbers: &mut Numbers| {
-        let chosen: Vec<&str> = (0..count)
-            .map(|_| words[numbers.zipf(words.len())].as_str())
-            .collect();
-        chosen.join(" ")
-    };
+    let mut kinds: Vec<(&str, Vec<String>)> = [
+        ("a common word", "the"),
+        ("one letter", "i"),
+        ("a common beginning", "tha"),
+        ("two letters", "th"),
+        ("two common words", "the house"),
+        ("three common words", "what is the"),
+        ("common and typing", "the light sho"),
+        ("nothing", "qwertyuiop"),
+    ]
+    .map(|(name, query)| (name, vec![query.to_owned(); QUERIES]))
+    .to_vec();
     for (name, count) in [("one word", 1), ("two words", 2), ("three words", 3)] {
-        let queries: Vec<String> = (0..QUERIES).map(|_| typical(count, &mut numbers)).collect();
-        let mut each = queries.into_iter().cycle();
-        kinds.push((name, Box::new(move || each.next().unwrap())));
+        let mut typical = || {
+            let chosen: Vec<&str> = (0..count)
+                .map(|_| words[numbers.zipf(words.len())].as_str())
+                .collect();
+            chosen.join(" ")
+        };
+        kinds.push((name, (0..QUERIES).map(|_| typical()).collect()));
     }
-    for (name, make) in &mut kinds {
-        let mut times: Vec<(Duration, String)> = (0..QUERIES)
-            .map(|_| {
-                let query = make();
+    for (name, queries) in kinds {
+        let mut times: Vec<(Duration, String)> = queries
+            .into_iter()
+            .map(|query| {
                 let start = Instant::now();
                 store.search_messages(&query, 50).unwrap();
                 (start.elapsed(), query)

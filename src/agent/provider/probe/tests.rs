@@ -1,7 +1,5 @@
 //! Against a scripted server on loopback.
 
-use std::net::TcpListener;
-
 use serde_json::json;
 
 use super::*;
@@ -123,9 +121,7 @@ fn what_is_found_is_told_apart() {
 
 #[test]
 fn nobody_there_is_told_with_the_address() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    drop(listener);
+    let address = "127.0.0.1:1";
     let choice = ModelChoice {
         provider: "ollama".to_owned(),
         model: "m".to_owned(),
