@@ -1,5 +1,6 @@
 //! The agent: from a person's message to a reply, through model and tools.
 
+mod budget;
 pub mod cancel;
 pub mod context;
 pub mod mcp;

@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
-use super::{chat, config, deliveries, memory, search, serve, token, user, webhook};
+use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
 /// One command, or a group of them.
 pub struct Command {
@@ -521,5 +521,29 @@ wrong when the reply does not arrive. The model is asked and the receiver is cal
                 action: Action::Run(deliveries::retry),
             },
         ]),
+    },
+    Command {
+        name: "usage",
+        summary: "Show how many tokens were used, by month and model",
+        details: "Months and days are those of UTC. Tokens in include those that the provider had cached.",
+        operands: &[],
+        options: &[
+            option("by", "PERIOD", "day or month (the default)"),
+            option("limit", "N", "At most so many rows; 50 when absent"),
+            JSON,
+            DATA_DIR,
+        ],
+        action: Action::Run(usage::run),
+    },
+    Command {
+        name: "doctor",
+        summary: "Check whether everything works, and say what to do where not",
+        details: "\
+Asks each configured provider whether it is there, takes the key and has the model; nothing
+is sent to a model. The exit code is 1 when there is a problem. Keys are looked up in this
+shell's environment, which may differ from the server's.",
+        operands: &[],
+        options: &[JSON, DATA_DIR],
+        action: Action::Run(doctor::run),
     },
 ];

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::web_address::{MASK, WebAddress, masked};
-use super::{Channel, Config, PROVIDER_TEMPERATURE, WebhookAccount};
+use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
 
 impl Config {
     /// The readable fields, in order: the contract's three first.
@@ -20,6 +20,7 @@ impl Config {
             .iter()
             .map(|server| (server.name.clone(), server.summary()))
             .collect();
+        let fallback: Vec<Value> = self.fallback.iter().map(ModelChoice::readable).collect();
         let fields = json!({
             "provider": self.provider,
             "model": self.model,
@@ -29,6 +30,9 @@ impl Config {
             "system_prompt": self.system_prompt,
             "max_tokens": self.max_tokens,
             "context_tokens": self.context_tokens,
+            "reasoning_effort": self.reasoning_effort,
+            "fallback": fallback,
+            "budget": { "monthly_tokens": self.budget.monthly_tokens },
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
             "workers": self.workers,

@@ -232,6 +232,10 @@ fn list_tools(service: &Service) -> Value {
 
 fn server_info(service: &Service) -> Result<Value> {
     let counts = service.store().counts()?;
+    let assistant = service.assistant();
+    let config = &assistant.config;
+    let month = service.store().tokens_of_month(service.clock().now())?;
+    let standings = assistant.provider.standings(&config.model);
     let (running, waiting) = service.schedule().load();
     let mut turns: Map<String, Value> = counts
         .turns
@@ -271,11 +275,12 @@ fn server_info(service: &Service) -> Result<Value> {
         "turns": turns,
         "deliveries": deliveries,
         "mcp_servers": mcp_servers,
-        "tokens": {
-            "input": counts.usage.input,
-            "output": counts.usage.output,
-            "cached": counts.usage.cached,
+        "tokens": views::tokens(counts.usage),
+        "budget": {
+            "monthly_tokens": config.budget.monthly_tokens,
+            "used_this_month": month,
         },
+        "models": views::standings(standings),
     }))
 }
 

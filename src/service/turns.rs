@@ -335,10 +335,16 @@ impl Service {
                     };
                     self.publish(&turn, kind);
                 }
+                self.store.note_usage(id, ran.usage, &ran.model);
                 self.schedule.turn_suspended(id, conversation);
             }
             Outcome::Replied(reply) => {
-                log::info!("turn {id}: done in {took} ms");
+                let (model, usage) = (&ran.model, ran.usage);
+                log::info!(
+                    "turn {id}: done in {took} ms by {model} ({} tokens in, {} out)",
+                    usage.input,
+                    usage.output
+                );
                 self.conclude(&turn, TurnEnd::Done { reply }, ran.usage, &ran.model);
             }
             // It failed for want of a disk, not of an answer.
@@ -358,6 +364,7 @@ impl Service {
             // and goes on at the next start.
             Outcome::Cancelled if self.schedule.is_stopping() => {
                 log::info!("turn {id}: put off until the next start");
+                self.store.note_usage(id, ran.usage, &ran.model);
                 self.schedule.turn_ended(id, conversation);
             }
             Outcome::Cancelled => {
@@ -554,6 +561,10 @@ impl Service {
             "channel": turn.channel,
             "created_at": turn.created_at,
         });
+        if let Some(model) = &turn.model {
+            view["model"] = json!(model);
+            view["tokens"] = views::tokens(turn.usage);
+        }
         if let Some(reply) = turn.reply_id {
             let reply = self.store.message(reply)?;
             view["message_id"] = json!(reply.id);

@@ -10,6 +10,7 @@ mod mcp_http;
 mod mcp_peers;
 mod memory;
 mod memory_cli;
+mod models;
 mod permissions;
 mod program;
 mod roles;

@@ -139,6 +139,8 @@ pub struct Outbound {
     /// all agents.
     tls: Arc<RustlsConnector>,
     proxy: Option<Proxy>,
+    /// How long a server may be silent, from the request on.
+    silence: Option<Duration>,
     guard: Option<Guard>,
 }
 
@@ -175,6 +177,7 @@ impl Outbound {
             idle: Mutex::default(),
             tls: Arc::default(),
             proxy,
+            silence: None,
             guard: None,
         }
     }
@@ -187,8 +190,15 @@ impl Outbound {
             idle: Mutex::default(),
             tls: Arc::default(),
             proxy: None,
+            silence: None,
             guard: Some(guard),
         }
+    }
+
+    /// Lets servers be silent no longer than `limit`, before the head of an
+    /// answer and within its body. [`OutboundError::Silent`] when one is.
+    pub fn limit_silence(&mut self, limit: Duration) {
+        self.silence = Some(limit);
     }
 
     /// Sends a request and lets `read` take what it wants of the answer. Until
@@ -225,7 +235,7 @@ impl Outbound {
         let result = outgoing.cancel.guard(
             move || agent.shutdown(),
             || {
-                let mut answer = slot.send(outgoing, uri, silence)?;
+                let mut answer = slot.send(outgoing, uri, silence.or(self.silence))?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result

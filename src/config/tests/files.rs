@@ -325,6 +325,9 @@ fn every_setting_is_documented() {
             "system_prompt",
             "max_tokens",
             "context_tokens",
+            "reasoning_effort",
+            "fallback",
+            "budget",
             "permission_mode",
             "tool_permissions"
         ]

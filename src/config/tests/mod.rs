@@ -11,6 +11,7 @@ mod files;
 mod handle;
 mod mcp_servers;
 mod problems;
+mod providers;
 
 /// The environment of every test.
 fn environment(name: &str) -> Option<String> {

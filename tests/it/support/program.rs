@@ -49,8 +49,13 @@ impl Program {
     }
 
     pub fn start(folder: &Path, arguments: &[&str]) -> Program {
+        Program::start_in(folder, arguments, &[])
+    }
+
+    /// The same with these environment variables.
+    pub fn start_in(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Program {
         let mut command = hearth(folder);
-        command.args(arguments);
+        command.args(arguments).envs(environment.iter().copied());
         Program::launch(command, folder)
     }
 
