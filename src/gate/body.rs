@@ -9,7 +9,7 @@ use super::stream::{Patience, Stream};
 use crate::error::Error;
 
 /// First size of a buffer; most heads fit.
-const FIRST: usize = 2 * 1024;
+pub const FIRST_BYTES: usize = 2 * 1024;
 /// Most bytes that are read into a body at once, and so allocated before they
 /// have arrived.
 const STEP: usize = 16 * 1024;
@@ -50,7 +50,8 @@ impl Inbox {
                 self.end -= self.start;
                 self.start = 0;
             } else {
-                self.bytes.resize((self.bytes.len() * 2).max(FIRST), 0);
+                self.bytes
+                    .resize((self.bytes.len() * 2).max(FIRST_BYTES), 0);
             }
         }
         let count = stream.read(&mut self.bytes[self.end..])?;
@@ -115,7 +116,6 @@ pub fn read(
     let mut reader = BodyReader {
         inbox,
         stream,
-        deadline,
         body: Vec::new(),
     };
     match framing {
@@ -129,7 +129,6 @@ pub fn read(
 struct BodyReader<'a, S> {
     inbox: &'a mut Inbox,
     stream: &'a mut S,
-    deadline: Instant,
     body: Vec<u8>,
 }
 
@@ -142,7 +141,6 @@ impl<S: Stream> BodyReader<'_, S> {
         self.inbox.consume(arrived);
         count -= arrived;
         while count > 0 {
-            self.check_time()?;
             let before = self.body.len();
             self.body.resize(before + count.min(STEP), 0);
             let result = self.stream.read(&mut self.body[before..]);
@@ -204,7 +202,6 @@ impl<S: Stream> BodyReader<'_, S> {
                 }
                 None => {}
             }
-            self.check_time()?;
             check_read(self.inbox.fill(self.stream))?;
         }
     }
@@ -212,15 +209,6 @@ impl<S: Stream> BodyReader<'_, S> {
     fn end_line(&mut self) {
         let line = self.inbox.unread().iter().position(|&byte| byte == b'\n');
         self.inbox.consume(line.map_or(0, |end| end + 1));
-    }
-
-    /// A client that sends without a pause keeps the socket ready, so that no
-    /// read times out: the deadline is looked at between reads as well.
-    fn check_time(&self) -> Result<(), BodyError> {
-        match Instant::now() < self.deadline {
-            true => Ok(()),
-            false => Err(timed_out().into()),
-        }
     }
 }
 

@@ -48,6 +48,11 @@ impl Frames {
         self.arrived == 0 && self.payload == 0 && !self.fragmented
     }
 
+    /// Whether a payload has begun and goes on.
+    pub fn is_within_payload(&self) -> bool {
+        self.payload > 0
+    }
+
     /// How many frames are complete.
     pub fn completed(&self) -> u64 {
         self.completed

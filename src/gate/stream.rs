@@ -18,7 +18,9 @@ pub enum Patience {
     /// system call where [`Patience::Until`] costs two, and is meant for the
     /// one wait that begins over with every request: the next request's head.
     Idle,
-    /// Until a point in time, however many reads that takes.
+    /// Until a point in time, however many reads that takes. After it a read
+    /// fails even if there is something, so that whoever sends without a pause
+    /// is not read for ever.
     Until(Instant),
     /// Not at all.
     Never,
@@ -117,7 +119,8 @@ impl Read for Socket {
             Patience::Idle => RecvFlags::empty(),
             Patience::Never => RecvFlags::DONTWAIT,
             Patience::Until(deadline) => {
-                if !wait(self.as_fd(), Interest::Read, None, Some(deadline))?.ready {
+                let woken = wait(self.as_fd(), Interest::Read, None, Some(deadline))?;
+                if !woken.ready || Instant::now() >= deadline {
                     return Err(io::ErrorKind::TimedOut.into());
                 }
                 RecvFlags::empty()
@@ -169,6 +172,14 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
+}
+
+/// Whether the client has closed its end. Data that it sent before hides that;
+/// it is then taken to be there still.
+pub fn has_left(socket: BorrowedFd<'_>) -> bool {
+    let mut byte = [0; 1];
+    let peeked = recv(socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
 }
 
 /// Longest time and most bytes for which a refused client is listened to.
@@ -224,6 +235,8 @@ mod tests {
             assert_eq!(error.kind(), kind, "{patience:?}");
         }
         client.write_all(b"abc").unwrap();
+        socket.set_patience(Patience::Until(Instant::now()));
+        assert!(socket.read(&mut buffer).is_err());
         socket.set_patience(Patience::Until(Instant::now() + Duration::from_secs(5)));
         assert_eq!(socket.read(&mut buffer).unwrap(), 3);
     }

@@ -49,38 +49,53 @@ fn main() -> ExitCode {
         Ok(families) => families,
         Err(unknown) => {
             let known: Vec<_> = FAMILIES.iter().map(|family| family.name).collect();
-            eprintln!("no figures are named {unknown:?}; there are: {}", known.join(", "));
+            eprintln!(
+                "no figures are named {unknown:?}; there are: {}",
+                known.join(", ")
+            );
             return ExitCode::from(2);
         }
     };
     process::raise_descriptor_limit();
     let started = Instant::now();
-    let machine = Machine::look();
-    println!("{machine}\n");
+    println!("{}\n", Machine::look());
     let mut table = Table::default();
     let mut broken = 0;
     for family in families {
         table.begin(family.title);
-        let measured = AssertUnwindSafe(|| (family.measure)(&machine, &mut table));
+        let measured = AssertUnwindSafe(|| (family.measure)(&mut table));
         if catch_unwind(measured).is_err() {
             println!("  could not be measured: see above");
             broken += 1;
         }
     }
-    println!("\n{}; {:.0} s in all", table.summary(), started.elapsed().as_secs_f64());
+    println!(
+        "\n{}; {:.0} s in all",
+        table.summary(),
+        started.elapsed().as_secs_f64()
+    );
     // A slower machine misses goals without anything being wrong.
-    if broken == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if broken == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
 }
 
 /// The families to run: those whose names begin with a wanted word, or all.
 fn choose(wanted: &[String], build: bool) -> Result<Vec<&'static Family>, String> {
     for word in wanted {
-        if !FAMILIES.iter().any(|family| family.name.starts_with(word.as_str())) {
+        if !FAMILIES
+            .iter()
+            .any(|family| family.name.starts_with(word.as_str()))
+        {
             return Err(word.clone());
         }
     }
     let chosen = |family: &&Family| {
-        wanted.iter().any(|word| family.name.starts_with(word.as_str()))
+        wanted
+            .iter()
+            .any(|word| family.name.starts_with(word.as_str()))
             || match family.name {
                 "build" => build,
                 _ => wanted.is_empty(),

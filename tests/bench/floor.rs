@@ -94,9 +94,18 @@ impl Floor {
             .spawn()
             .unwrap();
         let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().parse().expect("the floor says where it listens");
-        Floor { child, address, started_in: began.elapsed() }
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .parse()
+            .expect("the floor says where it listens");
+        Floor {
+            child,
+            address,
+            started_in: began.elapsed(),
+        }
     }
 
     pub fn resident_kib(&self) -> f64 {

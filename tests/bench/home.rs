@@ -93,7 +93,11 @@ impl Home {
 
     /// Starts the binary and returns once it answers.
     pub fn start(&self) -> Server {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port();
+        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
         let log = self.folder.path().join("stderr.log");
         let mut command = Command::new(BINARY);
         command
@@ -105,7 +109,9 @@ impl Home {
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap());
         let began = Instant::now();
-        let child = command.spawn().unwrap_or_else(|error| panic!("{BINARY}: {error}"));
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{BINARY}: {error}"));
         let mut server = Server {
             child,
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
@@ -114,7 +120,10 @@ impl Home {
         while !Http::is_healthy(server.address) {
             let ended = server.child.try_wait().unwrap().is_some();
             if ended || began.elapsed() > PATIENCE {
-                panic!("the server did not start: {}", fs::read_to_string(&log).unwrap());
+                panic!(
+                    "the server did not start: {}",
+                    fs::read_to_string(&log).unwrap()
+                );
             }
             std::thread::sleep(Duration::from_micros(50));
         }

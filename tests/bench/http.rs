@@ -20,7 +20,10 @@ impl Http {
         socket.set_read_timeout(Some(PATIENCE))?;
         socket.set_write_timeout(Some(PATIENCE))?;
         socket.set_nodelay(true)?;
-        Ok(Http { socket, buffer: vec![0; 16 * 1024] })
+        Ok(Http {
+            socket,
+            buffer: vec![0; 16 * 1024],
+        })
     }
 
     /// Sends a request and returns the status and the body of its response.
@@ -54,7 +57,10 @@ fn parse(bytes: &[u8]) -> io::Result<Option<(u16, usize, usize)>> {
     };
     let invalid = || io::Error::from(io::ErrorKind::InvalidData);
     let text = std::str::from_utf8(&bytes[..head]).map_err(|_| invalid())?;
-    let status = text.get(9..12).and_then(|status| status.parse().ok()).ok_or_else(invalid)?;
+    let status = text
+        .get(9..12)
+        .and_then(|status| status.parse().ok())
+        .ok_or_else(invalid)?;
     let length: usize = text
         .split("\r\n")
         .filter_map(|line| line.split_once(':'))

@@ -42,14 +42,29 @@ pub fn run<C: Send>(
     };
     let ended: Vec<_> = std::thread::scope(|scope| {
         let one = &one;
-        let threads: Vec<_> =
-            clients.into_iter().map(|client| scope.spawn(move || one(client))).collect();
-        threads.into_iter().map(|thread| thread.join().expect("a client failed")).collect()
+        let threads: Vec<_> = clients
+            .into_iter()
+            .map(|client| scope.spawn(move || one(client)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().expect("a client failed"))
+            .collect()
     });
-    let per_second = ended.iter().map(|(count, took, _)| *count as f64 / took.as_secs_f64()).sum();
+    let per_second = ended
+        .iter()
+        .map(|(count, took, _)| *count as f64 / took.as_secs_f64())
+        .sum();
     let count = ended.iter().map(|(count, _, _)| count).sum();
-    let durations = ended.into_iter().flat_map(|(_, _, durations)| durations).collect();
-    Load { per_second, latencies: Latencies::new(durations), count }
+    let durations = ended
+        .into_iter()
+        .flat_map(|(_, _, durations)| durations)
+        .collect();
+    Load {
+        per_second,
+        latencies: Latencies::new(durations),
+        count,
+    }
 }
 
 /// Asks one after the other, so many times.

@@ -47,7 +47,10 @@ impl Model {
         let (whole, streamed) = (whole(), streamed());
         let recorded = Arc::clone(&first);
         let served = Served::start(Arc::new(move |head, body| {
-            recorded.get_or_init(|| Request { head: head.to_vec(), body: body.to_vec() });
+            recorded.get_or_init(|| Request {
+                head: head.to_vec(),
+                body: body.to_vec(),
+            });
             match pace {
                 Pace::AtOnce => {}
                 Pace::After(time) => std::thread::sleep(time),
@@ -59,7 +62,11 @@ impl Model {
             let streams = body.windows(13).any(|window| window == br#""stream":true"#);
             Some(Arc::clone(if streams { &streamed } else { &whole }))
         }));
-        Model { served, first, _stalled: stalled }
+        Model {
+            served,
+            first,
+            _stalled: stalled,
+        }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -101,7 +108,10 @@ fn streamed() -> Arc<[u8]> {
             "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
         }),
     ];
-    let mut text: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    let mut text: String = chunks
+        .iter()
+        .map(|chunk| format!("data: {chunk}\n\n"))
+        .collect();
     text.push_str("data: [DONE]\n\n");
     ok("text/event-stream", &text)
 }

@@ -11,7 +11,9 @@ const TICKS: f64 = 100.0;
 /// has gone.
 pub fn status_kib(process: u32, field: &str) -> Option<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let value = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
+    let value = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     value.trim().strip_suffix(" kB")?.parse().ok()
 }
 
@@ -26,7 +28,11 @@ pub fn stat(process: &str) -> Option<Vec<String>> {
 /// Seconds of processor time, of two neighbouring fields of /proc/PID/stat.
 fn seconds(process: &str, field: usize) -> f64 {
     let fields = stat(process).expect("the process runs");
-    let ticks = |field: usize| fields[field - 3].parse::<f64>().expect("ticks are a number");
+    let ticks = |field: usize| {
+        fields[field - 3]
+            .parse::<f64>()
+            .expect("ticks are a number")
+    };
     (ticks(field) + ticks(field + 1)) / TICKS
 }
 
@@ -43,5 +49,11 @@ pub fn children_cpu_seconds() -> f64 {
 /// Thousands of connections need as many descriptors.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
-    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: limit.maximum,
+            ..limit
+        },
+    );
 }

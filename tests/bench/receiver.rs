@@ -42,9 +42,15 @@ impl Receiver {
     /// Waits until so many callbacks have come; returns when that was.
     pub fn wait_for(&self, count: usize, most: Duration) -> Instant {
         let came = self.counted.count.lock().unwrap();
-        let (came, waited) =
-            self.counted.came.wait_timeout_while(came, most, |came| *came < count).unwrap();
-        assert!(!waited.timed_out(), "{came} of {count} callbacks came within {most:?}");
+        let (came, waited) = self
+            .counted
+            .came
+            .wait_timeout_while(came, most, |came| *came < count)
+            .unwrap();
+        assert!(
+            !waited.timed_out(),
+            "{came} of {count} callbacks came within {most:?}"
+        );
         Instant::now()
     }
 }

@@ -33,7 +33,11 @@ impl Served {
                 std::thread::spawn(move || serve(socket.unwrap(), &*answer));
             }
         });
-        Served { address, stopping, accepting: Some(accepting) }
+        Served {
+            address,
+            stopping,
+            accepting: Some(accepting),
+        }
     }
 }
 

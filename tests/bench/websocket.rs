@@ -50,9 +50,16 @@ impl WebSocket {
             head.push(byte[0]);
         }
         if !head.starts_with(b"HTTP/1.1 101") {
-            return Err(io::Error::other(String::from_utf8_lossy(&head).into_owned()));
+            return Err(io::Error::other(
+                String::from_utf8_lossy(&head).into_owned(),
+            ));
         }
-        Ok(WebSocket { socket, buffer: Vec::new(), used: 0, output: Vec::new() })
+        Ok(WebSocket {
+            socket,
+            buffer: Vec::new(),
+            used: 0,
+            output: Vec::new(),
+        })
     }
 
     /// The bare socket, for a connection that only stays.
@@ -62,7 +69,8 @@ impl WebSocket {
 
     /// Sends a request and returns its response, which must be a success.
     pub fn ask(&mut self, request: &str) -> &str {
-        self.exchange(request).unwrap_or_else(|error| panic!("{request}: {error}"))
+        self.exchange(request)
+            .unwrap_or_else(|error| panic!("{request}: {error}"))
     }
 
     /// The same, read.
@@ -111,7 +119,10 @@ impl WebSocket {
             let (head, length) = match short {
                 126 => {
                     self.fill(4)?;
-                    (4, u16::from_be_bytes([self.buffer[2], self.buffer[3]]).into())
+                    (
+                        4,
+                        u16::from_be_bytes([self.buffer[2], self.buffer[3]]).into(),
+                    )
                 }
                 127 => {
                     self.fill(10)?;

@@ -247,17 +247,16 @@ fn the_examples_print_what_the_readme_shows() {
     symlink(binary, folder.path().join("hearth")).unwrap();
 
     let blocks = blocks(&readme());
-    let program = Program::spawn(
-        Command::new("./target/release/hearth")
-            .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
-            .current_dir(&checkout)
-            .env_remove("HEARTH_DATA_DIR")
-            .env_remove("STATE_DIRECTORY")
-            .env_remove("XDG_DATA_HOME")
-            .env_remove("HEARTH_ADMIN_PASSWORD")
-            .env("HOME", folder.path()),
-        folder.path(),
-    );
+    let mut serve = Command::new("./target/release/hearth");
+    serve
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+        .current_dir(&checkout)
+        .env_remove("HEARTH_DATA_DIR")
+        .env_remove("STATE_DIRECTORY")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("HEARTH_ADMIN_PASSWORD")
+        .env("HOME", folder.path());
+    let program = Program::launch(serve, folder.path());
     let said = eventually("the server has said everything", || {
         let said = fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
         said.ends_with("hello\n\n").then_some(said)

@@ -86,6 +86,10 @@ pub struct Turn {
     pub created_at: Timestamp,
     /// When a worker first took it: its deadline counts from here.
     pub started_at: Option<Timestamp>,
+    /// The model that answered last, or was asked in vain; absent before the first end.
+    pub model: Option<String>,
+    /// Tokens used so far.
+    pub usage: Usage,
 }
 
 /// Where a new message goes.
@@ -191,12 +195,18 @@ pub enum Step {
         ok: bool,
         /// What the model is told.
         content: String,
+        /// Whether the text was written by somebody outside the household, as
+        /// that of web pages is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
     },
 }
 
 /// An earlier turn as the model sees it again.
 #[derive(Clone, Debug)]
 pub struct PastTurn {
+    /// Which turn it was.
+    pub id: TurnId,
     /// Where its message came from, as [`Turn::channel`].
     pub channel: String,
     /// What the person said.
@@ -205,6 +215,26 @@ pub struct PastTurn {
     pub steps: Vec<Step>,
     /// Absent when the turn failed or was stopped.
     pub reply: Option<Message>,
+}
+
+/// What the model is told in place of a conversation's oldest turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The newest turn that it covers.
+    pub turn_id: TurnId,
+    /// The text.
+    pub content: String,
+}
+
+/// What is read of a conversation for one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// In place of the oldest turns, once there were too many of them.
+    pub summary: Option<Summary>,
+    /// The newest turns that the summary does not cover, oldest first.
+    pub turns: Vec<PastTurn>,
+    /// Whether turns were left out between the summary and `turns`.
+    pub has_more: bool,
 }
 
 /// Tokens that a turn used.
@@ -216,6 +246,15 @@ pub struct Usage {
     pub output: u64,
     /// Part of `input` that the provider had cached.
     pub cached: u64,
+}
+
+impl Usage {
+    /// Adds what another request used.
+    pub fn add(&mut self, more: Usage) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cached += more.cached;
+    }
 }
 
 /// How a turn ends.

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::home::Folder;
-use crate::machine::Machine;
 use crate::process;
 use crate::table::{Figure, Table};
 
@@ -14,13 +13,19 @@ use crate::table::{Figure, Table};
 /// peak, so that only what it takes in its last moments can be missed.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let folder = Folder::new();
     let others = group_members();
     let before = process::children_cpu_seconds();
     let began = Instant::now();
     let mut cargo = Command::new(env!("CARGO"))
-        .args(["build", "--release", "--locked", "--quiet", "--manifest-path"])
+        .args([
+            "build",
+            "--release",
+            "--locked",
+            "--quiet",
+            "--manifest-path",
+        ])
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"))
         .arg("--target-dir")
         .arg(folder.path())
@@ -42,9 +47,15 @@ pub fn measure(_: &Machine, table: &mut Table) {
     assert!(status.success(), "the build failed: {status}");
     let cpu = process::children_cpu_seconds() - before;
     let how = format!("1 run, {:.0} s of wall time", began.elapsed().as_secs_f64());
-    table.add(Figure::new("processor time", cpu, "s").at_most(200.0).how(how));
     table.add(
-        Figure::new("peak memory of one compiler", peak / 1024.0, "MiB").at_most(1024.0).how("1 run"),
+        Figure::new("processor time", cpu, "s")
+            .at_most(200.0)
+            .how(how),
+    );
+    table.add(
+        Figure::new("peak memory of one compiler", peak / 1024.0, "MiB")
+            .at_most(1024.0)
+            .how("1 run"),
     );
 }
 

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::home::{Home, Server, unlimited};
 use crate::load::one_by_one;
-use crate::machine::Machine;
 use crate::statistics::{Latencies, median, milliseconds};
 use crate::table::{Figure, Table, number};
 use crate::websocket::WebSocket;
@@ -22,7 +21,7 @@ const MILLISECOND: i64 = 1 << 22;
 /// The id of the first conversation: some day in 2025.
 const FIRST: i64 = 10_000_000_000 * MILLISECOND;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let houses = [FEW, MANY].map(|messages| {
         let home = Home::new(json!({ "limits": unlimited() }));
         fill(&home, messages);
@@ -32,7 +31,12 @@ pub fn measure(_: &Machine, table: &mut Table) {
     let [few, many] = houses.each_ref().map(|(home, _)| start(home));
     let name = format!("start with {} messages", number(MANY as f64));
     let how = format!("median of {STARTS}; floor: with {}", number(FEW as f64));
-    table.add(Figure::new(name, many, "ms").floor(few).at_most(10.0).how(how));
+    table.add(
+        Figure::new(name, many, "ms")
+            .floor(few)
+            .at_most(10.0)
+            .how(how),
+    );
 
     let servers = houses.each_ref().map(|(home, _)| home.start());
     for (name, ask) in [
@@ -52,7 +56,8 @@ pub fn measure(_: &Machine, table: &mut Table) {
             }
         }
         let of = |part: fn(&Latencies) -> f64| {
-            runs.each_ref().map(|runs| median(runs.iter().map(part)) * 1000.0)
+            runs.each_ref()
+                .map(|runs| median(runs.iter().map(part)) * 1000.0)
         };
         let [few, many] = of(Latencies::p50);
         table.add(Figure::new(format!("{name}, p50"), many, "us").floor(few));
@@ -88,8 +93,10 @@ impl Reader {
 
     /// Any conversation (Knuth's MMIX generator picks it).
     fn conversation(&mut self) -> i64 {
-        self.random =
-            self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        self.random = self
+            .random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (self.random >> 33) as i64 % self.conversations
     }
 }
@@ -102,7 +109,9 @@ fn get_messages(reader: &mut Reader) {
 }
 
 fn list_conversations(reader: &mut Reader) {
-    reader.websocket.ask(r#"{"type":"list_conversations","limit":50}"#);
+    reader
+        .websocket
+        .ask(r#"{"type":"list_conversations","limit":50}"#);
 }
 
 /// Conversations come one after the other, each with its messages behind it.
@@ -115,7 +124,11 @@ fn conversation_id(number: i64) -> i64 {
 fn fill(home: &Home, messages: i64) {
     let connection = Connection::open(home.database()).unwrap();
     let trigger: String = connection
-        .query_row("SELECT sql FROM sqlite_schema WHERE name = 'messages_fts_insert'", [], |row| row.get(0))
+        .query_row(
+            "SELECT sql FROM sqlite_schema WHERE name = 'messages_fts_insert'",
+            [],
+            |row| row.get(0),
+        )
         .unwrap();
     connection
         .execute_batch("PRAGMA synchronous = OFF; DROP TRIGGER messages_fts_insert; BEGIN;")
@@ -130,7 +143,13 @@ fn fill(home: &Home, messages: i64) {
              SELECT ?2 + i * ?3, 'Conversation number ' || i, 'websocket',
                  1750000000000 + i, 1750000000000 + i, ?4, ?2 + i * ?3 + ?4 * ?5
              FROM n",
-            params![conversations, FIRST, each, MESSAGES_PER_CONVERSATION, MILLISECOND],
+            params![
+                conversations,
+                FIRST,
+                each,
+                MESSAGES_PER_CONVERSATION,
+                MILLISECOND
+            ],
         )
         .unwrap();
     connection
@@ -143,10 +162,18 @@ fn fill(home: &Home, messages: i64) {
                      || 'at 21 degrees since the morning, and asks whether that is warm enough.',
                  1750000000000 + i
              FROM n",
-            params![messages, FIRST, each, MESSAGES_PER_CONVERSATION, MILLISECOND],
+            params![
+                messages,
+                FIRST,
+                each,
+                MESSAGES_PER_CONVERSATION,
+                MILLISECOND
+            ],
         )
         .unwrap();
     connection
-        .execute_batch(&format!("{trigger}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"))
+        .execute_batch(&format!(
+            "{trigger}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
+        ))
         .unwrap();
 }

@@ -10,7 +10,6 @@ mod start;
 mod turns;
 mod webhooks;
 
-use crate::machine::Machine;
 use crate::table::Table;
 
 /// Figures that are measured together.
@@ -18,18 +17,54 @@ pub struct Family {
     /// What chooses it on the command line.
     pub name: &'static str,
     pub title: &'static str,
-    pub measure: fn(&Machine, &mut Table),
+    pub measure: fn(&mut Table),
 }
 
 /// In the order of the table.
 pub const FAMILIES: [Family; 9] = [
-    Family { name: "start", title: "Starting and idling", measure: start::measure },
-    Family { name: "connections", title: "Idle WebSocket connections", measure: connections::measure },
-    Family { name: "health", title: "GET /health", measure: health::measure },
-    Family { name: "commands", title: "Commands over WebSocket", measure: commands::measure },
-    Family { name: "request", title: "What a model is sent", measure: request::measure },
-    Family { name: "turns", title: "Chat turns, durable, instant model", measure: turns::measure },
-    Family { name: "webhooks", title: "Webhooks, durable", measure: webhooks::measure },
-    Family { name: "history", title: "A long history", measure: history::measure },
-    Family { name: "build", title: "Clean release build", measure: build::measure },
+    Family {
+        name: "start",
+        title: "Starting and idling",
+        measure: start::measure,
+    },
+    Family {
+        name: "connections",
+        title: "Idle WebSocket connections",
+        measure: connections::measure,
+    },
+    Family {
+        name: "health",
+        title: "GET /health",
+        measure: health::measure,
+    },
+    Family {
+        name: "commands",
+        title: "Commands over WebSocket",
+        measure: commands::measure,
+    },
+    Family {
+        name: "request",
+        title: "What a model is sent",
+        measure: request::measure,
+    },
+    Family {
+        name: "turns",
+        title: "Chat turns, durable, instant model",
+        measure: turns::measure,
+    },
+    Family {
+        name: "webhooks",
+        title: "Webhooks, durable",
+        measure: webhooks::measure,
+    },
+    Family {
+        name: "history",
+        title: "A long history",
+        measure: history::measure,
+    },
+    Family {
+        name: "build",
+        title: "Clean release build",
+        measure: build::measure,
+    },
 ];

@@ -3,17 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::machine::Machine;
 use crate::model::{Model, Pace};
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let model = Model::start(Pace::AtOnce);
     let home = Home::with_model(model.address(), json!({}));
     let server = home.start();
-    WebSocket::signed_in(server.address, &home.token)
-        .ask(r#"{"type":"chat","message":"hello"}"#);
+    WebSocket::signed_in(server.address, &home.token).ask(r#"{"type":"chat","message":"hello"}"#);
     let body = &model.first_request().body;
     let request: Value = serde_json::from_slice(body).unwrap();
     let tools = request["tools"].as_array().map_or(0, Vec::len);

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use crate::floor::{self, Floor};
 use crate::home::{BINARY, Home};
-use crate::machine::Machine;
 use crate::statistics::{median, milliseconds};
 use crate::table::{Figure, Table};
 
 const STARTS: usize = 21;
 const IDLE_RUNS: usize = 3;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let home = Home::fresh();
     let ours = median((0..STARTS).map(|_| milliseconds(home.start().started_in)));
     let bare = median((0..STARTS).map(|_| milliseconds(Floor::start(floor::HEALTH).started_in)));
@@ -36,11 +35,15 @@ pub fn measure(_: &Machine, table: &mut Table) {
             .floor(bare.resident_kib() / 1024.0)
             .rival("2.4*; 30; 96")
             .at_most(6.0)
-            .how(format!("median of {IDLE_RUNS}, 1 s after the start; * without TLS and web")),
+            .how(format!(
+                "median of {IDLE_RUNS}, 1 s after the start; * without TLS and web"
+            )),
     );
 
     let size = std::fs::metadata(BINARY).unwrap().len() as f64 / (1024.0 * 1024.0);
     table.add(
-        Figure::new("program file, stripped", size, "MiB").rival("2.9; 39").at_most(6.0),
+        Figure::new("program file, stripped", size, "MiB")
+            .rival("2.9; 39")
+            .at_most(6.0),
     );
 }

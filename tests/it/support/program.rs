@@ -49,11 +49,19 @@ impl Program {
     }
 
     pub fn start(folder: &Path, arguments: &[&str]) -> Program {
-        Program::spawn(hearth(folder).args(arguments), folder)
+        Program::start_in(folder, arguments, &[])
     }
 
-    /// Runs a command that serves; what it says goes to `stderr.txt` in `folder`.
-    pub fn spawn(command: &mut Command, folder: &Path) -> Program {
+    /// The same with these environment variables.
+    pub fn start_in(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Program {
+        let mut command = hearth(folder);
+        command.args(arguments).envs(environment.iter().copied());
+        Program::launch(command, folder)
+    }
+
+    /// Starts a command line that ends in `hearth serve`, and waits until it
+    /// listens. What it prints goes to a file in `folder`.
+    pub fn launch(mut command: Command, folder: &Path) -> Program {
         let log = folder.join("stderr.txt");
         let mut child = command
             .stdin(Stdio::null())
