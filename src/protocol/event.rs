@@ -82,7 +82,7 @@ pub enum Kind {
     ApprovalResolved {
         /// The one that was decided.
         approval_id: ApprovalId,
-        /// A word of [`Verdict::as_str`](crate::store::Verdict::as_str).
+        /// `approved`, `denied` or another word of the store's verdicts.
         decision: String,
         /// A user's name, or `timeout`.
         by: String,
