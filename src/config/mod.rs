@@ -36,6 +36,7 @@ mod tool_parameters;
 mod tools;
 mod web_address;
 mod webhook_accounts;
+mod webhook_map;
 
 #[cfg(test)]
 mod tests;
@@ -50,6 +51,7 @@ pub use problems::{Problem, Problems};
 pub use settings::Settings;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
+pub use webhook_map::{Template, WebhookMap};
 
 use channels::Channels;
 use collections::{Addresses, list, map_of};

@@ -3,15 +3,19 @@
 
 mod architecture;
 mod chat;
+mod faults;
 mod http;
-mod kill;
 mod memory;
 mod memory_cli;
 mod permissions;
 mod program;
 mod roles;
+#[path = "../faults/mod.rs"]
+mod scenarios;
 mod sockets;
 mod support;
 mod tools;
 mod transcripts;
+mod webhook_accounts;
+mod webhook_command;
 mod webhooks;
