@@ -17,7 +17,7 @@ use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::side_by_side::side_by_side;
 use super::tool::{Tool, ToolContext, check_arguments, output};
-use super::{Assistant, context, permission, repetition};
+use super::{Assistant, budget, context, permission, repetition};
 use crate::clock::Clock;
 use crate::config::{Permission, WebhookAccount};
 use crate::error::{Error, Result};
@@ -94,7 +94,7 @@ pub struct Ran {
     /// Tokens of this run's model calls alone; those of earlier runs of the
     /// turn were reported then.
     pub usage: Usage,
-    /// The model that was asked.
+    /// The model that answered last, or was asked.
     pub model: String,
 }
 
@@ -126,6 +126,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
         steps: Vec::new(),
         unsaved: 0,
         usage: Usage::default(),
+        answered_by: None,
     };
     let outcome = match state.drive() {
         Ok(outcome) => outcome,
@@ -136,7 +137,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
     Ran {
         outcome,
         usage: state.usage,
-        model: model.clone(),
+        model: state.answered_by.unwrap_or_else(|| model.clone()),
     }
 }
 
@@ -148,6 +149,8 @@ struct Loop<'a, 'b> {
     steps: Vec<Step>,
     unsaved: usize,
     usage: Usage,
+    /// The model of the last reply.
+    answered_by: Option<String>,
 }
 
 /// What is to be done about one call.
@@ -261,6 +264,7 @@ impl Loop<'_, '_> {
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
+        budget::check(config, run.store, run.clock.now(), self.usage)?;
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {
             let mut context = history.context(&self.steps, tools, &mut self.usage)?;
@@ -293,7 +297,10 @@ impl Loop<'_, '_> {
             match answer {
                 Ok(reply) => {
                     self.usage.add(reply.usage);
-                    history.answered(reply.usage.input)?;
+                    let is_ours = reply.model.as_ref().is_none_or(|model| model == self.model);
+                    let is_counted = is_ours && !reply.is_estimated;
+                    history.answered(if is_counted { reply.usage.input } else { 0 })?;
+                    self.answered_by = reply.model.clone().or(self.answered_by.take());
                     return Ok(reply);
                 }
                 Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),

@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
-use super::{chat, config, deliveries, memory, search, serve, token, user};
+use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
 /// One command, or a group of them.
 pub struct Command {
@@ -410,6 +410,85 @@ history. A running server is told, and takes it up with the next turn.",
         ]),
     },
     Command {
+        name: "webhook",
+        summary: "Let other systems post messages and get the replies",
+        details: "\
+An account has a path that a system posts its messages to, and a URL that the replies are
+posted to. `hearth config keys` explains its other settings.",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "add",
+                summary: "Add an account and print how to call it",
+                details: "\
+Makes a secret, which is printed once: it must come with every message, and every reply
+carries it and is signed with it (Standard Webhooks). A running server is told.",
+                operands: &[one("NAME")],
+                options: &[
+                    option("url", "URL", "Where the replies are posted to (required)"),
+                    option(
+                        "path",
+                        "PATH",
+                        "Where the messages are posted to;\n/webhook/NAME when absent",
+                    ),
+                    option("model", "MODEL", "The model for this account's turns"),
+                    option(
+                        "permission-mode",
+                        "MODE",
+                        "ask, allow or deny: narrows what tools may do",
+                    ),
+                    flag(
+                        "secret-stdin",
+                        "Read the secret as one line of standard input",
+                    ),
+                    flag("no-secret", "Take messages from anyone who can connect"),
+                    DATA_DIR,
+                ],
+                action: Action::Run(webhook::add),
+            },
+            Command {
+                name: "list",
+                summary: "List the accounts",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(webhook::list),
+            },
+            Command {
+                name: "test",
+                summary: "Post a message through an account and follow it to the callback",
+                details: "\
+Posts to the running server as the other system would, shows each step, and says what is
+wrong when the reply does not arrive. The model is asked and the receiver is called.",
+                operands: &[one("NAME")],
+                options: &[
+                    option("message", "TEXT", "What to say"),
+                    option(
+                        "body",
+                        "FILE",
+                        "Post this JSON file instead, or standard input (-):\nfor an account with a `map`",
+                    ),
+                    option(
+                        "wait",
+                        "SECONDS",
+                        "How long to wait for the reply; 60 when absent",
+                    ),
+                    DATA_DIR,
+                ],
+                action: Action::Run(webhook::test),
+            },
+            Command {
+                name: "remove",
+                summary: "Remove an account",
+                details: "Callbacks that it still owes are given up. A running server is told.",
+                operands: &[one("NAME")],
+                options: &[DATA_DIR],
+                action: Action::Run(webhook::remove),
+            },
+        ]),
+    },
+    Command {
         name: "deliveries",
         summary: "List webhook callbacks and send one again",
         details: "",
@@ -442,5 +521,29 @@ history. A running server is told, and takes it up with the next turn.",
                 action: Action::Run(deliveries::retry),
             },
         ]),
+    },
+    Command {
+        name: "usage",
+        summary: "Show how many tokens were used, by month and model",
+        details: "Months and days are those of UTC. Tokens in include those that the provider had cached.",
+        operands: &[],
+        options: &[
+            option("by", "PERIOD", "day or month (the default)"),
+            option("limit", "N", "At most so many rows; 50 when absent"),
+            JSON,
+            DATA_DIR,
+        ],
+        action: Action::Run(usage::run),
+    },
+    Command {
+        name: "doctor",
+        summary: "Check whether everything works, and say what to do where not",
+        details: "\
+Asks each configured provider whether it is there, takes the key and has the model; nothing
+is sent to a model. The exit code is 1 when there is a problem. Keys are looked up in this
+shell's environment, which may differ from the server's.",
+        operands: &[],
+        options: &[JSON, DATA_DIR],
+        action: Action::Run(doctor::run),
     },
 ];

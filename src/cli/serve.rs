@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::first_run::{self, Made};
-use super::{Context, Failure, Outcome, logging};
+use super::{Context, Failure, Outcome, local_models, logging};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use crate::server::{Options, Server};
@@ -53,14 +53,21 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     for address in server.addrs() {
         writeln!(context.errors, "hearth listening on http://{address}")?;
     }
+    let named = arguments.has("data-dir")
+        || context.variable("HEARTH_DATA_DIR").is_some()
+        || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let named = arguments.has("data-dir")
-            || context.variable("HEARTH_DATA_DIR").is_some()
-            || context.variable("STATE_DIRECTORY").is_some();
         let text = welcome(&made, &directory, server.addrs(), &program(), named);
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;
+    // The server answers already: whoever looks for models waits for nobody.
+    if made.config {
+        let command = program() + " config set" + &data_dir_option(&directory, named);
+        let offers = local_models::look(|name| context.variable(name));
+        write!(context.errors, "{}", local_models::text(&offers, &command))?;
+        context.errors.flush()?;
+    }
     wait(&server, signals)
 }
 
@@ -160,16 +167,21 @@ fn welcome(
     if let Some(address) = addresses.first() {
         text.push_str(&format!("  Address   http://{}\n", reachable(*address)));
     }
-    let option = match named {
-        true => format!(" --data-dir {}", directory.path().display()),
-        false => String::new(),
-    };
+    let option = data_dir_option(directory, named);
     text.push_str(&format!(
         "  Settings  {}   (`{program} config keys` explains them)\n\n\
          Say hello from another terminal: {program} chat{option} hello\n\n",
         directory.config().display(),
     ));
     text
+}
+
+/// What commands need to find a directory that was named.
+fn data_dir_option(directory: &DataDirectory, named: bool) -> String {
+    match named {
+        true => format!(" --data-dir {}", directory.path().display()),
+        false => String::new(),
+    }
 }
 
 /// An address that a person can type: for a server that listens on all of

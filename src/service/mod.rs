@@ -9,6 +9,7 @@ pub mod hub;
 pub mod outbox;
 pub mod password;
 pub mod peer;
+pub mod responses;
 mod schedule;
 pub mod session;
 pub mod throttle;
@@ -24,6 +25,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
+use crate::agent::mcp::Mcp;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
@@ -34,6 +36,7 @@ use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
 use peer::AddressKey;
+use responses::{Responses, Ticket};
 use schedule::Schedule;
 use throttle::Throttle;
 use workers::{Deliver, Nudge, Stalled};
@@ -51,12 +54,14 @@ pub struct Service {
     data_dir: PathBuf,
     started_at: Instant,
     assistant: RwLock<Arc<Assistant>>,
+    mcp: Mcp,
     hub: Hub,
     event_numbers: Mutex<u64>,
     connections: Connections,
     schedule: Schedule,
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
+    responses: Responses,
     /// Turns that wait until the database can be written again.
     stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
@@ -90,11 +95,14 @@ pub struct WebhookRequest {
 }
 
 /// What was accepted, durably.
-pub struct Accepted {
+pub struct Accepted<'a> {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
     /// For the caller's records and for `get_turn`.
     pub turn_id: TurnId,
+    /// The caller's place to wait for the turn's end, if it wants to and there
+    /// was one.
+    pub ticket: Option<Ticket<'a>>,
 }
 
 /// What a service is made of.
@@ -128,13 +136,16 @@ impl Service {
             Some(text) => text.parse().unwrap_or(0),
             None => 0,
         };
+        let mcp = Mcp::new(data_dir.clone());
         Ok(Arc::new(Service {
-            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config)))),
+            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config), &mcp))),
+            mcp,
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
             connections: Connections::default(),
             schedule: Schedule::new(config.workers),
             waiters: Mutex::default(),
+            responses: Responses::default(),
             stalled: Mutex::default(),
             nudges: bounded(4),
             verifier: password::Verifier::default(),
@@ -175,6 +186,16 @@ impl Service {
         &self.connections
     }
 
+    /// The MCP servers; none runs before [`Service::start_mcp`].
+    pub fn mcp(&self) -> &Mcp {
+        &self.mcp
+    }
+
+    /// Begins to start the MCP servers of the configuration.
+    pub fn start_mcp(&self) {
+        self.mcp.apply(&self.settings.current().mcp_servers);
+    }
+
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
         self.started_at.elapsed()
@@ -195,15 +216,19 @@ impl Service {
             .assistant
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&known.config, &config) {
+        let is_same = Arc::ptr_eq(&known.config, &config);
+        if is_same && known.mcp_version == self.mcp.version() {
             return Arc::clone(&known);
         }
-        let gauge = Arc::clone(&known.gauge);
-        drop(known);
-        let fresh = Arc::new(Assistant {
-            gauge,
-            ..Assistant::from_config(config)
+        let fresh = Arc::new(match is_same {
+            // The provider knows its server and keeps connections to it.
+            true => known.with_mcp(&self.mcp),
+            false => Assistant {
+                gauge: Arc::clone(&known.gauge),
+                ..Assistant::from_config(config, &self.mcp)
+            },
         });
+        drop(known);
         *self
             .assistant
             .write()

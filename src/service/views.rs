@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::provider::Standing;
 use crate::protocol::event;
 use crate::store::{
-    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role, excerpt,
+    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role, Usage,
+    excerpt,
 };
 
 /// A message, as in the contract, with extensions.
@@ -20,6 +22,29 @@ pub fn message(message: Message) -> event::Message {
         turn_id: message.turn_id,
         speaker: message.speaker,
     }
+}
+
+/// Tokens that were used.
+pub fn tokens(usage: Usage) -> Value {
+    json!({ "input": usage.input, "output": usage.output, "cached": usage.cached })
+}
+
+/// How the models stand that may answer, when there are several.
+pub fn standings(standings: Vec<Standing>) -> Value {
+    standings
+        .into_iter()
+        .map(|standing| {
+            json!({
+                "provider": standing.provider,
+                "model": standing.model,
+                "state": match standing.rest_left {
+                    Some(_) => "resting",
+                    None => "ready",
+                },
+                "retry_in_seconds": standing.rest_left.map(|left| left.as_secs() + 1),
+            })
+        })
+        .collect()
 }
 
 /// The data of `list_conversations`.

@@ -28,6 +28,7 @@ mod records;
 mod schema;
 mod tokens;
 mod turns;
+mod usage;
 mod writer;
 
 #[cfg(test)]

@@ -3,15 +3,23 @@
 
 mod architecture;
 mod chat;
+mod faults;
 mod http;
-mod kill;
+mod mcp;
+mod mcp_http;
+mod mcp_peers;
 mod memory;
 mod memory_cli;
+mod models;
 mod permissions;
 mod program;
 mod roles;
+#[path = "../faults/mod.rs"]
+mod scenarios;
 mod sockets;
 mod support;
 mod tools;
 mod transcripts;
+mod webhook_accounts;
+mod webhook_command;
 mod webhooks;

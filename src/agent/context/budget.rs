@@ -3,7 +3,8 @@
 use ureq::http::Uri;
 
 use crate::agent::outbound::is_local;
-use crate::config::{Config, OFFLINE};
+use crate::agent::provider::OLLAMA_CONTEXT;
+use crate::config::{Api, Config, Preset};
 
 /// The window of a model that nothing is known of, and of those that people
 /// run at home: many servers load them with no more.
@@ -11,19 +12,7 @@ const SMALL_WINDOW: usize = 8_192;
 /// The window of a model of the large providers: hardly any has less.
 const LARGE_WINDOW: usize = 128_000;
 
-/// The large providers, by their names in the configuration.
-const LARGE_PROVIDERS: [&str; 9] = [
-    "anthropic",
-    "deepseek",
-    "gemini",
-    "groq",
-    "mistral",
-    "openai",
-    "openrouter",
-    "together",
-    "xai",
-];
-/// The same, by where they are: a host or the end of one.
+/// The large providers, by where they are: a host or the end of one.
 const LARGE_HOSTS: [&str; 12] = [
     "anthropic.com",
     "azure.com",
@@ -61,15 +50,19 @@ pub fn window(config: &Config, model: &str) -> usize {
     if let Some(tokens) = config.context_tokens {
         return tokens as usize;
     }
-    if config.provider == OFFLINE {
-        return LARGE_WINDOW;
+    let preset = Preset::of(&config.provider);
+    match preset.map(|preset| preset.api) {
+        Some(Api::Offline) => return LARGE_WINDOW,
+        // It is told to take so much.
+        Some(Api::Ollama) => return OLLAMA_CONTEXT as usize,
+        _ => {}
     }
     let is_large = match &config.base_url {
         Some(url) => {
             let uri: Option<Uri> = url.parse().ok();
             uri.as_ref().and_then(Uri::host).is_some_and(is_large_host)
         }
-        None => LARGE_PROVIDERS.contains(&config.provider.as_str()),
+        None => preset.is_some_and(|preset| preset.key_variable.is_some()),
     };
     if !is_large {
         return SMALL_WINDOW;
@@ -127,7 +120,9 @@ mod tests {
             ("openai", None, "gpt-4.1-mini", 128_000),
             ("openai", None, "gpt-3.5-turbo", 16_385),
             ("anthropic", None, "claude-x", 200_000),
-            ("ollama", None, "llama", 8_192),
+            ("ollama", None, "llama", 16_384),
+            ("cerebras", None, "llama", 128_000),
+            ("llamacpp", None, "llama", 8_192),
             ("offline", None, "offline", 128_000),
             (compatible, Some("http://127.0.0.1:8080/v1"), "gpt-5", 8_192),
             (compatible, Some("http://nas.local/v1"), "llama", 8_192),

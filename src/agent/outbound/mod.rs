@@ -139,6 +139,8 @@ pub struct Outbound {
     /// all agents.
     tls: Arc<RustlsConnector>,
     proxy: Option<Proxy>,
+    /// How long a server may be silent, from the request on.
+    silence: Option<Duration>,
     guard: Option<Guard>,
 }
 
@@ -175,6 +177,7 @@ impl Outbound {
             idle: Mutex::default(),
             tls: Arc::default(),
             proxy,
+            silence: None,
             guard: None,
         }
     }
@@ -187,8 +190,15 @@ impl Outbound {
             idle: Mutex::default(),
             tls: Arc::default(),
             proxy: None,
+            silence: None,
             guard: Some(guard),
         }
+    }
+
+    /// Lets servers be silent no longer than `limit`, before the head of an
+    /// answer and within its body. [`OutboundError::Silent`] when one is.
+    pub fn limit_silence(&mut self, limit: Duration) {
+        self.silence = Some(limit);
     }
 
     /// Sends a request and lets `read` take what it wants of the answer. Until
@@ -199,6 +209,17 @@ impl Outbound {
     pub fn exchange<T, E: From<OutboundError>>(
         &self,
         outgoing: &Outgoing<'_>,
+        read: impl FnOnce(&mut Answer) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.exchange_within(outgoing, None, read)
+    }
+
+    /// [`Outbound::exchange`] in which each read waits no longer than `silence`,
+    /// also before the first byte of the answer: [`OutboundError::Silent`].
+    pub fn exchange_within<T, E: From<OutboundError>>(
+        &self,
+        outgoing: &Outgoing<'_>,
+        silence: Option<Duration>,
         read: impl FnOnce(&mut Answer) -> Result<T, E>,
     ) -> Result<T, E> {
         if outgoing.cancel.is_cancelled() {
@@ -214,7 +235,7 @@ impl Outbound {
         let result = outgoing.cancel.guard(
             move || agent.shutdown(),
             || {
-                let mut answer = slot.send(outgoing, uri)?;
+                let mut answer = slot.send(outgoing, uri, silence.or(self.silence))?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result
@@ -301,13 +322,18 @@ impl Outbound {
 }
 
 impl Slot {
-    fn send(&mut self, outgoing: &Outgoing<'_>, uri: Uri) -> Result<Answer, OutboundError> {
+    fn send(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        uri: Uri,
+        silence: Option<Duration>,
+    ) -> Result<Answer, OutboundError> {
         let left = outgoing
             .deadline
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
             .ok_or(OutboundError::TimedOut)?;
-        self.pace.set(None);
+        self.pace.set(silence);
         let method = Method::from_bytes(outgoing.method.as_bytes())
             .map_err(|error| OutboundError::Address(format!("{error}")))?;
         let mut head = Request::builder().method(method).uri(uri);

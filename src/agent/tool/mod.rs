@@ -71,7 +71,8 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
     /// Where it comes from.
     fn source(&self) -> Source;
-    /// Whether running it twice does no harm.
+    /// Whether it only reads, so that running it twice, or beside others, does
+    /// no harm.
     fn is_read_only(&self) -> bool;
     /// Whether its results hold text that nobody of the household wrote: then
     /// the model is shown them as data from outside.
@@ -155,6 +156,26 @@ impl Toolbox {
                 )),
             });
         }
+    }
+
+    /// The same tools, with `mcp` in place of any tools of MCP servers. A
+    /// server's tool does not take the place of another with its name.
+    pub fn with_mcp(&self, mcp: Vec<Arc<dyn Tool>>) -> Toolbox {
+        let is_own = |tool: &&Arc<dyn Tool>| !matches!(tool.source(), Source::Mcp(_));
+        let mut toolbox = Toolbox {
+            tools: self.tools.iter().filter(is_own).cloned().collect(),
+        };
+        for tool in mcp {
+            if toolbox.get(&tool.spec().name).is_some() {
+                log::warn!(
+                    "the MCP tool {:?} is left out: another tool has that name",
+                    tool.spec().name
+                );
+                continue;
+            }
+            toolbox.tools.push(tool);
+        }
+        toolbox
     }
 
     /// All tools, in order.

@@ -12,7 +12,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 /// Checks that one problem of a file says this.
-fn check_says(text: &str, says: &str) {
+pub(super) fn check_says(text: &str, says: &str) {
     let problems = match read(text) {
         Ok(_) => panic!("this must not load: {text}"),
         Err(problems) => problems.to_string(),
@@ -41,7 +41,7 @@ fn all_problems_come_at_once_with_their_lines() {
   ]
 }"#,
         &[
-            "config.json line 2: \"provider\" must be \"offline\", \"openai\" or \"openai-compatible\", not \"opena1\" (did you mean \"openai\"?)",
+            "config.json line 2: \"provider\" must be one of offline, openai, anthropic, ollama, openai-compatible, openrouter, groq, mistral, deepseek, gemini, xai, together, fireworks, cerebras, lmstudio, llamacpp, vllm, litellm, not \"opena1\" (did you mean \"openai\"?)",
             "config.json line 3: \"temperature\" must be a number from 0 to 2, not 3",
             "config.json line 4: unknown key \"permision_mode\" (did you mean \"permission_mode\"?)",
             "config.json line 5: \"workers\" must be an integer from 1 to 256, not \"many\"",

@@ -6,12 +6,14 @@ mod conversations;
 mod deliveries;
 mod people;
 mod turns;
+mod usage;
 
 pub use approvals::*;
 pub use conversations::*;
 pub use deliveries::*;
 pub use people::*;
 pub use turns::*;
+pub use usage::*;
 
 use crate::clock::Timestamp;
 use crate::ids::MemoryId;

@@ -86,6 +86,10 @@ pub struct Turn {
     pub created_at: Timestamp,
     /// When a worker first took it: its deadline counts from here.
     pub started_at: Option<Timestamp>,
+    /// The model that answered last, or was asked in vain; absent before the first end.
+    pub model: Option<String>,
+    /// Tokens used so far.
+    pub usage: Usage,
 }
 
 /// Where a new message goes.

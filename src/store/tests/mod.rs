@@ -9,4 +9,5 @@ mod plans;
 mod search_speed;
 mod throughput;
 mod turns;
+mod usage;
 mod writing;
