@@ -87,7 +87,7 @@ fn what_cannot_be_started_is_refused() {
         ),
         (
             r#""a.b":{"command":"x"},"a b":{"command":"y"}"#,
-            "\"mcp_servers.a b\" is too much like \"a.b\"",
+            "is too much like \"a.b\": the names of their tools would be the same",
         ),
         (r#""a":"x""#, "must be an object with command"),
     ] {
