@@ -304,6 +304,11 @@ mod tests {
             model: None,
             permission_mode: Some(Deny),
             tools: Some(vec!["light".to_owned()]),
+            secret_previous: None,
+            timeout_seconds: None,
+            max_attempts: 10,
+            enabled: true,
+            map: None,
         };
         let known = Narrowing::of_account(Some(&account));
         assert_eq!(known.mode, Some(Deny));

@@ -57,16 +57,7 @@ pub fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
     };
     settings.set(key, &text)?;
     let path = directory.config();
-    let told = match RunningServer::find(&directory) {
-        None => "it takes effect at the next start".to_owned(),
-        Some(server) => match server.reload() {
-            Ok(()) => format!("the running server (process {}) was told", server.process()),
-            Err(error) => format!(
-                "but the running server (process {}) could not be told: {error}; send it SIGHUP",
-                server.process()
-            ),
-        },
-    };
+    let told = RunningServer::notify(&directory);
     writeln!(context.errors, "Set {key} in {}; {told}.", path.display())?;
     Ok(())
 }
@@ -110,7 +101,7 @@ pub fn keys(arguments: &Arguments, context: &mut Context) -> Outcome {
     Ok(())
 }
 
-fn load(directory: &DataDirectory) -> Result<Settings, Failure> {
+pub(super) fn load(directory: &DataDirectory) -> Result<Settings, Failure> {
     let path = directory.config();
     match fs::metadata(&path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(

@@ -21,6 +21,7 @@ mod serve;
 mod table;
 mod token;
 mod user;
+mod webhook;
 
 #[cfg(test)]
 mod tests;

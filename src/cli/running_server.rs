@@ -39,6 +39,21 @@ impl RunningServer {
         Ok(kill_process(self.process, Signal::HUP)?)
     }
 
+    /// Tells the server that runs on this data directory, if one does, that its
+    /// configuration has changed. Returns what to tell the person.
+    pub fn notify(directory: &DataDirectory) -> String {
+        match RunningServer::find(directory) {
+            None => "it takes effect at the next start".to_owned(),
+            Some(server) => match server.reload() {
+                Ok(()) => format!("the running server (process {}) was told", server.process()),
+                Err(error) => format!(
+                    "but the running server (process {}) could not be told: {error}; send it SIGHUP",
+                    server.process()
+                ),
+            },
+        }
+    }
+
     /// Its process id.
     pub fn process(&self) -> i32 {
         self.process.as_raw_nonzero().get()

@@ -37,6 +37,7 @@ mod tool_parameters;
 mod tools;
 mod web_address;
 mod webhook_accounts;
+mod webhook_map;
 
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ pub use problems::{Problem, Problems};
 pub use settings::Settings;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
+pub use webhook_map::{Template, WebhookMap};
 
 use channels::Channels;
 use collections::{Addresses, list, map_of};

@@ -77,6 +77,10 @@ impl Response {
     }
 }
 
+/// The header of a response whose sender must know whether it arrived: its
+/// value is what [`Handler::sent`] is told with.
+pub const RECEIPT: &str = "webhook-id";
+
 /// What answers HTTP requests: the rooms above the gate.
 pub trait Handler: Send + Sync {
     /// Looks at a head before its body is read: refuses it (unknown path,
@@ -88,4 +92,10 @@ pub trait Handler: Send + Sync {
 
     /// Answers a complete request. May block; each connection has its thread.
     fn handle(&self, request: &Request) -> Response;
+
+    /// Learns what became of a response with a [`RECEIPT`] header of this
+    /// value: whether it was written whole to a client that was still there.
+    fn sent(&self, receipt: &str, reached: bool) {
+        let _ = (receipt, reached);
+    }
 }

@@ -9,6 +9,7 @@ pub mod hub;
 pub mod outbox;
 pub mod password;
 pub mod peer;
+pub mod responses;
 mod schedule;
 pub mod session;
 pub mod throttle;
@@ -35,6 +36,7 @@ use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
 use peer::AddressKey;
+use responses::{Responses, Ticket};
 use schedule::Schedule;
 use throttle::Throttle;
 use workers::{Deliver, Nudge, Stalled};
@@ -59,6 +61,7 @@ pub struct Service {
     schedule: Schedule,
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
+    responses: Responses,
     /// Turns that wait until the database can be written again.
     stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
@@ -92,11 +95,14 @@ pub struct WebhookRequest {
 }
 
 /// What was accepted, durably.
-pub struct Accepted {
+pub struct Accepted<'a> {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
     /// For the caller's records and for `get_turn`.
     pub turn_id: TurnId,
+    /// The caller's place to wait for the turn's end, if it wants to and there
+    /// was one.
+    pub ticket: Option<Ticket<'a>>,
 }
 
 /// What a service is made of.
@@ -139,6 +145,7 @@ impl Service {
             connections: Connections::default(),
             schedule: Schedule::new(config.workers),
             waiters: Mutex::default(),
+            responses: Responses::default(),
             stalled: Mutex::default(),
             nudges: bounded(4),
             verifier: password::Verifier::default(),

@@ -3,8 +3,8 @@
 
 mod architecture;
 mod chat;
+mod faults;
 mod http;
-mod kill;
 mod mcp;
 mod mcp_http;
 mod mcp_peers;
@@ -13,8 +13,12 @@ mod memory_cli;
 mod permissions;
 mod program;
 mod roles;
+#[path = "../faults/mod.rs"]
+mod scenarios;
 mod sockets;
 mod support;
 mod tools;
 mod transcripts;
+mod webhook_accounts;
+mod webhook_command;
 mod webhooks;

@@ -129,6 +129,8 @@ fn limits_are_those_of_protocol_section_7() {
         tool_rounds: 16,
         webhook_per_second: 20,
         webhook_burst: 100,
+        webhook_waiting: 64,
+        callback_seconds: 15,
         login_failures: 5,
         approval_seconds: 86_400,
     };

@@ -1,5 +1,7 @@
 //! Webhook callbacks.
 
+use std::time::Duration;
+
 use crate::clock::Timestamp;
 use crate::ids::{ConversationId, DeliveryId, TurnId};
 
@@ -10,6 +12,8 @@ pub struct NewDelivery {
     pub account: String,
     /// The JSON body, exactly as it is sent on every attempt.
     pub body: String,
+    /// How long after the turn's end the first attempt is due.
+    pub delay: Duration,
 }
 
 /// Where a delivery stands.

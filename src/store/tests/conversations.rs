@@ -125,6 +125,7 @@ fn a_deleted_conversation_leaves_nothing() {
     let delivery = NewDelivery {
         account: "door".to_owned(),
         body: "{}".to_owned(),
+        delay: std::time::Duration::ZERO,
     };
     store
         .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))

@@ -49,9 +49,16 @@ impl Program {
     }
 
     pub fn start(folder: &Path, arguments: &[&str]) -> Program {
+        let mut command = hearth(folder);
+        command.args(arguments);
+        Program::launch(command, folder)
+    }
+
+    /// Starts a command line that ends in `hearth serve`, and waits until it
+    /// listens. What it prints goes to a file in `folder`.
+    pub fn launch(mut command: Command, folder: &Path) -> Program {
         let log = folder.join("stderr.txt");
-        let mut child = hearth(folder)
-            .args(arguments)
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
