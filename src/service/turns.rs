@@ -297,7 +297,7 @@ impl Service {
         self.store.mark_running(id, self.clock.now());
         let began = Instant::now();
         if is_resumed {
-            self.mcp.wait_until_settled(MCP_LIMIT);
+            self.mcp.wait_until_settled(MCP_LIMIT, cancel);
         }
         let assistant = self.assistant();
         let config = &assistant.config;
