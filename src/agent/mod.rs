@@ -13,6 +13,7 @@ pub mod turn;
 use std::sync::Arc;
 
 use crate::config::Config;
+use context::estimate::Gauge;
 use provider::Provider;
 use tool::Toolbox;
 
@@ -26,6 +27,8 @@ pub struct Assistant {
     /// Every tool that may be offered; which ones are is decided for each turn,
     /// by its permissions.
     pub toolbox: Toolbox,
+    /// How long requests turned out to be.
+    pub gauge: Arc<Gauge>,
 }
 
 impl Assistant {
@@ -35,6 +38,7 @@ impl Assistant {
             provider: provider::from_config(&config),
             toolbox: Toolbox::from_config(&config),
             config,
+            gauge: Arc::default(),
         }
     }
 }

@@ -11,6 +11,8 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use super::context::Context;
+use super::context::history::History;
 use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::side_by_side::side_by_side;
@@ -20,10 +22,8 @@ use crate::clock::Clock;
 use crate::config::{Permission, WebhookAccount};
 use crate::error::{Error, Result};
 use crate::ids::TurnId;
-use crate::store::{Approval, Message, NewApproval, PastTurn, Step, Store, ToolCall, Turn, Usage};
+use crate::store::{Approval, Message, NewApproval, Step, Store, ToolCall, Turn, Usage};
 
-/// Earlier turns of the conversation that the model is shown at most.
-const PAST_TURNS: usize = 50;
 /// Tools that run at a time within one turn.
 const MOST_AT_A_TIME: usize = 4;
 /// Bytes of a tool's result that subscribers are shown.
@@ -99,8 +99,10 @@ pub struct Ran {
 }
 
 /// Why the loop cannot go on.
-enum Stop {
+pub enum Stop {
+    /// Of this error.
     Failed(Error),
+    /// Somebody stopped the turn.
     Cancelled,
 }
 
@@ -166,7 +168,7 @@ impl Loop<'_, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
-        let past = store.past_turns(turn.conversation_id, turn.id, PAST_TURNS)?;
+        let mut history = History::open(run, self.model, self.may_recall())?;
         let mut approvals = Vec::new();
         if run.is_resumed {
             self.steps = store.steps(turn.id)?;
@@ -192,7 +194,7 @@ impl Loop<'_, '_> {
                 nudge = Some("You have used all your tool calls. Answer now with what you know.");
             }
             let tools: &[ToolSpec] = if is_last { &[] } else { &offered };
-            let reply = self.ask_model(&past, tools, hint.as_deref().or(nudge))?;
+            let reply = self.ask_model(&mut history, tools, hint.as_deref().or(nudge))?;
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply);
                 continue;
@@ -239,50 +241,74 @@ impl Loop<'_, '_> {
         }
     }
 
+    /// Whether memories may go with the message unasked: to a stranger only
+    /// what could be looked up without asking.
+    fn may_recall(&self) -> bool {
+        match permission::decide("recall", &self.rules(), false) {
+            Permission::Allow => true,
+            Permission::Ask => !context::is_untrusted(&self.run.turn.channel),
+            Permission::Deny => false,
+        }
+    }
+
+    /// Asks the model; once more with less of the past when the conversation
+    /// is too long for it.
     fn ask_model(
         &mut self,
-        past: &[PastTurn],
+        history: &mut History<'_>,
         tools: &[ToolSpec],
         nudge: Option<&str>,
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
-        let mut context = context::build(
-            &config.system_prompt,
-            past,
-            run.message,
-            &self.steps,
-            &run.turn.channel,
-            context::DEFAULT_BUDGET_BYTES,
-        );
-        if let Some(nudge) = nudge {
-            context.system.push('\n');
-            context.system.push_str(nudge);
+        let mut refused: Option<(ProviderError, Context)> = None;
+        loop {
+            let mut context = history.context(&self.steps, tools, &mut self.usage)?;
+            if let Some(nudge) = nudge {
+                context.system.push('\n');
+                context.system.push_str(nudge);
+            }
+            if let Some((error, earlier)) = &refused
+                && *earlier == context
+            {
+                return Err(error.clone().into_error().into());
+            }
+            let request = ModelRequest {
+                model: self.model,
+                system: &context.system,
+                messages: &context.messages,
+                tools,
+                temperature: config.temperature,
+                max_tokens: config.max_tokens,
+                stream: (run.is_streamed)(),
+                deadline: run.deadline,
+                cancel: run.cancel,
+            };
+            let observe = &mut *self.observe;
+            let mut is_heard = false;
+            let answer = run.assistant.provider.complete(&request, &mut |text| {
+                is_heard = true;
+                observe(Progress::Text(text));
+            });
+            match answer {
+                Ok(reply) => {
+                    self.usage.add(reply.usage);
+                    history.answered(reply.usage.input)?;
+                    return Ok(reply);
+                }
+                Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),
+                Err(error @ ProviderError::ContextOverflow { .. })
+                    if refused.is_none() && !is_heard && history.shrink() =>
+                {
+                    log::info!(
+                        "turn {}: too long for the model: once more with less",
+                        run.turn.id
+                    );
+                    refused = Some((error, context));
+                }
+                Err(error) => return Err(error.into_error().into()),
+            }
         }
-        let request = ModelRequest {
-            model: self.model,
-            system: &context.system,
-            messages: &context.messages,
-            tools,
-            temperature: config.temperature,
-            max_tokens: config.max_tokens,
-            stream: (run.is_streamed)(),
-            deadline: run.deadline,
-            cancel: run.cancel,
-        };
-        let observe = &mut *self.observe;
-        let reply = run
-            .assistant
-            .provider
-            .complete(&request, &mut |text| observe(Progress::Text(text)))
-            .map_err(|error| match error {
-                ProviderError::Cancelled => Stop::Cancelled,
-                error => Stop::Failed(error.into_error()),
-            })?;
-        self.usage.input += reply.usage.input;
-        self.usage.output += reply.usage.output;
-        self.usage.cached += reply.usage.cached;
-        Ok(reply)
     }
 
     /// Notes a reply with calls. Their ids become unique within the turn, since

@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
-use super::{chat, config, deliveries, serve, token, user, webhook};
+use super::{chat, config, deliveries, memory, search, serve, token, user, webhook};
 
 /// One command, or a group of them.
 pub struct Command {
@@ -122,6 +122,15 @@ const fn one(name: &'static str) -> Operand {
         many: Many::One,
     }
 }
+
+/// What is looked for.
+const WORDS: &[Operand] = &[
+    one("WORD"),
+    Operand {
+        name: "WORD",
+        many: Many::AnyNumber,
+    },
+];
 
 const DATA_DIR: Setting = option(
     "data-dir",
@@ -293,6 +302,55 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
                 operands: &[one("ID")],
                 options: &[DATA_DIR],
                 action: Action::Run(token::revoke),
+            },
+        ]),
+    },
+    Command {
+        name: "search",
+        summary: "Find messages of all conversations",
+        details: "Shows the newest messages that hold all the words; accents and case do not count.",
+        operands: WORDS,
+        options: &[
+            option("limit", "N", "At most so many; 20 when absent"),
+            JSON,
+            DATA_DIR,
+        ],
+        action: Action::Run(search::run),
+    },
+    Command {
+        name: "memory",
+        summary: "See and delete what the assistant remembers",
+        details: "These work while the server runs, and while it does not.",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "list",
+                summary: "List everything that is remembered, newest first",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(memory::list),
+            },
+            Command {
+                name: "search",
+                summary: "Find what is remembered, best first",
+                details: "Any of the words may fit, also as the beginning of a longer one.",
+                operands: WORDS,
+                options: &[
+                    option("limit", "N", "At most so many; 50 when absent"),
+                    JSON,
+                    DATA_DIR,
+                ],
+                action: Action::Run(memory::search),
+            },
+            Command {
+                name: "delete",
+                summary: "Delete what is remembered",
+                details: "ID is the one that `hearth memory list` shows.",
+                operands: &[one("ID")],
+                options: &[DATA_DIR],
+                action: Action::Run(memory::delete),
             },
         ]),
     },

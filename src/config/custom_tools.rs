@@ -42,7 +42,8 @@ pub struct CustomTool {
     pub parameters: Value,
     /// How it runs.
     pub run: CustomRun,
-    /// Whether running it twice does no harm.
+    /// Whether it only reads, so that running it twice, or beside others, does
+    /// no harm.
     pub read_only: bool,
     /// Most seconds that one run may take.
     pub timeout_seconds: u64,
@@ -98,7 +99,7 @@ section! {
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
         directory: Option<String> = DIRECTORY.optional("the data directory");
-        /// Whether running the tool twice does no harm, so that it may be run again after a crash.
+        /// Whether the tool only reads: then it runs beside others, and again after a crash.
         read_only: bool = Flag.or(false);
         /// Most seconds that one run may take.
         timeout_seconds: u64 = integer(1..=3_600).or(30);

@@ -111,6 +111,10 @@ section! {
         /// Most tokens of one reply.
         pub max_tokens: Option<u32> = integer(1..=10_000_000)
             .optional("the provider's own"), writable;
+        /// The model's window in tokens: how much it can be shown at once. Older parts of a
+        /// conversation are summarised to fit.
+        pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
+            .optional("128000 at the large providers, else 8192"), writable;
         /// Whether tools run: ask prompts before each run, allow runs all, deny blocks all.
         pub permission_mode: Permission = PERMISSIONS.or(Permission::Ask), writable;
         /// Overrides `permission_mode` for single tools, by name.

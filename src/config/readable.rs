@@ -23,6 +23,7 @@ impl Config {
             "base_url": self.base_url.as_deref().map(masked),
             "system_prompt": self.system_prompt,
             "max_tokens": self.max_tokens,
+            "context_tokens": self.context_tokens,
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
             "workers": self.workers,

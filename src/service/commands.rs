@@ -155,7 +155,7 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
         }
         Command::SearchMessages { query, limit } => store
             .search_messages(&query, limit)
-            .map(views::found_messages),
+            .map(|found| views::found_messages(found, &query)),
         Command::ListApprovals => store.waiting_approvals().map(views::approvals),
         Command::Approve {
             approval_id,

@@ -205,8 +205,12 @@ impl Service {
         if Arc::ptr_eq(&known.config, &config) {
             return Arc::clone(&known);
         }
+        let gauge = Arc::clone(&known.gauge);
         drop(known);
-        let fresh = Arc::new(Assistant::from_config(config));
+        let fresh = Arc::new(Assistant {
+            gauge,
+            ..Assistant::from_config(config)
+        });
         *self
             .assistant
             .write()

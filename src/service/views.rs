@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::protocol::event;
 use crate::store::{
-    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,
+    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role, excerpt,
 };
 
 /// A message, as in the contract, with extensions.
@@ -48,14 +48,19 @@ pub fn messages(page: MessagePage) -> Value {
     json!({ "messages": messages, "has_more": page.has_more })
 }
 
+/// Characters shown around a word that was looked for.
+const SNIPPET_CHARACTERS: usize = 160;
+
 /// The data of `search_messages`.
-pub fn found_messages(found: Vec<Message>) -> Value {
+pub fn found_messages(found: Vec<Message>, query: &str) -> Value {
     let messages: Vec<Value> = found
         .into_iter()
         .map(|found| {
             let conversation_id = found.conversation_id;
+            let snippet = excerpt(&found.content, query, SNIPPET_CHARACTERS);
             let mut shown = json!(message(found));
             shown["conversation_id"] = json!(conversation_id);
+            shown["snippet"] = json!(snippet);
             shown
         })
         .collect();

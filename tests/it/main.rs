@@ -5,6 +5,8 @@ mod architecture;
 mod chat;
 mod faults;
 mod http;
+mod memory;
+mod memory_cli;
 mod permissions;
 mod program;
 mod roles;

@@ -75,7 +75,7 @@ fn the_server_cannot_be_made_to_fetch_itself() {
     let home = home(&model, json!({}));
     home.admin().chat("fetch yourself");
     let told = &results(&model)[0];
-    assert!(told.contains("this machine (127.0.0.1)"), "{told}");
+    assert!(told.contains("127.0.0.1 is this machine;"), "{told}");
 }
 
 #[test]

@@ -136,6 +136,14 @@ pub enum ProviderError {
         /// For the log: what the provider said.
         detail: String,
     },
+    /// The conversation is longer than the model takes; the texts are as those
+    /// of `Failed`. A shorter one may be answered.
+    ContextOverflow {
+        /// For the person who asked.
+        public: String,
+        /// For the log: what the provider said.
+        detail: String,
+    },
 }
 
 impl ProviderError {
@@ -152,7 +160,8 @@ impl ProviderError {
                 "the model had not answered when the time was up (limits.turn_seconds)",
             )
             .with_status(504),
-            ProviderError::Failed { public, detail } => Error::server(public, detail),
+            ProviderError::Failed { public, detail }
+            | ProviderError::ContextOverflow { public, detail } => Error::server(public, detail),
         }
     }
 }

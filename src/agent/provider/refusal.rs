@@ -128,6 +128,9 @@ impl Refusal {
                     "context window",
                     "too many tokens",
                     "prompt is too long",
+                    "input is too long",
+                    "reduce the length of the messages",
+                    "larger than the maximum",
                     "exceeds the available context size",
                 ])
     }
@@ -157,7 +160,8 @@ impl Refusal {
     pub fn into_setback(self, endpoint: &Endpoint, model: &str) -> Setback {
         let status = self.status;
         let quoted = endpoint.quote(&self.message);
-        let says = if self.is_overflow() {
+        let is_overflow = self.is_overflow();
+        let says = if is_overflow {
             format!("refused the conversation: it is too long for the model {model:?} ({status})")
         } else {
             match status {
@@ -199,7 +203,12 @@ impl Refusal {
                 .map(|id| format!(" (x-request-id {id})"))
                 .unwrap_or_default(),
         );
-        let error: ProviderError = endpoint.failed(&says, detail);
+        let error = match endpoint.failed(&says, detail) {
+            ProviderError::Failed { public, detail } if is_overflow => {
+                ProviderError::ContextOverflow { public, detail }
+            }
+            error => error,
+        };
         Setback { error, again }
     }
 }

@@ -71,7 +71,8 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
     /// Where it comes from.
     fn source(&self) -> Source;
-    /// Whether running it twice does no harm.
+    /// Whether it only reads, so that running it twice, or beside others, does
+    /// no harm.
     fn is_read_only(&self) -> bool;
     /// Whether its results hold text that nobody of the household wrote: then
     /// the model is shown them as data from outside.

@@ -7,19 +7,22 @@ use serde_json::{Map, Value};
 
 /// Most characters of a tool's result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
-/// Of those, the ones taken from the beginning; the rest come from the end.
-const HEAD_CHARS: usize = MAX_RESULT_CHARS / 3 * 2;
 
-/// Shortens a tool's result to [`MAX_RESULT_CHARS`]: two thirds from its
-/// beginning, one third from its end, and between them how much is missing.
-/// A result within the limit is returned as it is.
+/// Shortens a tool's result to [`MAX_RESULT_CHARS`], as [`cap_text`] does.
 pub fn cap_result(text: String) -> String {
-    // Bytes are at least as many as characters: short results are not counted.
-    if text.len() <= MAX_RESULT_CHARS {
+    cap_text(text, MAX_RESULT_CHARS)
+}
+
+/// Shortens a text to `most` characters: two thirds from its beginning, one
+/// third from its end, and between them how much is missing. A text within the
+/// limit is returned as it is.
+pub fn cap_text(text: String, most: usize) -> String {
+    // Bytes are at least as many as characters: short texts are not counted.
+    if text.len() <= most {
         return text;
     }
     let count = text.chars().count();
-    if count <= MAX_RESULT_CHARS {
+    if count <= most {
         return text;
     }
     let byte_of = |position| {
@@ -27,9 +30,10 @@ pub fn cap_result(text: String) -> String {
             .nth(position)
             .map_or(text.len(), |(byte, _)| byte)
     };
-    let missing = count - MAX_RESULT_CHARS;
-    let head = &text[..byte_of(HEAD_CHARS)];
-    let tail = &text[byte_of(HEAD_CHARS + missing)..];
+    let missing = count - most;
+    let head_chars = most / 3 * 2;
+    let head = &text[..byte_of(head_chars)];
+    let tail = &text[byte_of(head_chars + missing)..];
     format!("{head}\n[... {missing} characters left out ...]\n{tail}")
 }
 
@@ -211,6 +215,8 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HEAD_CHARS: usize = MAX_RESULT_CHARS / 3 * 2;
 
     #[test]
     fn a_result_within_the_limit_is_left_alone() {

@@ -324,6 +324,7 @@ fn every_setting_is_documented() {
             "base_url",
             "system_prompt",
             "max_tokens",
+            "context_tokens",
             "permission_mode",
             "tool_permissions"
         ]

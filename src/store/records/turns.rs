@@ -201,6 +201,8 @@ pub enum Step {
 /// An earlier turn as the model sees it again.
 #[derive(Clone, Debug)]
 pub struct PastTurn {
+    /// Which turn it was.
+    pub id: TurnId,
     /// Where its message came from, as [`Turn::channel`].
     pub channel: String,
     /// What the person said.
@@ -209,6 +211,26 @@ pub struct PastTurn {
     pub steps: Vec<Step>,
     /// Absent when the turn failed or was stopped.
     pub reply: Option<Message>,
+}
+
+/// What the model is told in place of a conversation's oldest turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The newest turn that it covers.
+    pub turn_id: TurnId,
+    /// The text.
+    pub content: String,
+}
+
+/// What is read of a conversation for one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// In place of the oldest turns, once there were too many of them.
+    pub summary: Option<Summary>,
+    /// The newest turns that the summary does not cover, oldest first.
+    pub turns: Vec<PastTurn>,
+    /// Whether turns were left out between the summary and `turns`.
+    pub has_more: bool,
 }
 
 /// Tokens that a turn used.
@@ -220,6 +242,15 @@ pub struct Usage {
     pub output: u64,
     /// Part of `input` that the provider had cached.
     pub cached: u64,
+}
+
+impl Usage {
+    /// Adds what another request used.
+    pub fn add(&mut self, more: Usage) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cached += more.cached;
+    }
 }
 
 /// How a turn ends.

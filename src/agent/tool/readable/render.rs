@@ -257,7 +257,7 @@ impl Renderer {
             }
             "a" => {
                 let address = tag.attribute("href").map(collapsed).unwrap_or_default();
-                self.link = is_followable(&address).then(|| (address, self.page.text.len()));
+                self.link = is_followable(&address).then_some((address, self.page.text.len()));
             }
             "article" => {
                 self.articles += 1;

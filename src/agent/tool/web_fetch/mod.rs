@@ -296,8 +296,12 @@ fn guard(allow: Reachable) -> Guard {
             None if is_at_home(address) => "an address of the house",
             None => return Ok(()),
         };
+        let found = match host.trim_matches(['[', ']']) == address.to_string() {
+            true => String::new(),
+            false => format!(" ({address})"),
+        };
         Err(format!(
-            "{host} is {why} ({address}); the owner can open it with tools.web_fetch.allow"
+            "{host} is {why}{found}; the owner can open it with tools.web_fetch.allow"
         ))
     })
 }

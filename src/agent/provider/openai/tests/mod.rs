@@ -101,7 +101,10 @@ impl Ask {
     /// the key.
     fn failure(&self, provider: &OpenAi) -> (String, String) {
         match self.of(provider).0 {
-            Err(ProviderError::Failed { public, detail }) => {
+            Err(
+                ProviderError::Failed { public, detail }
+                | ProviderError::ContextOverflow { public, detail },
+            ) => {
                 for text in [&public, &detail] {
                     assert!(!text.contains(KEY) && !text.contains("cdefWXYZ"), "{text}");
                 }
