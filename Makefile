@@ -15,7 +15,7 @@ BUILD ?=
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s%s\n", $$1, $$2 }' Makefile
 
 run: build ## Build the server and run it: the first start sets itself up (ARGS for `hearth serve`)
 	@exec ./target/release/hearth serve $(ARGS)
@@ -25,6 +25,9 @@ build: tools ## Build the program: target/release/hearth
 
 test: tools ## Run every test that needs nothing but the Rust toolchain
 	$(CARGO) test --locked
+
+test-peers: tools ## Run the tests against servers from PyPI and npm, which they install
+	$(CARGO) test --locked --test it peers -- --ignored --test-threads 1 --nocapture
 
 check: tools ## Check format, lints, documentation and tests: what must hold before a commit
 	$(CARGO) fmt --check
@@ -60,4 +63,4 @@ tools:
 	  echo '  macOS                             xcode-select --install' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test check bench soak install clean tools
+.PHONY: help run build test test-peers check bench soak install clean tools

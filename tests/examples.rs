@@ -20,6 +20,7 @@ fn every_sample_configuration_passes_the_check() {
             .env("OPENAI_API_KEY", "sk-test")
             .env("HOOK_SECRET", "a secret of more than 32 characters")
             .env("DOORBELL_SECRET", "a secret of more than 32 characters")
+            .env("HOME_ASSISTANT_AUTHORIZATION", "Bearer a long-lived token")
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&ran.stderr);

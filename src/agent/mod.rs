@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod context;
+pub mod mcp;
 pub mod outbound;
 pub mod permission;
 pub mod provider;
@@ -14,6 +15,7 @@ use std::sync::Arc;
 
 use crate::config::Config;
 use context::estimate::Gauge;
+use mcp::Mcp;
 use provider::Provider;
 use tool::Toolbox;
 
@@ -27,18 +29,36 @@ pub struct Assistant {
     /// Every tool that may be offered; which ones are is decided for each turn,
     /// by its permissions.
     pub toolbox: Toolbox,
+    /// What the tools of MCP servers in the toolbox are as of.
+    pub mcp_version: u64,
     /// How long requests turned out to be.
     pub gauge: Arc<Gauge>,
 }
 
 impl Assistant {
-    /// The assistant that a configuration describes.
-    pub fn from_config(config: Arc<Config>) -> Assistant {
+    /// The assistant that a configuration describes, with the tools that MCP
+    /// servers have at the moment.
+    pub fn from_config(config: Arc<Config>, mcp: &Mcp) -> Assistant {
+        // Asked first: what changes meanwhile is noticed by the next turn.
+        let mcp_version = mcp.version();
         Assistant {
             provider: provider::from_config(&config),
-            toolbox: Toolbox::from_config(&config),
+            toolbox: Toolbox::from_config(&config).with_mcp(mcp.tools()),
             config,
             gauge: Arc::default(),
+            mcp_version,
+        }
+    }
+
+    /// The same assistant with the tools that MCP servers have now.
+    pub fn with_mcp(&self, mcp: &Mcp) -> Assistant {
+        let mcp_version = mcp.version();
+        Assistant {
+            config: Arc::clone(&self.config),
+            provider: Arc::clone(&self.provider),
+            toolbox: self.toolbox.with_mcp(mcp.tools()),
+            mcp_version,
+            gauge: Arc::clone(&self.gauge),
         }
     }
 }

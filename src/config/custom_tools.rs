@@ -130,7 +130,8 @@ const METHODS: Choice<&str> = Choice(&[
     ("DELETE", "DELETE"),
 ]);
 
-const DIRECTORY: Checked = Checked {
+/// A directory that does not depend on where the server was started.
+pub(super) const DIRECTORY: Checked = Checked {
     expected: "an absolute path of a directory",
     check: |text| text.starts_with('/'),
 };

@@ -26,6 +26,7 @@ mod first_run;
 mod key_path;
 mod limits;
 mod lines;
+mod mcp_servers;
 mod names;
 mod problems;
 mod readable;
@@ -47,6 +48,7 @@ pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
+pub use mcp_servers::{McpServer, McpWay};
 pub use problems::{Problem, Problems};
 pub use settings::Settings;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
@@ -57,6 +59,7 @@ use channels::Channels;
 use collections::{Addresses, list, map_of};
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
+use mcp_servers::McpServers;
 use names::{HOST, ORIGIN, TOOL_NAME};
 use rules::{Choice, Number, Owned, SecretText, Text, Url, integer};
 use tools::ToolsRule;
@@ -126,6 +129,8 @@ section! {
         pub limits: Limits = LimitsRule;
         /// Tools that the model may use: built-in ones that can be set, and your own.
         pub tools: Tools = ToolsRule;
+        /// Servers of the Model Context Protocol, by name, whose tools the model may use.
+        pub mcp_servers: Vec<McpServer> = McpServers;
         /// Origins of web pages that may use the server, beside its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
         /// Host names under which browsers may reach the server, beside addresses, localhost and

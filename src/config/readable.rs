@@ -15,6 +15,11 @@ impl Config {
             .map(|tool| tool.name.as_str())
             .collect();
         let channels: Vec<Value> = self.channels.iter().map(channel).collect();
+        let mcp_servers: Map<String, Value> = self
+            .mcp_servers
+            .iter()
+            .map(|server| (server.name.clone(), server.summary()))
+            .collect();
         let fields = json!({
             "provider": self.provider,
             "model": self.model,
@@ -36,6 +41,7 @@ impl Config {
                 "files": self.tools.files,
                 "run_command": self.tools.run_command,
             },
+            "mcp_servers": mcp_servers,
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,
             "trusted_proxies": self.trusted_proxies,
@@ -91,7 +97,7 @@ fn summary(account: &WebhookAccount) -> Value {
 
 /// Chat services put their secret into the path of a webhook URL, so only the
 /// host of one is shown.
-fn host_only(url: &str) -> String {
+pub(super) fn host_only(url: &str) -> String {
     match WebAddress::parse(url) {
         Some(address) if address.rest.len() > 1 => format!("{}/{MASK}", address.origin()),
         Some(address) => address.origin(),

@@ -82,7 +82,7 @@ pub enum Kind {
     ApprovalResolved {
         /// The one that was decided.
         approval_id: ApprovalId,
-        /// A word of [`Verdict::as_str`](crate::store::Verdict::as_str).
+        /// `approved`, `approved_conversation`, `approved_always`, `denied` or `expired`.
         decision: String,
         /// A user's name, or `timeout`.
         by: String,

@@ -95,6 +95,7 @@ impl Server {
         if let Err(error) = lock.tell(&addrs) {
             log::warn!("hearth.lock: {error}");
         }
+        service.start_mcp();
         for channel in &config.channels {
             if let Channel::Relay(relay) = channel {
                 log::warn!(
@@ -160,6 +161,7 @@ impl Server {
             listener.refuse_new();
         }
         self.workers.stop(grace);
+        self.service.mcp().stop(grace.is_zero());
         for listener in listeners {
             listener.stop();
         }

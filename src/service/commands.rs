@@ -247,6 +247,19 @@ fn server_info(service: &Service) -> Result<Value> {
         .iter()
         .map(|(state, count)| (state.as_str().to_owned(), json!(count)))
         .collect();
+    let mcp_servers: Vec<Value> = service
+        .mcp()
+        .statuses()
+        .into_iter()
+        .map(|server| {
+            json!({
+                "name": server.name,
+                "state": server.state.as_str(),
+                "tools": server.tools,
+                "problem": server.problem,
+            })
+        })
+        .collect();
     Ok(json!({
         "name": "hearth",
         "version": env!("CARGO_PKG_VERSION"),
@@ -257,6 +270,7 @@ fn server_info(service: &Service) -> Result<Value> {
         "conversations": counts.conversations,
         "turns": turns,
         "deliveries": deliveries,
+        "mcp_servers": mcp_servers,
         "tokens": {
             "input": counts.usage.input,
             "output": counts.usage.output,
@@ -270,6 +284,7 @@ impl Service {
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {
             log::info!("configuration: {} changed", fields.join(", "));
+            self.start_mcp();
             self.hub().publish(Event {
                 turn_id: None,
                 conversation_id: None,

@@ -15,6 +15,7 @@ pub mod session;
 pub mod throttle;
 mod turns;
 mod views;
+mod webhooks;
 pub mod workers;
 
 use std::collections::HashMap;
@@ -25,6 +26,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
+use crate::agent::mcp::Mcp;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
@@ -53,6 +55,7 @@ pub struct Service {
     data_dir: PathBuf,
     started_at: Instant,
     assistant: RwLock<Arc<Assistant>>,
+    mcp: Mcp,
     hub: Hub,
     event_numbers: Mutex<u64>,
     connections: Connections,
@@ -135,8 +138,10 @@ impl Service {
             Some(text) => text.parse().unwrap_or(0),
             None => 0,
         };
+        let mcp = Mcp::new(data_dir.clone());
         Ok(Arc::new(Service {
-            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config)))),
+            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config), &mcp))),
+            mcp,
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
             connections: Connections::default(),
@@ -183,6 +188,16 @@ impl Service {
         &self.connections
     }
 
+    /// The MCP servers; none runs before [`Service::start_mcp`].
+    pub fn mcp(&self) -> &Mcp {
+        &self.mcp
+    }
+
+    /// Begins to start the MCP servers of the configuration.
+    pub fn start_mcp(&self) {
+        self.mcp.apply(&self.settings.current().mcp_servers);
+    }
+
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
         self.started_at.elapsed()
@@ -203,15 +218,19 @@ impl Service {
             .assistant
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&known.config, &config) {
+        let is_same = Arc::ptr_eq(&known.config, &config);
+        if is_same && known.mcp_version == self.mcp.version() {
             return Arc::clone(&known);
         }
-        let gauge = Arc::clone(&known.gauge);
-        drop(known);
-        let fresh = Arc::new(Assistant {
-            gauge,
-            ..Assistant::from_config(config)
+        let fresh = Arc::new(match is_same {
+            // The provider knows its server and keeps connections to it.
+            true => known.with_mcp(&self.mcp),
+            false => Assistant {
+                gauge: Arc::clone(&known.gauge),
+                ..Assistant::from_config(config, &self.mcp)
+            },
         });
+        drop(known);
         *self
             .assistant
             .write()

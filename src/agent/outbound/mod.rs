@@ -201,6 +201,17 @@ impl Outbound {
         outgoing: &Outgoing<'_>,
         read: impl FnOnce(&mut Answer) -> Result<T, E>,
     ) -> Result<T, E> {
+        self.exchange_within(outgoing, None, read)
+    }
+
+    /// [`Outbound::exchange`] in which each read waits no longer than `silence`,
+    /// also before the first byte of the answer: [`OutboundError::Silent`].
+    pub fn exchange_within<T, E: From<OutboundError>>(
+        &self,
+        outgoing: &Outgoing<'_>,
+        silence: Option<Duration>,
+        read: impl FnOnce(&mut Answer) -> Result<T, E>,
+    ) -> Result<T, E> {
         if outgoing.cancel.is_cancelled() {
             return Err(OutboundError::Cancelled.into());
         }
@@ -214,7 +225,7 @@ impl Outbound {
         let result = outgoing.cancel.guard(
             move || agent.shutdown(),
             || {
-                let mut answer = slot.send(outgoing, uri)?;
+                let mut answer = slot.send(outgoing, uri, silence)?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result
@@ -301,13 +312,18 @@ impl Outbound {
 }
 
 impl Slot {
-    fn send(&mut self, outgoing: &Outgoing<'_>, uri: Uri) -> Result<Answer, OutboundError> {
+    fn send(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        uri: Uri,
+        silence: Option<Duration>,
+    ) -> Result<Answer, OutboundError> {
         let left = outgoing
             .deadline
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
             .ok_or(OutboundError::TimedOut)?;
-        self.pace.set(None);
+        self.pace.set(silence);
         let method = Method::from_bytes(outgoing.method.as_bytes())
             .map_err(|error| OutboundError::Address(format!("{error}")))?;
         let mut head = Request::builder().method(method).uri(uri);

@@ -6,7 +6,7 @@
 //! (`voice`).
 
 mod endpoint;
-mod event_stream;
+pub(super) mod event_stream;
 mod offline;
 mod openai;
 mod refusal;

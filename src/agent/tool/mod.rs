@@ -158,6 +158,26 @@ impl Toolbox {
         }
     }
 
+    /// The same tools, with `mcp` in place of any tools of MCP servers. A
+    /// server's tool does not take the place of another with its name.
+    pub fn with_mcp(&self, mcp: Vec<Arc<dyn Tool>>) -> Toolbox {
+        let is_own = |tool: &&Arc<dyn Tool>| !matches!(tool.source(), Source::Mcp(_));
+        let mut toolbox = Toolbox {
+            tools: self.tools.iter().filter(is_own).cloned().collect(),
+        };
+        for tool in mcp {
+            if toolbox.get(&tool.spec().name).is_some() {
+                log::warn!(
+                    "the MCP tool {:?} is left out: another tool has that name",
+                    tool.spec().name
+                );
+                continue;
+            }
+            toolbox.tools.push(tool);
+        }
+        toolbox
+    }
+
     /// All tools, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Tool>> {
         self.tools.iter()

@@ -9,6 +9,7 @@ use super::*;
 
 mod files;
 mod handle;
+mod mcp_servers;
 mod problems;
 
 /// The environment of every test.

@@ -12,7 +12,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 /// Checks that one problem of a file says this.
-fn check_says(text: &str, says: &str) {
+pub(super) fn check_says(text: &str, says: &str) {
     let problems = match read(text) {
         Ok(_) => panic!("this must not load: {text}"),
         Err(problems) => problems.to_string(),
