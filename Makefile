@@ -39,7 +39,7 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
 	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
 
-soak: tools ## Run the server under load for a long time and look for leaks
+soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
 	$(CARGO) test --locked --release --test soak -- --ignored --nocapture
 
 install: build ## Install the program below PREFIX

@@ -15,6 +15,7 @@ pub mod session;
 pub mod throttle;
 mod turns;
 mod views;
+mod webhooks;
 pub mod workers;
 
 use std::collections::HashMap;
@@ -99,6 +100,7 @@ pub struct Accepted<'a> {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
     /// For the caller's records and for `get_turn`.
+    /// The turn that was begun, or the earlier one of a repeated key.
     pub turn_id: TurnId,
     /// The caller's place to wait for the turn's end, if it wants to and there
     /// was one.

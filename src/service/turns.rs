@@ -5,28 +5,22 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::responses::Answer;
 use super::schedule::{TurnJob, Withdrawn};
 use super::session::{Caller, Responder};
 use super::workers::Stalled;
-use super::{Accepted, Service, WebhookRequest, views};
+use super::{Service, views};
 use crate::agent::provider::Cancel;
 use crate::agent::turn::{self, Outcome, Progress, TurnRun};
-use crate::config::WebhookAccount;
 use crate::error::{Code, Error, Result};
-use crate::ids::{ConversationId, DeliveryId, MessageId, TurnId};
+use crate::ids::{ConversationId, MessageId, TurnId};
 use crate::protocol::command::Chat;
-use crate::protocol::envelope;
 use crate::protocol::event::{Event, Kind};
 use crate::secret::sha256;
 use crate::store::{
-    Attempt, Begun, Decision, Delivery, DeliveryState, IdempotencyKey, Message, NewDelivery,
-    NewTurn, Target, Turn, TurnEnd, TurnState, Usage, UserRole, Verdict,
+    Begun, Decision, Delivery, DeliveryState, IdempotencyKey, Message, NewTurn, Target, Turn,
+    TurnEnd, TurnState, Usage, UserRole, Verdict,
 };
 
-/// How long a response may take that stands for a callback, before the callback
-/// is sent after all.
-const RESPONSE_TIME: Duration = Duration::from_secs(30);
 /// How long a turn that goes on after a restart waits for MCP servers to start:
 /// it may have been asked about one of their tools.
 const MCP_LIMIT: Duration = Duration::from_secs(15);
@@ -113,111 +107,8 @@ impl Service {
         }
     }
 
-    /// Accepts a webhook message: when this returns, it is on disk and its turn
-    /// will run and be called back. With `may_wait` there is a ticket to wait
-    /// for its end with, if there is room. Errors: `rate_limited` (account's rate),
-    /// `server_error` 503 (queue full), `invalid_request` (422: the
-    /// idempotency key was used for another body).
-    pub fn accept_webhook(
-        &self,
-        account: &WebhookAccount,
-        request: WebhookRequest,
-        may_wait: bool,
-    ) -> Result<Accepted<'_>> {
-        let config = self.settings.current();
-        self.check_webhook_rate(&account.name, &config.limits)?;
-        let place = self.schedule.reserve(None, &config.limits)?;
-        let begun = self.store.begin_turn(NewTurn {
-            target: match request.conversation_id {
-                Some(name) => Target::Named {
-                    account: account.name.clone(),
-                    name,
-                },
-                None => Target::New,
-            },
-            channel: format!("webhook:{}", account.name),
-            account: Some(account.name.clone()),
-            message: request.message,
-            speaker: request.user_id,
-            idempotency: request.idempotency_key.map(|key| IdempotencyKey {
-                scope: format!("webhook:{}", account.name),
-                key,
-                request: sha256(&request.body),
-            }),
-        })?;
-        let enroll = |turn: TurnId| {
-            may_wait
-                .then(|| self.responses.enroll(turn, config.limits.webhook_waiting))
-                .flatten()
-        };
-        let (turn, ticket) = match begun {
-            Begun::Repeat(turn) => {
-                let ticket = enroll(turn.id);
-                if ticket.is_some() {
-                    self.tell_if_over(turn.id);
-                }
-                (turn, ticket)
-            }
-            Begun::New { turn, message } => {
-                // Before the turn can end: its end looks whether anybody waits.
-                let ticket = enroll(turn.id);
-                self.started(turn.clone(), message);
-                drop(place);
-                (turn, ticket)
-            }
-        };
-        Ok(Accepted {
-            conversation_id: external_name(&turn),
-            turn_id: turn.id,
-            ticket,
-        })
-    }
-
-    /// Tells the requests that wait for a turn which was over before they came.
-    /// Its callback is on its way already.
-    fn tell_if_over(&self, id: TurnId) {
-        if let Ok(turn) = self.store.turn(id)
-            && turn.state.is_final()
-        {
-            let result = self.result_of(&turn);
-            self.responses.settle(
-                id,
-                &Answer {
-                    result,
-                    delivery: None,
-                },
-            );
-        }
-    }
-
-    /// A response that takes the place of a callback was sent, or its caller
-    /// was gone: then the callback is sent now.
-    pub fn response_sent(&self, delivery: DeliveryId, reached: bool) {
-        let settled = match reached {
-            true => self.store.record_attempt(delivery, Attempt::Delivered),
-            false => self.store.retry_delivery(delivery),
-        };
-        match settled {
-            Ok(delivery) => {
-                let place = if reached {
-                    "answered in the response"
-                } else {
-                    "its caller has gone"
-                };
-                log::info!(
-                    "delivery {} to {:?}: {place}",
-                    delivery.id,
-                    delivery.account
-                );
-                self.delivery_changed(&delivery);
-            }
-            // It stays due, and is sent when its delay is over.
-            Err(error) => log::warn!("delivery {delivery}: {error}"),
-        }
-    }
-
     /// A stored turn goes to the workers, and its message to the subscribers.
-    fn started(&self, turn: Turn, message: Message) {
+    pub(super) fn started(&self, turn: Turn, message: Message) {
         log::info!(
             "turn {}: from {} by {}",
             turn.id,
@@ -247,7 +138,7 @@ impl Service {
         }
     }
 
-    fn result_of(&self, turn: &Turn) -> Result<Reply> {
+    pub(super) fn result_of(&self, turn: &Turn) -> Result<Reply> {
         match (&turn.reply_id, &turn.error) {
             (Some(reply), _) => Ok(reply_of(self.store.message(*reply)?, turn.id)),
             (None, Some(error)) => Err(error.clone()),
@@ -297,7 +188,7 @@ impl Service {
         self.store.mark_running(id, self.clock.now());
         let began = Instant::now();
         if is_resumed {
-            self.mcp.wait_until_settled(MCP_LIMIT);
+            self.mcp.wait_until_settled(MCP_LIMIT, cancel);
         }
         let assistant = self.assistant();
         let config = &assistant.config;
@@ -423,16 +314,7 @@ impl Service {
     /// Ends a turn: one commit for its state, reply and callback; then whoever
     /// waits is told, and the conversation's next turn may run.
     pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
-        let is_awaited = self.responses.is_awaited(turn.id);
-        let delivery = turn.account.as_ref().map(|account| NewDelivery {
-            account: account.clone(),
-            body: callback_body(turn, &end),
-            delay: if is_awaited {
-                RESPONSE_TIME
-            } else {
-                Duration::ZERO
-            },
-        });
+        let (delivery, is_awaited) = self.callback_of(turn, &end);
         let failure = match &end {
             TurnEnd::Done { .. } => None,
             TurnEnd::Failed(error) => Some(error.clone()),
@@ -489,15 +371,7 @@ impl Service {
         self.schedule.turn_ended(turn.id, turn.conversation_id);
         if let Some(delivery) = finished.delivery {
             self.delivery_changed(&delivery);
-            let answer = Answer {
-                result,
-                delivery: is_awaited.then_some(delivery.id),
-            };
-            let was_told = self.responses.settle(turn.id, &answer);
-            if is_awaited && !was_told {
-                // Everybody has stopped waiting since.
-                self.response_sent(delivery.id, false);
-            }
+            self.answer_requests(turn.id, result, delivery.id, is_awaited);
         }
     }
 
@@ -595,28 +469,13 @@ fn reply_of(reply: Message, turn_id: TurnId) -> Reply {
     }
 }
 
-fn cancelled() -> Error {
+/// What is told of a turn that somebody stopped.
+pub(super) fn cancelled() -> Error {
     Error::new(Code::ServerError, "the turn was cancelled")
 }
 
 fn name_of(speaker: &Option<String>) -> &str {
     speaker.as_deref().unwrap_or("somebody")
-}
-
-/// What the webhook's caller calls the conversation.
-fn external_name(turn: &Turn) -> String {
-    turn.external_name
-        .clone()
-        .unwrap_or_else(|| turn.conversation_id.to_string())
-}
-
-fn callback_body(turn: &Turn, end: &TurnEnd) -> String {
-    let name = external_name(turn);
-    match end {
-        TurnEnd::Done { reply } => envelope::callback(reply, &name),
-        TurnEnd::Failed(error) => envelope::failed_callback(error, &name),
-        TurnEnd::Cancelled => envelope::failed_callback(&cancelled(), &name),
-    }
 }
 
 /// Waiters by turn.

@@ -2,8 +2,8 @@
 //! accepted webhook has one turn and is answered once the server is back.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,9 +12,12 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
 };
 use crate::support::client::Client;
-use crate::support::home::{Folder, Tokens, make_people, write_config};
+use crate::support::home::{Folder, make_people, write_config};
 use crate::support::program::{Program, send_signal};
 use crate::support::receiver::{Callback, Receiver};
+
+/// People who chat at the same time.
+const CHATS: usize = 3;
 
 /// How a caller of the webhook behaves; each has a conversation of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -54,15 +57,24 @@ pub fn rounds(count: u64) {
     for round in 0..count {
         let program = Program::serve(folder.path());
         let stop = AtomicBool::new(false);
+        // Signing in is not what is tested: the time runs from its end.
+        let signed_in = Barrier::new(CHATS + 1);
         std::thread::scope(|scope| {
-            for number in 0..3 {
+            for number in 0..CHATS {
                 let (program, tokens, ledger, stop) = (&program, &tokens, &ledger, &stop);
-                scope.spawn(move || chat_until(program, tokens, ledger, stop, number));
+                let signed_in = &signed_in;
+                scope.spawn(move || {
+                    let mut client = Client::websocket(program.address);
+                    client.authenticate(&tokens.user);
+                    signed_in.wait();
+                    chat_until(client, ledger, stop, number);
+                });
             }
             for (number, &manner) in CALLERS.iter().enumerate() {
                 let (program, ledger, stop) = (&program, &ledger, &stop);
                 scope.spawn(move || post_until(program, ledger, stop, number, manner));
             }
+            signed_in.wait();
             let moment = Duration::from_millis(50 + random(350));
             std::thread::park_timeout(moment);
             send_signal(program.id(), "KILL");
@@ -100,15 +112,7 @@ pub fn rounds(count: u64) {
     );
 }
 
-fn chat_until(
-    program: &Program,
-    tokens: &Tokens,
-    ledger: &Ledger,
-    stop: &AtomicBool,
-    number: usize,
-) {
-    let mut client = Client::websocket(program.address);
-    client.authenticate(&tokens.user);
+fn chat_until(mut client: Client, ledger: &Ledger, stop: &AtomicBool, number: usize) {
     for count in 0.. {
         if stop.load(Ordering::SeqCst) {
             return;

@@ -15,6 +15,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use hearth::clock::Clock;
 use hearth::ids::TurnId;
@@ -23,6 +24,7 @@ use serde_json::json;
 
 use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
+    within,
 };
 use crate::support::home::{Folder, make_people, write_config};
 use crate::support::program::{Program, hearth};
@@ -71,13 +73,9 @@ pub fn cuts(messages: usize, cuts: usize) {
         let posted = poster.post(&[], &body);
         assert!(matches!(posted, Posted::Answered(202, _)), "{posted:?}");
     }
-    wait_until_done(folder.path(), std::time::Duration::from_secs(60));
-    // Its end is not in the log: the log is read while strace may still write.
-    let id = program.id();
+    wait_until_done(folder.path(), Duration::from_secs(60));
     program.kill();
-    crate::support::eventually("strace has ended", || {
-        (!is_traced_log_open(&log, id)).then_some(())
-    });
+    wait_for_end(&log);
 
     let events = read_log(&log, folder.path());
     let syncs = events
@@ -144,11 +142,17 @@ fn serve(folder: &Path, log: &Path) -> Option<Program> {
         .then(|| Program::launch(command, folder))
 }
 
-/// Whether strace may still write to the log: it ends with the process's end.
-fn is_traced_log_open(log: &Path, process: u32) -> bool {
-    let text = fs::read(log).unwrap();
-    let end = format!("{process} +++ killed by");
-    !String::from_utf8_lossy(&text[text.len().saturating_sub(4000)..]).contains(&end)
+/// Waits until strace, which is no child of ours, has written all and ended.
+fn wait_for_end(log: &Path) {
+    let log = log.to_str().unwrap();
+    within(Duration::from_secs(60), "strace has ended", || {
+        let processes = fs::read_dir("/proc").unwrap();
+        let is_there = processes.filter_map(Result::ok).any(|process| {
+            let command = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&command).contains(log)
+        });
+        (!is_there).then_some(())
+    });
 }
 
 /// A disk: what is safe on it, and what was written since the last sync.

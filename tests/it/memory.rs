@@ -311,7 +311,7 @@ fn ten_thousand_messages_cost_what_a_hundred_do() {
     }
     let each = began.elapsed() / 10;
     assert_eq!(model.requests().len(), 13, "no more folds");
-    assert!(each.as_millis() < 200, "{each:?}");
+    assert!(each.as_secs() < 1, "{each:?}");
 }
 
 #[test]

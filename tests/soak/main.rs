@@ -34,7 +34,7 @@ fn a_disk_that_fills_up_again_and_again() {
 #[test]
 #[ignore = "long"]
 fn power_cuts_at_many_points() {
-    power::cuts(600, 1000);
+    power::cuts(400, 500);
 }
 
 #[test]

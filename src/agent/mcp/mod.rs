@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Mcp (all servers) -> server (one: start, restart, list) -> session (handshake, ids, calls)
-//!     -> stdio | streamable_http -> message (JSON-RPC)
+//!     -> stdio -> program (a process and its pipes) | streamable_http -> message (JSON-RPC)
 //! names, tools: a server's tools as the house's;  content: results as text
 //! ```
 //!
@@ -13,10 +13,13 @@
 //! itself widens what it may do.
 
 mod content;
+mod lines;
+mod listening;
 mod log_lines;
 mod message;
 mod names;
 mod peer;
+mod program;
 mod server;
 mod session;
 mod stdio;
@@ -29,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::cancel::Cancel;
 use super::tool::Tool;
 use crate::config::McpServer;
 use names::tool_names;
@@ -149,9 +153,9 @@ impl Mcp {
     }
 
     /// Waits until no server is being started for the first time any more, at
-    /// most for `limit`: whoever goes on with a turn from before a restart needs
-    /// the tools that it had.
-    pub fn wait_until_settled(&self, limit: Duration) {
+    /// most for `limit` or until the turn is stopped: whoever goes on with a turn
+    /// from before a restart needs the tools that it had.
+    pub fn wait_until_settled(&self, limit: Duration, cancel: &Cancel) {
         let deadline = Instant::now() + limit;
         let shared: Vec<_> = self
             .servers()
@@ -160,7 +164,7 @@ impl Mcp {
             .map(|server| Arc::clone(server.shared()))
             .collect();
         for server in shared {
-            server.wait_until_settled(deadline);
+            server.wait_until_settled(deadline, cancel);
         }
     }
 

@@ -174,18 +174,10 @@ impl Kept {
     }
 
     /// Waits until it is no longer being started for the first time.
-    pub(super) fn wait_until_settled(&self, deadline: Instant) {
-        let mut present = self.present();
-        while present.state == State::Starting {
-            let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                return;
-            };
-            present = self
-                .changed
-                .wait_timeout(present, left)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-        }
+    pub(super) fn wait_until_settled(self: &Arc<Self>, deadline: Instant, cancel: &Cancel) {
+        self.wait_for(deadline, cancel, |present| {
+            (present.state != State::Starting).then_some(())
+        });
     }
 
     /// The open session, waiting for it until `deadline` while the server is
@@ -197,6 +189,33 @@ impl Kept {
         deadline: Instant,
         cancel: &Cancel,
     ) -> Result<Arc<Session>, CallError> {
+        let found = self.wait_for(deadline, cancel, |present| {
+            if self.stop.is_cancelled() {
+                return Some(None);
+            }
+            let open = present.session.as_ref();
+            let open = open.filter(|session| session.closed().is_none());
+            open.map(|session| Some(Arc::clone(session)))
+        });
+        match found.flatten() {
+            Some(session) => Ok(session),
+            None if cancel.is_cancelled() => Err(CallError::Cancelled),
+            None => {
+                let problem = self.present().problem.clone();
+                let problem = problem.unwrap_or_else(|| "it is being started".to_owned());
+                Err(CallError::Closed(problem))
+            }
+        }
+    }
+
+    /// Waits until `look` finds something, the turn is stopped, or it is later
+    /// than `deadline`.
+    fn wait_for<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &Cancel,
+        look: impl Fn(&Present) -> Option<T>,
+    ) -> Option<T> {
         let waker = Arc::clone(self);
         // The lock makes sure that whoever saw no cancellation is waiting.
         let hook = move || {
@@ -206,19 +225,13 @@ impl Kept {
         cancel.guard(hook, || {
             let mut present = self.present();
             loop {
+                if let Some(found) = look(&present) {
+                    return Some(found);
+                }
+                let left = deadline.checked_duration_since(Instant::now())?;
                 if cancel.is_cancelled() {
-                    return Err(CallError::Cancelled);
+                    return None;
                 }
-                let open = present.session.as_ref();
-                if let Some(session) = open.filter(|session| session.closed().is_none()) {
-                    return Ok(Arc::clone(session));
-                }
-                let left = deadline.checked_duration_since(Instant::now());
-                let (Some(left), false) = (left, self.stop.is_cancelled()) else {
-                    let problem = present.problem.as_deref();
-                    let problem = problem.unwrap_or("it is being started");
-                    return Err(CallError::Closed(problem.to_owned()));
-                };
                 present = self
                     .changed
                     .wait_timeout(present, left)

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::message;
 use super::peer::{CallError, News, Outcome, Patience, Peer};
-use super::transport::{Outbound, Revision, Transport};
+use super::transport::{Call, Revision, Transport};
 use crate::agent::cancel::Cancel;
 
 /// For the handshake: a program may have to be downloaded first.
@@ -262,7 +262,7 @@ impl Session {
         }
         self.transport.request(
             &self.peer,
-            Outbound {
+            Call {
                 id,
                 method,
                 tool,

@@ -12,9 +12,9 @@ use crossbeam_channel::Receiver;
 
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Patience, Peer};
-use super::transport::{Outbound, Revision, Transport};
+use super::transport::{Call, Revision, Transport};
 use crate::agent::cancel::Cancel;
-use crate::agent::outbound::{Answer, Outbound as Connections, OutboundError, Outgoing};
+use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::agent::provider::event_stream::{EventStream, Source};
 use crate::agent::tool::output::shorten;
 use crate::secret::Secret;
@@ -23,10 +23,6 @@ use crate::secret::Secret;
 const TELL_LIMIT: Duration = Duration::from_secs(5);
 /// How long ending a session may take.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
-/// How long one stream of unasked messages may last; then it is opened anew.
-const LISTEN_LIMIT: Duration = Duration::from_secs(24 * 3600);
-/// Pauses before a stream that ended is opened again: the first, and the most.
-const LISTEN_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 /// Most bytes of a refusal's body that are read, and characters that are shown.
 const REFUSAL_BYTES: usize = 64 * 1024;
 const REFUSAL_CHARS: usize = 300;
@@ -54,11 +50,12 @@ pub(super) struct HttpTransport {
     stop_listening: Cancel,
 }
 
-struct Shared {
-    name: String,
+/// What requests and the listening thread share.
+pub(super) struct Shared {
+    pub(super) name: String,
     url: String,
     headers: Vec<(String, Secret)>,
-    connections: Connections,
+    outbound: Outbound,
     state: Mutex<State>,
 }
 
@@ -70,17 +67,18 @@ struct State {
 }
 
 /// One request as HTTP.
-struct Exchange<'a> {
-    http_method: &'a str,
-    method: &'a str,
-    tool: Option<&'a str>,
-    body: Option<&'a [u8]>,
-    patience: Patience,
-    cancel: &'a Cancel,
+pub(super) struct Exchange<'a> {
+    pub(super) http_method: &'a str,
+    /// The JSON-RPC method; empty where there is none.
+    pub(super) method: &'a str,
+    pub(super) tool: Option<&'a str>,
+    pub(super) body: Option<&'a [u8]>,
+    pub(super) patience: Patience,
+    pub(super) cancel: &'a Cancel,
 }
 
 /// Why there was no answer.
-enum Failure {
+pub(super) enum Failure {
     Connection(OutboundError),
     Call(CallError),
 }
@@ -104,7 +102,7 @@ impl HttpTransport {
                     .filter(|(name, _)| !is_own(name))
                     .cloned()
                     .collect(),
-                connections: Connections::new(),
+                outbound: Outbound::new(),
                 state: Mutex::default(),
             }),
             listening: Mutex::new(None),
@@ -114,7 +112,7 @@ impl HttpTransport {
 }
 
 impl Transport for HttpTransport {
-    fn request(&self, peer: &Peer, request: Outbound<'_>) -> Outcome {
+    fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
         let (_, receiver) = peer.expect(request.id);
         let outcome = self.shared.request(peer, &request, &receiver);
         peer.forget(request.id);
@@ -194,12 +192,7 @@ impl Shared {
         self.state().revision == Some(Revision::Stateless)
     }
 
-    fn request(
-        &self,
-        peer: &Peer,
-        request: &Outbound<'_>,
-        receiver: &Receiver<Outcome>,
-    ) -> Outcome {
+    fn request(&self, peer: &Peer, request: &Call<'_>, receiver: &Receiver<Outcome>) -> Outcome {
         let exchange = Exchange {
             http_method: "POST",
             method: request.method,
@@ -291,7 +284,7 @@ impl Shared {
         }
     }
 
-    fn exchange<T>(
+    pub(super) fn exchange<T>(
         &self,
         exchange: &Exchange<'_>,
         read: impl FnOnce(&mut Answer) -> Result<T, Failure>,
@@ -331,7 +324,7 @@ impl Shared {
             deadline: exchange.patience.deadline,
             cancel: exchange.cancel,
         };
-        self.connections
+        self.outbound
             .exchange_within(&outgoing, Some(exchange.patience.silence), read)
     }
 
@@ -366,7 +359,7 @@ impl Shared {
 
     /// Reads a stream of events until it ends, or until the request has its
     /// outcome.
-    fn read_events(
+    pub(super) fn read_events(
         &self,
         answer: &mut Answer,
         peer: &Peer,
@@ -398,58 +391,6 @@ impl Shared {
         answer.finish();
         Ok(())
     }
-
-    /// Listens to what the server says unasked, until it is told to stop, the
-    /// server does not offer it, or the session is over.
-    fn listen(&self, peer: &Peer, subscription: Option<&[u8]>, stop: &Cancel) {
-        let (first_pause, longest_pause) = LISTEN_PAUSES;
-        let mut pause = first_pause;
-        let mut was_open = false;
-        loop {
-            let exchange = Exchange {
-                http_method: match subscription {
-                    Some(_) => "POST",
-                    None => "GET",
-                },
-                method: "subscriptions/listen",
-                tool: None,
-                body: subscription,
-                patience: patience(LISTEN_LIMIT),
-                cancel: stop,
-            };
-            let listened = self.exchange(&exchange, |answer| {
-                let status = answer.status();
-                if status == 200 && is_event_stream(answer) {
-                    was_open = true;
-                    pause = first_pause;
-                    self.read_events(answer, peer, &exchange.patience, None)?;
-                }
-                Ok(status)
-            });
-            match listened {
-                Ok(200) if was_open => {}
-                // What was offered before is refused now: not to this session.
-                Ok(400 | 404) if was_open => {
-                    return peer.close(&CallError::SessionLost.to_string());
-                }
-                Ok(500..) if was_open => {}
-                Ok(status) => {
-                    log::debug!("mcp {}: offers no stream (status {status})", self.name);
-                    return;
-                }
-                Err(Failure::Connection(OutboundError::Cancelled)) => return,
-                Err(Failure::Connection(error @ OutboundError::Unreachable(_))) => {
-                    return peer.close(&error.to_string());
-                }
-                Err(Failure::Connection(error)) => log::debug!("mcp {}: {error}", self.name),
-                Err(Failure::Call(error)) => log::debug!("mcp {}: {error}", self.name),
-            }
-            if stop.wait(pause) {
-                return;
-            }
-            pause = (pause * 2).min(longest_pause);
-        }
-    }
 }
 
 /// The body of an answer that is read until a time that moves on with the
@@ -473,13 +414,13 @@ impl Source for Patient<'_> {
     }
 }
 
-fn is_event_stream(answer: &Answer) -> bool {
+pub(super) fn is_event_stream(answer: &Answer) -> bool {
     answer
         .header("content-type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
-fn patience(limit: Duration) -> Patience {
+pub(super) fn patience(limit: Duration) -> Patience {
     Patience {
         silence: limit,
         deadline: Instant::now() + limit,

@@ -9,7 +9,7 @@ use super::peer::{CallError, Outcome, Patience, Peer};
 use crate::agent::cancel::Cancel;
 
 /// A request on its way.
-pub(super) struct Outbound<'a> {
+pub(super) struct Call<'a> {
     /// Its number, unique within the session.
     pub(super) id: u64,
     /// `tools/call`, ...
@@ -25,7 +25,7 @@ pub(super) struct Outbound<'a> {
 /// What carries the messages of one session.
 pub(super) trait Transport: Send + Sync {
     /// Sends a request and waits for what comes of it.
-    fn request(&self, peer: &Peer, request: Outbound<'_>) -> Outcome;
+    fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome;
 
     /// Sends a message that nothing comes of; at best, since nobody waits.
     fn tell(&self, message: Vec<u8>);

@@ -331,6 +331,71 @@ fn channels_do_not_collide() {
 }
 
 #[test]
+fn the_built_in_tools_that_reach_out_are_strict() {
+    for (tools, says) in [
+        (
+            r#"{"web_fetch":true}"#,
+            "\"tools.web_fetch\" must be an object",
+        ),
+        (
+            r#"{"web_fetch":{"enabled":"on"}}"#,
+            "\"tools.web_fetch.enabled\" must be true or false",
+        ),
+        (
+            r#"{"web_fetch":{"allow":"nas.lan"}}"#,
+            "\"tools.web_fetch.allow\" must be an array",
+        ),
+        (
+            r#"{"web_fetch":{"allow":["nas.lan","192.168.1"]}}"#,
+            "\"tools.web_fetch.allow[1]\" must be a host name in lower case",
+        ),
+        (
+            r#"{"web_fetch":{"allow":["http://nas.lan"]}}"#,
+            "or an address pattern",
+        ),
+        (
+            r#"{"web_fetch":{"max_bytes":1}}"#,
+            "must be an integer from 1024",
+        ),
+        (
+            r#"{"files":{"directory":"notes"}}"#,
+            "\"tools.files.directory\" must be an absolute path",
+        ),
+        (
+            r#"{"run_command":{"timeout_seconds":0}}"#,
+            "must be an integer from 1 to 3600",
+        ),
+        (r#"{"run_comand":{}}"#, "(did you mean \"run_command\"?)"),
+    ] {
+        check_says(&format!(r#"{{"tools":{tools}}}"#), says);
+    }
+    let tools = &config(
+        r#"{"tools":{"web_fetch":{"allow":["10.0.0.0/8","nas.lan"]},"files":{"directory":"/srv/notes"}}}"#,
+    )
+    .tools;
+    let allow = &tools.web_fetch.allow;
+    for (host, address, allowed) in [
+        ("x.example", "10.1.2.3", true),
+        ("x.example", "192.168.1.1", false),
+        ("NAS.lan.", "192.168.1.1", true),
+        ("other.nas.lan", "192.168.1.1", false),
+    ] {
+        assert_eq!(
+            allow.allows(host, address.parse().unwrap()),
+            allowed,
+            "{host} {address}"
+        );
+    }
+    assert_eq!(
+        tools.files.directory.as_deref(),
+        Some(Path::new("/srv/notes"))
+    );
+    assert!(tools.web_fetch.enabled && tools.files.enabled && !tools.run_command.enabled);
+    let shown = serde_json::to_value(&tools.web_fetch).unwrap();
+    assert_eq!(shown["allow"], serde_json::json!(["10.0.0.0/8", "nas.lan"]));
+}
+
+#[test]
 fn custom_tools_are_strict() {
     for (members, says) in [
         (
