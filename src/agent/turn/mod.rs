@@ -4,30 +4,20 @@
 //! Every step is on disk before anything with an effect depends on it, so that
 //! the loop can begin again after a crash from the steps alone.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Instant;
+mod calls;
 
-use serde_json::{Map, Value};
+use std::path::PathBuf;
+use std::time::Instant;
 
 use super::context::Context;
 use super::context::history::History;
 use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
-use super::side_by_side::side_by_side;
-use super::tool::{Tool, ToolContext, check_arguments, output};
 use super::{Assistant, budget, context, permission, repetition};
 use crate::clock::Clock;
 use crate::config::{Permission, WebhookAccount};
 use crate::error::{Error, Result};
-use crate::ids::TurnId;
-use crate::store::{Approval, Message, NewApproval, Step, Store, ToolCall, Turn, Usage};
-
-/// Tools that run at a time within one turn.
-const MOST_AT_A_TIME: usize = 4;
-/// Bytes of a tool's result that subscribers are shown.
-const SUMMARY_BYTES: usize = 200;
+use crate::store::{Approval, Message, Step, Store, ToolCall, Turn, Usage};
 
 /// What one run of a turn needs.
 pub struct TurnRun<'a> {
@@ -152,20 +142,6 @@ struct Loop<'a, 'b> {
     /// The model of the last reply.
     answered_by: Option<String>,
 }
-
-/// What is to be done about one call.
-enum Plan {
-    Run(Arc<dyn Tool>, Map<String, Value>),
-    Refuse(String),
-    /// The owner, for this reason.
-    Ask(String),
-}
-
-/// A call that gets its result now: from its tool, or the reason why it is
-/// refused.
-type Settled = (ToolCall, std::result::Result<Runnable, String>);
-/// A tool and its checked arguments.
-type Runnable = (Arc<dyn Tool>, Map<String, Value>);
 
 impl Loop<'_, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
@@ -318,215 +294,6 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Notes a reply with calls. Their ids become unique within the turn, since
-    /// some models count from one again in each reply.
-    fn add_calls(&mut self, mut reply: ModelReply) {
-        let round = self.steps.len();
-        for place in 0..reply.calls.len() {
-            let (earlier, rest) = reply.calls.split_at_mut(place);
-            let call = &mut rest[0];
-            let in_steps = self.steps.iter().any(|step| {
-                matches!(step, Step::Reply { calls, .. } if calls.iter().any(|c| c.id == call.id))
-            });
-            if in_steps || earlier.iter().any(|other| other.id == call.id) {
-                call.id = format!("{}_{round}_{place}", call.id);
-            }
-        }
-        for call in &reply.calls {
-            (self.observe)(Progress::ToolCall(call));
-        }
-        self.add(Step::Reply {
-            text: reply.text,
-            calls: reply.calls,
-            extra: reply.extra,
-        });
-    }
-
-    /// Gives every open call of the last reply its result, in their order. What
-    /// only reads runs side by side; before and after a tool with an effect,
-    /// everything else is done. Calls that need the owner's word come last: for
-    /// them the turn is put away.
-    fn settle_calls(&mut self, approvals: &[Approval]) -> Result<Option<Vec<Approval>>, Stop> {
-        let mut questions = Vec::new();
-        let mut together: Vec<Settled> = Vec::new();
-        for call in self.open_calls() {
-            match self.plan(&call, approvals)? {
-                Plan::Refuse(why) => together.push((call, Err(why))),
-                Plan::Run(tool, arguments) if tool.is_read_only() => {
-                    together.push((call, Ok((tool, arguments))));
-                }
-                Plan::Run(tool, arguments) => {
-                    self.run_together(std::mem::take(&mut together))?;
-                    self.run_alone(&call, tool.as_ref(), &arguments)?;
-                }
-                Plan::Ask(reason) => questions.push(NewApproval {
-                    reason,
-                    call_id: call.id,
-                    tool: call.tool,
-                    arguments: call.arguments,
-                }),
-            }
-        }
-        self.run_together(together)?;
-        if questions.is_empty() {
-            self.save()?;
-            return Ok(None);
-        }
-        let run = self.run;
-        let wait = std::time::Duration::from_secs(run.assistant.config.limits.approval_seconds);
-        let unsaved = self.take_unsaved();
-        let expires_at = run.clock.now().plus(wait);
-        Ok(Some(run.store.suspend_turn(
-            run.turn.id,
-            unsaved,
-            questions,
-            expires_at,
-        )?))
-    }
-
-    /// The calls of the last reply that have no result yet.
-    fn open_calls(&self) -> Vec<ToolCall> {
-        let last = self
-            .steps
-            .iter()
-            .rposition(|step| matches!(step, Step::Reply { .. }));
-        let Some(last) = last else { return Vec::new() };
-        let Step::Reply { calls, .. } = &self.steps[last] else {
-            return Vec::new();
-        };
-        let is_open = |call: &&ToolCall| {
-            !self.steps[last..]
-                .iter()
-                .any(|step| matches!(step, Step::Result { call_id, .. } if *call_id == call.id))
-        };
-        calls.iter().filter(is_open).cloned().collect()
-    }
-
-    fn plan(&self, call: &ToolCall, approvals: &[Approval]) -> Result<Plan, Stop> {
-        let run = self.run;
-        let Some(tool) = run.assistant.toolbox.get(&call.tool) else {
-            return Ok(Plan::Refuse(format!(
-                "there is no tool named {:?}",
-                call.tool
-            )));
-        };
-        let was_started = self
-            .steps
-            .iter()
-            .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
-        if was_started && !tool.is_read_only() {
-            return Ok(Plan::Refuse(
-                "the server was interrupted while this ran: it may or may not have taken effect"
-                    .to_owned(),
-            ));
-        }
-        let arguments = match check_arguments(tool.spec(), &call.arguments) {
-            Ok(arguments) => arguments,
-            Err(why) => return Ok(Plan::Refuse(why)),
-        };
-        let asked = approvals
-            .iter()
-            .find(|approval| approval.call_id == call.id);
-        let verdict = asked.and_then(|approval| approval.decision.as_ref());
-        let is_allowed_here = match verdict {
-            Some(decision) if decision.verdict.is_approval() => true,
-            Some(decision) => {
-                return Ok(Plan::Refuse(format!(
-                    "the owner did not allow this ({} by {})",
-                    decision.verdict.as_str(),
-                    decision.by
-                )));
-            }
-            None => run
-                .store
-                .is_allowed_in(run.turn.conversation_id, &call.tool)?,
-        };
-        Ok(
-            match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
-                Permission::Allow => Plan::Run(Arc::clone(tool), arguments),
-                Permission::Ask => Plan::Ask(permission::reason(tool.as_ref(), &arguments)),
-                Permission::Deny => Plan::Refuse("this tool is not permitted here".to_owned()),
-            },
-        )
-    }
-
-    fn tool_context(&self) -> ToolContext<'_> {
-        let run = self.run;
-        ToolContext {
-            store: run.store,
-            clock: run.clock,
-            conversation_id: run.turn.conversation_id,
-            speaker: run.message.speaker.as_deref(),
-            deadline: run.deadline,
-            cancel: run.cancel,
-            data_dir: run.data_dir,
-        }
-    }
-
-    /// Runs tools that only read, side by side, and notes all results in the
-    /// order of the calls.
-    fn run_together(&mut self, calls: Vec<Settled>) -> Result<(), Stop> {
-        self.check_going_on()?;
-        let (context, turn) = (self.tool_context(), self.run.turn.id);
-        let results = side_by_side(calls.len(), MOST_AT_A_TIME, |number| {
-            let (call, runnable) = &calls[number];
-            let (tool, arguments) = runnable.as_ref().map_err(Clone::clone)?;
-            run_tool(turn, call, tool.as_ref(), arguments, &context)
-        });
-        for ((call, runnable), result) in calls.iter().zip(results) {
-            let outside = matches!(runnable, Ok((tool, _)) if tool.brings_outside_text());
-            self.add_result(call, result, outside);
-        }
-        Ok(())
-    }
-
-    /// Runs a tool with an effect: that it runs is on disk before, and its
-    /// result after.
-    fn run_alone(
-        &mut self,
-        call: &ToolCall,
-        tool: &dyn Tool,
-        arguments: &Map<String, Value>,
-    ) -> Result<(), Stop> {
-        self.check_going_on()?;
-        self.add(Step::Started {
-            call_id: call.id.clone(),
-        });
-        self.save()?;
-        let result = run_tool(
-            self.run.turn.id,
-            call,
-            tool,
-            arguments,
-            &self.tool_context(),
-        );
-        self.add_result(call, result, tool.brings_outside_text());
-        self.save()
-    }
-
-    fn add_result(
-        &mut self,
-        call: &ToolCall,
-        result: std::result::Result<String, String>,
-        outside: bool,
-    ) {
-        let ok = result.is_ok();
-        let text = result.unwrap_or_else(|why| why);
-        let content = output::cap_result(text);
-        let summary = content.floor_char_boundary(SUMMARY_BYTES);
-        (self.observe)(Progress::ToolResult {
-            call_id: &call.id,
-            ok,
-            summary: &content[..summary],
-        });
-        self.add(Step::Result {
-            call_id: call.id.clone(),
-            ok,
-            content,
-            outside,
-        });
-    }
-
     fn add(&mut self, step: Step) {
         self.steps.push(step);
         self.unsaved += 1;
@@ -545,24 +312,4 @@ impl Loop<'_, '_> {
         }
         Ok(self.run.store.record_steps(self.run.turn.id, unsaved)?)
     }
-}
-
-/// Runs one tool, whatever it does: a panic is a failed call.
-fn run_tool(
-    turn: TurnId,
-    call: &ToolCall,
-    tool: &dyn Tool,
-    arguments: &Map<String, Value>,
-    context: &ToolContext<'_>,
-) -> std::result::Result<String, String> {
-    let began = Instant::now();
-    let result = catch_unwind(AssertUnwindSafe(|| tool.run(arguments, context)))
-        .unwrap_or_else(|_| Err(format!("the tool {:?} failed inside the server", call.tool)));
-    log::info!(
-        "turn {turn}: tool {} {} in {} ms",
-        call.tool,
-        if result.is_ok() { "ran" } else { "failed" },
-        began.elapsed().as_millis()
-    );
-    result
 }
