@@ -1,8 +1,11 @@
 //! The web front end: a page of plain HTML, CSS and JavaScript modules, held in
-//! the binary. There is no build step: what stands in `page/` is what is sent.
+//! the binary. There is no build step: what stands in `page/` is what is sent,
+//! but for comments and indentation.
 //!
 //! The assets' path names their version, so that a browser may keep them for
 //! good, asks for none again on the next visit, and never mixes two versions.
+
+mod lean;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -20,37 +23,48 @@ struct Asset {
 }
 
 macro_rules! assets {
-    ($($name:literal: $media_type:expr;)*) => {
+    ($($name:literal: $media_type:expr, $how:ident;)*) => {
         [$(Asset {
             name: $name,
             media_type: $media_type,
-            bytes: include_bytes!(concat!("page/", $name)),
+            bytes: embedded!($how, include_bytes!(concat!("page/", $name))),
         }),*]
     };
+}
+
+macro_rules! embedded {
+    (as_it_is, $source:expr) => {
+        $source
+    };
+    (leaned, $source:expr) => {{
+        const SOURCE: &[u8] = $source;
+        const LEAN: [u8; lean::length(SOURCE)] = lean::lean(SOURCE);
+        &LEAN
+    }};
 }
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Everything but the page itself.
 const ASSETS: [Asset; 18] = assets! {
-    "style.css": "text/css; charset=utf-8";
-    "app.js": SCRIPT;
-    "approvals.js": SCRIPT;
-    "chat.js": SCRIPT;
-    "connection.js": SCRIPT;
-    "conversations.js": SCRIPT;
-    "dom.js": SCRIPT;
-    "household.js": SCRIPT;
-    "markdown.js": SCRIPT;
-    "memories.js": SCRIPT;
-    "session.js": SCRIPT;
-    "settings.js": SCRIPT;
-    "status.js": SCRIPT;
-    "tools.js": SCRIPT;
-    "webhooks.js": SCRIPT;
-    "icon.svg": "image/svg+xml";
-    "icon.png": "image/png";
-    "manifest.webmanifest": "application/manifest+json";
+    "style.css": "text/css; charset=utf-8", leaned;
+    "app.js": SCRIPT, leaned;
+    "approvals.js": SCRIPT, leaned;
+    "chat.js": SCRIPT, leaned;
+    "connection.js": SCRIPT, leaned;
+    "conversations.js": SCRIPT, leaned;
+    "dom.js": SCRIPT, leaned;
+    "household.js": SCRIPT, leaned;
+    "markdown.js": SCRIPT, leaned;
+    "memories.js": SCRIPT, leaned;
+    "session.js": SCRIPT, leaned;
+    "settings.js": SCRIPT, leaned;
+    "status.js": SCRIPT, leaned;
+    "tools.js": SCRIPT, leaned;
+    "webhooks.js": SCRIPT, leaned;
+    "icon.svg": "image/svg+xml", as_it_is;
+    "icon.png": "image/png", as_it_is;
+    "manifest.webmanifest": "application/manifest+json", as_it_is;
 };
 
 /// The page, with a mark where the assets' version stands.

@@ -59,6 +59,7 @@ async function start() {
   let view = null;
   let shown = null;
   let version = null;
+  let late = 0;
 
   const list = conversations(household, go);
   const who = h("p", { class: "who-am-i" });
@@ -118,7 +119,6 @@ async function start() {
     if (shown === null) route();
   }
 
-  let late;
   function state(now) {
     clearTimeout(late);
     if (now === "open") {

@@ -25,7 +25,7 @@ export function chat({ household, go, id, sought }) {
   const written = new Map();
   let hasMore = false;
   let loading = false;
-  let isAtEnd = true;
+  let isAtEnd = id !== null;
   let isGone = false;
   let frame = 0;
 
@@ -35,8 +35,8 @@ export function chat({ household, go, id, sought }) {
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
   listen("conversations", head);
-  listen("reload", () => { if (id) catchUp(); else welcome(); });
-  listen("config", () => { if (!id) welcome(); });
+  listen("reload", () => { if (id) catchUp().catch(() => {}); else if (!composing.first) welcome(); });
+  listen("config", () => { if (!id && !composing.first) welcome(); });
   listen("approvals", schedule);
   scroller.addEventListener("scroll", () => {
     isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60;
@@ -75,10 +75,15 @@ export function chat({ household, go, id, sought }) {
 
   async function begin() {
     log.append(h("li", { class: "note" }, "Loading…"));
+    const begun = household.turnsOf(id).filter((turn) => turn.message);
+    for (const turn of begun) add(turn.message);
+    schedule();
     try {
       await catchUp();
       if (sought) await seek();
     } catch (error) {
+      // What has only just begun may not be on the server's disk yet.
+      if (error.code === "not_found" && begun.length) return;
       log.replaceChildren(h("li", { class: "note" }, error.code === "not_found" ? "There is no such conversation. It may have been deleted." : error.message));
       isGone = error.code === "not_found";
     }
@@ -283,7 +288,7 @@ export function chat({ household, go, id, sought }) {
 
   function welcome() {
     const hour = new Date().getHours();
-    const greeting = hour < 5 ? "Good night" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
+    const greeting = hour < 5 ? "Hello" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
     const name = household.identity?.user;
     log.replaceChildren(h("li", { class: "welcome" },
       sign(56),

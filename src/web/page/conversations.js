@@ -9,6 +9,7 @@ export function conversations(household, go) {
   const scroller = h("div", { class: "list-scroll" }, list);
   let found = null;
   let asked = 0;
+  let loading = false;
 
   scroller.addEventListener("scroll", () => {
     if (!field.value && scroller.scrollTop + scroller.clientHeight > scroller.scrollHeight - 300) more();
@@ -49,7 +50,6 @@ export function conversations(household, go) {
 
   return { element: h("div", { class: "conversations" }, h("div", { class: "search" }, icon("search"), field, h("kbd", {}, "Ctrl K")), scroller), field, draw };
 
-  let loading;
   async function more() {
     if (loading || !household.cursor) return;
     loading = true;

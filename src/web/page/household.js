@@ -163,7 +163,7 @@ export class Household extends EventTarget {
   #turn(id, conversation, hasGap) {
     let turn = this.turns.get(id);
     if (!turn) {
-      turn = { id, conversation, text: "", hasGap, tools: new Map(), state: "running", error: null };
+      turn = { id, conversation, text: "", hasGap, message: null, tools: new Map(), state: "running", error: null };
       this.turns.set(id, turn);
     }
     return turn;
@@ -198,12 +198,14 @@ export class Household extends EventTarget {
       case "chat.done": {
         const turn = this.turns.get(id);
         this.turns.delete(id);
+        this.#settled(conversation);
         return turn && this.#fire("turn", { ...turn, state: "done" });
       }
       case "chat.failed": {
         const turn = this.#turn(id, conversation, true);
         turn.state = "failed";
         turn.error = event.error;
+        this.#settled(conversation);
         turn.isCancelled = event.error === "the turn was cancelled";
         return this.#fire("turn", turn);
       }
@@ -220,9 +222,13 @@ export class Household extends EventTarget {
     }
   }
 
+  #settled(conversation) {
+    if (this.conversations.get(conversation)?.isProvisional) this.loadConversations().catch(() => {});
+  }
+
   #messageCreated({ turn_id: id, conversation_id: conversation, message, isMissed }) {
     if (message.role === "user") {
-      this.#turn(id, conversation, isMissed);
+      this.#turn(id, conversation, isMissed).message = message;
       const mine = this.outgoing.find((one) => !one.turn && one.text.trim() === message.content.trim()
         && message.speaker === this.identity?.user && (one.conversation ?? conversation) === conversation);
       if (mine) {
@@ -236,6 +242,12 @@ export class Household extends EventTarget {
       known.updated_at = message.timestamp;
       known.message_count += 1;
     } else {
+      // The server may write its beginning to disk together with the reply;
+      // until then it is in no list.
+      this.conversations.set(conversation, {
+        id: conversation, title: message.content.trim().split("\n")[0].slice(0, 60), channel: null,
+        created_at: message.timestamp, updated_at: message.timestamp, message_count: 1, isProvisional: true,
+      });
       this.loadConversations().catch(() => {});
     }
     if (conversation !== this.open || document.hidden) this.unread.add(conversation);

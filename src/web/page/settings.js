@@ -1,7 +1,6 @@
 // Settings that take effect with the next message: the model, and what tools may do.
 
 import { h } from "./dom.js";
-import { connectModel } from "./chat.js";
 
 const PROVIDERS = [
   ["offline", "None: the offline stand-in (answers from rules)"],
@@ -72,7 +71,7 @@ export async function show(household) {
     }
     save.disabled = false;
   });
-  return { element: h("div", { class: "page" }, config.provider === "offline" && connectModel(true), form) };
+  return { element: h("div", { class: "page" }, form) };
 
   function changed() {
     const changes = {};

@@ -4,14 +4,16 @@ import { h, icon, moment, toast } from "./dom.js";
 import { code as block } from "./markdown.js";
 
 const STATES = [["", "All"], ["pending", "Pending"], ["held", "Held"], ["delivered", "Delivered"], ["dead", "Given up"]];
-const EXAMPLE = `"channels": [
-  { "name": "webhooks", "type": "webhook", "accounts": {
-    "doorbell": {
-      "incoming_path": "/hooks/doorbell",
-      "outgoing_url": "http://127.0.0.1:8123/api/webhook/hearth",
-      "secret": "a long random text"
-    } } }
-]`;
+const EXAMPLE = [
+  '"channels": [',
+  '  { "name": "webhooks", "type": "webhook", "accounts": {',
+  '    "doorbell": {',
+  '      "incoming_path": "/hooks/doorbell",',
+  '      "outgoing_url": "http://127.0.0.1:8123/api/webhook/hearth",',
+  '      "secret": "a long random text"',
+  '    } } }',
+  ']',
+].join("\n");
 
 /** The page. */
 export async function show(household) {
