@@ -176,9 +176,10 @@ fn respond(
 
 /// Whether `If-None-Match` names this tag (RFC 9110 section 13.1.2).
 fn matches(known: &str, tag: &str) -> bool {
-    known.split(',').map(str::trim).any(|one| {
-        one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag
-    })
+    known
+        .split(',')
+        .map(str::trim)
+        .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
 }
 
 fn tag_of(bytes: &[u8]) -> String {

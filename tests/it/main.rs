@@ -10,4 +10,6 @@ mod roles;
 mod sockets;
 mod support;
 mod transcripts;
+#[cfg(feature = "web")]
+mod web;
 mod webhooks;

@@ -27,6 +27,7 @@ export function chat({ household, go, id, sought }) {
   let loading = false;
   let isAtEnd = id !== null;
   let isGone = false;
+  let lastTop = 0;
   let frame = 0;
 
   const stop = new AbortController();
@@ -39,7 +40,10 @@ export function chat({ household, go, id, sought }) {
   listen("config", () => { if (!id && !composing.first) welcome(); });
   listen("approvals", schedule);
   scroller.addEventListener("scroll", () => {
-    isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60;
+    // Only who scrolls up leaves the end; what grows there does not.
+    if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60) isAtEnd = true;
+    else if (scroller.scrollTop < lastTop - 1) isAtEnd = false;
+    lastTop = scroller.scrollTop;
     down.hidden = isAtEnd;
     if (scroller.scrollTop < 600) loadOlder();
   }, { passive: true });
@@ -187,10 +191,10 @@ export function chat({ household, go, id, sought }) {
     const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
       h("div", { class: "who" },
         isMine ? h("strong", {}, message.speaker ?? "Somebody") : [sign(20), h("strong", {}, "Hearth")],
-        timeOfDay(message.timestamp)),
+        timeOfDay(message.timestamp),
+        isMine ? null : copyButton(() => message.content)),
       tools?.size ? toolList(tools) : null,
-      h("div", { class: "text" }, ...(isMine ? [message.content] : markdown(message.content))),
-      isMine ? null : h("div", { class: "message-actions" }, copyButton(() => message.content)));
+      h("div", { class: "text" }, ...(isMine ? [message.content] : markdown(message.content))));
     row.dataset.id = message.id;
     row.dataset.at = message.timestamp;
     return row;
@@ -353,7 +357,7 @@ export function chat({ household, go, id, sought }) {
       grow();
       if (!id) log.replaceChildren();
       schedule();
-      isAtEnd = true;
+      toEnd(true);
     }
 
     function draw() {

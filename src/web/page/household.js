@@ -131,6 +131,7 @@ export class Household extends EventTarget {
       turn.hasGap = true;
       this.#fire("turn", turn);
     }
+    if (lost) this.turns.clear();
     try {
       const [config] = await Promise.all([
         this.connection.request("get_config", {}, { keep: true }),
@@ -150,7 +151,10 @@ export class Household extends EventTarget {
     const now = await this.connection.request("get_turn", { turn_id: turn.id }, { keep: true });
     if (["done", "cancelled"].includes(now.state)) {
       this.turns.delete(turn.id);
-      this.#fire("turn", { ...turn, state: now.state });
+      this.#fire("turn", { ...turn, state: "done" });
+    } else if (now.state === "failed" && turn.state !== "failed") {
+      Object.assign(turn, { state: "failed", error: now.error });
+      this.#fire("turn", turn);
     }
   }
 
@@ -223,6 +227,7 @@ export class Household extends EventTarget {
   }
 
   #settled(conversation) {
+    this.#fire("conversations");
     if (this.conversations.get(conversation)?.isProvisional) this.loadConversations().catch(() => {});
   }
 

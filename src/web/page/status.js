@@ -21,15 +21,16 @@ export async function show(household) {
       ["Conversations", NUMBER.format(info.conversations)],
       ...(info.database_bytes ? [["Database", `${(info.database_bytes / 1048576).toFixed(1)} MB`]] : []),
     ];
-    page.replaceChildren(
+    page.replaceChildren(...[
       h("dl", { class: "facts" }, facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
       bars("Tokens used", { read: info.tokens.input, "of it cached": info.tokens.cached, written: info.tokens.output }, "No language model has been asked yet."),
-      bars("Replies", info.turns, "Nobody has asked anything yet."),
+      bars("Messages under way", info.turns, "Nothing is waiting for a reply."),
       household.isAdmin && bars("Webhook deliveries", info.deliveries, "Nothing has been delivered by webhook yet."),
       relays(info.relays),
       household.isAdmin && h("section", { class: "card" }, h("h2", {}, "People and tokens"),
         h("p", {}, "Who may use Hearth is decided where it runs. To add somebody, and to make a token for a program:"),
-        commands("hearth user add NAME --role user", "hearth token create --name PURPOSE --user NAME", "hearth user list")));
+        commands("hearth user add NAME --role user", "hearth token create --name PURPOSE --user NAME", "hearth user list")),
+    ].filter(Boolean));
   }
 }
 

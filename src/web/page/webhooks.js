@@ -3,7 +3,7 @@
 import { h, icon, moment, toast } from "./dom.js";
 import { code as block } from "./markdown.js";
 
-const STATES = [["", "All"], ["pending", "Pending"], ["held", "Held"], ["delivered", "Delivered"], ["dead", "Given up"]];
+const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waits for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
 const EXAMPLE = [
   '"channels": [',
   '  { "name": "webhooks", "type": "webhook", "accounts": {',
