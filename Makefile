@@ -27,6 +27,9 @@ build: tools ## Build the program: target/release/hearth
 test: tools ## Run every test that needs nothing but the Rust toolchain
 	$(CARGO) test --locked
 
+test-peers: tools ## Run the tests against servers from PyPI and npm, which they install
+	$(CARGO) test --locked --test it peers -- --ignored --test-threads 1 --nocapture
+
 check: tools ## Check format, lints, documentation and tests: what must hold before a commit
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
@@ -40,7 +43,7 @@ test-browser: tools ## Test the web page in a real browser (needs Chromium; BROW
 bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
 	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
 
-soak: tools ## Run the server under load for a long time and look for leaks
+soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
 	$(CARGO) test --locked --release --test soak -- --ignored --nocapture
 
 install: build ## Install the program below PREFIX
@@ -64,4 +67,4 @@ tools:
 	  echo '  macOS                             xcode-select --install' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test test-browser check bench soak install clean tools
+.PHONY: help run build test test-peers test-browser check bench soak install clean tools

@@ -51,6 +51,7 @@
 //!   decision queues it again, also after a restart.
 //! - Wire types ([`protocol`]) are not domain types ([`store`]'s records).
 
+#![warn(missing_docs)]
 #![forbid(unsafe_code)]
 
 pub mod agent;

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
@@ -24,6 +26,12 @@ impl Secret {
     /// A fresh token: `hearth_` and 256 random bits in lower-case base32.
     pub fn random_token() -> Secret {
         Secret(format!("hearth_{}", base32_lower(&random_bytes::<32>())))
+    }
+
+    /// A fresh webhook secret in the form of Standard Webhooks: `whsec_` and 256
+    /// random bits in base64.
+    pub fn random_webhook() -> Secret {
+        Secret(format!("whsec_{}", STANDARD.encode(random_bytes::<32>())))
     }
 
     /// A fresh password that a person can type: 20 characters, 100 random bits.
@@ -49,6 +57,12 @@ impl Secret {
     pub fn matches(&self, candidate: &str) -> bool {
         // Digests have one length, so that the comparison does not tell ours.
         fingerprint(&self.0).ct_eq(&fingerprint(candidate)).into()
+    }
+
+    /// Whether `tag` is the HMAC-SHA256 of `message` under this secret, compared
+    /// in a time that does not depend on it.
+    pub fn signed(&self, message: &[u8], tag: &[u8; 32]) -> bool {
+        hmac_sha256(self.0.as_bytes(), message).ct_eq(tag).into()
     }
 }
 

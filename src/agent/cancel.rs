@@ -6,8 +6,8 @@ use std::time::Duration;
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// Stops a turn from another thread: a flag, a hook that breaks the network
-/// call that is under way, and an end to waits. Clones share it.
+/// Stops a turn from another thread: a flag, hooks that break what its threads
+/// wait for, and an end to waits. Clones share it.
 #[derive(Clone, Default)]
 pub struct Cancel {
     inner: Arc<Inner>,
@@ -16,24 +16,41 @@ pub struct Cancel {
 #[derive(Default)]
 struct Inner {
     cancelled: AtomicBool,
-    hook: Mutex<Option<Hook>>,
+    hooks: Mutex<Hooks>,
     stopped: Condvar,
 }
 
+/// The hooks of the work that is under way, each with a number of its own.
+#[derive(Default)]
+struct Hooks {
+    waiting: Vec<(u64, Hook)>,
+    next: u64,
+}
+
+impl Hooks {
+    fn take(&mut self, number: u64) -> Option<Hook> {
+        let place = self
+            .waiting
+            .iter()
+            .position(|(known, _)| *known == number)?;
+        Some(self.waiting.swap_remove(place).1)
+    }
+}
+
 impl Cancel {
-    fn hook(&self) -> MutexGuard<'_, Option<Hook>> {
+    fn hooks(&self) -> MutexGuard<'_, Hooks> {
         self.inner
-            .hook
+            .hooks
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the turn.
+    /// Stops the turn: everything that is under way is broken at once.
     pub fn cancel(&self) {
         self.inner.cancelled.store(true, Ordering::SeqCst);
-        let hook = self.hook().take();
+        let hooks = std::mem::take(&mut self.hooks().waiting);
         self.inner.stopped.notify_all();
-        if let Some(hook) = hook {
+        for (_, hook) in hooks {
             hook();
         }
     }
@@ -45,30 +62,37 @@ impl Cancel {
 
     /// Waits for `duration`, or until the turn is stopped. Returns whether it was.
     pub fn wait(&self, duration: Duration) -> bool {
-        // The flag is set before the lock is taken to find the hook, so whoever
+        // The flag is set before the lock is taken to find the hooks, so whoever
         // finds it unset under the lock is waiting when the notice comes.
         let waited = self
             .inner
             .stopped
-            .wait_timeout_while(self.hook(), duration, |_| !self.is_cancelled());
+            .wait_timeout_while(self.hooks(), duration, |_| !self.is_cancelled());
         drop(waited);
         self.is_cancelled()
     }
 
     /// Runs `work`; if the turn is stopped meanwhile, `hook` is called from the
     /// stopping thread to break what `work` waits for. It may still be running
-    /// when this returns; the turn is stopped then. Does not nest.
+    /// when this returns; the turn is stopped then. Several threads may be in
+    /// here at a time.
     pub fn guard<T>(&self, hook: impl FnOnce() + Send + 'static, work: impl FnOnce() -> T) -> T {
-        *self.hook() = Some(Box::new(hook));
-        // Stopped between the caller's last look and the line above: break at once.
+        let number = {
+            let mut hooks = self.hooks();
+            hooks.next += 1;
+            let number = hooks.next;
+            hooks.waiting.push((number, Box::new(hook)));
+            number
+        };
+        // Stopped between the caller's last look and the lines above: break at once.
         if self.is_cancelled() {
-            let hook = self.hook().take();
+            let hook = self.hooks().take(number);
             if let Some(hook) = hook {
                 hook();
             }
         }
         let result = work();
-        self.hook().take();
+        self.hooks().take(number);
         result
     }
 }
@@ -125,5 +149,32 @@ mod tests {
         cancel.cancel();
         cancel.guard(move || broken.send("late work").unwrap(), || ());
         assert_eq!(hooks.try_iter().collect::<Vec<_>>(), ["late work"]);
+    }
+
+    #[test]
+    fn all_that_is_under_way_is_broken_at_once() {
+        let cancel = Cancel::default();
+        let (running, started) = mpsc::channel();
+        let threads: Vec<_> = (0..3)
+            .map(|_| {
+                let (cancel, running) = (cancel.clone(), running.clone());
+                thread::spawn(move || {
+                    let (broken, wait) = mpsc::channel();
+                    let hook = move || broken.send(()).unwrap();
+                    cancel.guard(hook, || {
+                        running.send(()).unwrap();
+                        wait.recv_timeout(LONG)
+                    })
+                })
+            })
+            .collect();
+        for _ in 0..3 {
+            started.recv_timeout(LONG).unwrap();
+        }
+        cancel.guard(|| panic!("done before"), || ());
+        cancel.cancel();
+        for thread in threads {
+            assert_eq!(thread.join().unwrap(), Ok(()));
+        }
     }
 }

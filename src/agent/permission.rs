@@ -7,13 +7,17 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::{Map, Value};
+
 use super::provider::ToolSpec;
-use super::tool::Toolbox;
 use super::tool::output::shorten;
+use super::tool::{Source, Tool, Toolbox};
 use crate::config::{Permission, WebhookAccount};
 
 /// Characters of the arguments that a question to a person shows.
-const SHOWN_CHARS: usize = 300;
+const ARGUMENT_CHARS: usize = 300;
+/// Characters of a tool's own words: a command should be read to its end.
+const INTENT_CHARS: usize = 1_000;
 
 /// What a webhook account takes away from its turns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -87,23 +91,41 @@ pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
         .collect()
 }
 
-/// Why a person is asked, in words for them. Nothing in it can break out of
-/// its line or change the direction of its text; arguments are shown in full
-/// or it is said how much is missing.
-pub fn reason(tool: &str, arguments: &str) -> String {
-    let tool = printable(tool);
-    let arguments = printable(arguments);
-    let arguments = arguments.trim();
-    if matches!(arguments, "" | "{}") {
-        return format!("The assistant wants to run \"{tool}\"");
+/// Why a person is asked, in words for them: what the tool says that it is
+/// going to do, or its name and its arguments. Nothing in it can break out of
+/// its line or change the direction of its text; what is shown is whole or it is
+/// said how much is missing.
+pub fn reason(tool: &dyn Tool, arguments: &Map<String, Value>) -> String {
+    if let Some(intent) = tool.intent(arguments) {
+        return format!("The assistant wants to {}", shown(&intent, INTENT_CHARS));
     }
-    let missing = arguments.chars().count().saturating_sub(SHOWN_CHARS);
-    let shown = shorten(arguments, SHOWN_CHARS);
-    let note = match missing {
-        0 => String::new(),
-        missing => format!(" ({missing} more characters)"),
+    let name = printable(&tool.spec().name);
+    let action = match tool.source() {
+        Source::Builtin | Source::Custom => format!("run \"{name}\""),
+        Source::Mcp(server) => {
+            format!(
+                "use \"{name}\" of the MCP server \"{}\"",
+                printable(&server)
+            )
+        }
     };
-    format!("The assistant wants to run \"{tool}\" with {shown}{note}")
+    if arguments.is_empty() {
+        return format!("The assistant wants to {action}");
+    }
+    let arguments = serde_json::to_string(arguments).unwrap_or_default();
+    let arguments = shown(&arguments, ARGUMENT_CHARS);
+    format!("The assistant wants to {action} with {arguments}")
+}
+
+/// The beginning of a text that may come from anywhere, and how much is missing.
+fn shown(text: &str, most: usize) -> String {
+    let text = printable(text);
+    let text = text.trim();
+    let shortened = shorten(text, most);
+    match text.chars().count().saturating_sub(most) {
+        0 => shortened.into_owned(),
+        missing => format!("{shortened} ({missing} more characters)"),
+    }
 }
 
 /// The lesser of two permissions.
@@ -133,9 +155,11 @@ fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
 
     use super::Permission::{Allow, Ask, Deny};
     use super::*;
+    use crate::agent::tool::ToolContext;
 
     const ALL: [Permission; 3] = [Ask, Allow, Deny];
 
@@ -280,6 +304,11 @@ mod tests {
             model: None,
             permission_mode: Some(Deny),
             tools: Some(vec!["light".to_owned()]),
+            secret_previous: None,
+            timeout_seconds: None,
+            max_attempts: 10,
+            enabled: true,
+            map: None,
         };
         let known = Narrowing::of_account(Some(&account));
         assert_eq!(known.mode, Some(Deny));
@@ -288,35 +317,95 @@ mod tests {
         assert_eq!((gone.mode, gone.tools), (Some(Ask), None));
     }
 
+    /// A tool that never runs.
+    struct Switch {
+        spec: ToolSpec,
+        source: Source,
+        intent: Option<String>,
+    }
+
+    impl Tool for Switch {
+        fn spec(&self) -> &ToolSpec {
+            &self.spec
+        }
+
+        fn source(&self) -> Source {
+            self.source.clone()
+        }
+
+        fn is_read_only(&self) -> bool {
+            false
+        }
+
+        fn intent(&self, _: &Map<String, Value>) -> Option<String> {
+            self.intent.clone()
+        }
+
+        fn run(&self, _: &Map<String, Value>, _: &ToolContext<'_>) -> Result<String, String> {
+            Err("it never runs".to_owned())
+        }
+    }
+
+    fn reason_of(source: Source, intent: Option<&str>, arguments: Value) -> String {
+        let switch = Switch {
+            spec: ToolSpec {
+                name: "light_switch".to_owned(),
+                description: String::new(),
+                parameters: json!({}),
+            },
+            source,
+            intent: intent.map(str::to_owned),
+        };
+        reason(&switch, arguments.as_object().unwrap())
+    }
+
     #[test]
     fn a_reason_is_one_honest_line() {
-        let long = format!("{{\"a\":\"{}\"}}", "ü".repeat(400));
-        let shown: String = long.chars().take(300).collect();
-        for (arguments, reason_text) in [
+        let long = "ü".repeat(400);
+        let mcp = Source::Mcp("lights".to_owned());
+        for (source, intent, arguments, expected) in [
             (
-                r#"{"room":"kitchen"}"#,
-                r#"The assistant wants to run "light_switch" with {"room":"kitchen"}"#.to_owned(),
+                Source::Custom,
+                None,
+                json!({"room": "kitchen"}),
+                r#"run "light_switch" with {"room":"kitchen"}"#.to_owned(),
             ),
             (
-                "",
-                r#"The assistant wants to run "light_switch""#.to_owned(),
+                Source::Custom,
+                None,
+                json!({}),
+                r#"run "light_switch""#.to_owned(),
             ),
             (
-                "{}",
-                r#"The assistant wants to run "light_switch""#.to_owned(),
+                mcp,
+                None,
+                json!({"a": "\u{202E}1"}),
+                r#"use "light_switch" of the MCP server "lights" with {"a":" 1"}"#.to_owned(),
             ),
             (
-                "{\n\"a\":\u{202E}1}",
-                r#"The assistant wants to run "light_switch" with { "a": 1}"#.to_owned(),
-            ),
-            (
-                &long,
+                Source::Custom,
+                None,
+                json!({"a": long}),
                 format!(
-                    r#"The assistant wants to run "light_switch" with {shown}… (108 more characters)"#
+                    r#"run "light_switch" with {{"a":"{}… (108 more characters)"#,
+                    "ü".repeat(294)
                 ),
             ),
+            (
+                Source::Builtin,
+                Some("run the command: ls\n\u{200B}rm -rf\u{202E} x"),
+                json!({"a": 1}),
+                "run the command: ls  rm -rf  x".to_owned(),
+            ),
+            (
+                Source::Builtin,
+                Some(&"x".repeat(1_003)),
+                json!({}),
+                format!("{}… (3 more characters)", "x".repeat(1_000)),
+            ),
         ] {
-            assert_eq!(reason("light_switch", arguments), reason_text);
+            let found = reason_of(source, intent, arguments);
+            assert_eq!(found, format!("The assistant wants to {expected}"));
         }
     }
 }

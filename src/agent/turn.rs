@@ -4,34 +4,45 @@
 //! Every step is on disk before anything with an effect depends on it, so that
 //! the loop can begin again after a crash from the steps alone.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
+use super::context::Context;
+use super::context::history::History;
 use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
+use super::side_by_side::side_by_side;
 use super::tool::{Tool, ToolContext, check_arguments, output};
-use super::{Assistant, context, permission};
+use super::{Assistant, budget, context, permission, repetition};
 use crate::clock::Clock;
 use crate::config::{Permission, WebhookAccount};
 use crate::error::{Error, Result};
-use crate::store::{Approval, Message, NewApproval, PastTurn, Step, Store, ToolCall, Turn, Usage};
+use crate::ids::TurnId;
+use crate::store::{Approval, Message, NewApproval, Step, Store, ToolCall, Turn, Usage};
 
-/// Earlier turns of the conversation that the model is shown at most.
-const PAST_TURNS: usize = 50;
+/// Tools that run at a time within one turn.
+const MOST_AT_A_TIME: usize = 4;
 /// Bytes of a tool's result that subscribers are shown.
 const SUMMARY_BYTES: usize = 200;
 
 /// What one run of a turn needs.
 pub struct TurnRun<'a> {
+    /// Provider, tools and settings: those of the moment at which the run
+    /// began.
     pub assistant: &'a Assistant,
+    /// Where the steps go.
     pub store: &'a Store,
+    /// Tells the model what time it is.
     pub clock: &'a Clock,
     /// Where programs run that custom tools name.
     pub data_dir: &'a PathBuf,
+    /// The turn as its row says.
     pub turn: &'a Turn,
+    /// The person's message that the turn answers.
     pub message: &'a Message,
     /// Whether earlier runs may have left steps and approvals.
     pub is_resumed: bool,
@@ -39,6 +50,7 @@ pub struct TurnRun<'a> {
     pub account: Option<&'a WebhookAccount>,
     /// When this run's time is up.
     pub deadline: Instant,
+    /// Set by whoever stops the turn.
     pub cancel: &'a Cancel,
     /// Whether somebody wants the pieces of text as they come.
     pub is_streamed: &'a dyn Fn() -> bool,
@@ -52,8 +64,11 @@ pub enum Progress<'a> {
     ToolCall(&'a ToolCall),
     /// A call has its result; `summary` is its beginning.
     ToolResult {
+        /// The [`ToolCall::id`] that it answers.
         call_id: &'a str,
+        /// False when the tool failed, was refused or does not exist.
         ok: bool,
+        /// At most 200 bytes.
         summary: &'a str,
     },
 }
@@ -74,15 +89,20 @@ pub enum Outcome {
 /// A finished run.
 #[derive(Debug)]
 pub struct Ran {
+    /// How it ended.
     pub outcome: Outcome,
+    /// Tokens of this run's model calls alone; those of earlier runs of the
+    /// turn were reported then.
     pub usage: Usage,
-    /// The model that was asked.
+    /// The model that answered last, or was asked.
     pub model: String,
 }
 
 /// Why the loop cannot go on.
-enum Stop {
+pub enum Stop {
+    /// Of this error.
     Failed(Error),
+    /// Somebody stopped the turn.
     Cancelled,
 }
 
@@ -106,6 +126,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
         steps: Vec::new(),
         unsaved: 0,
         usage: Usage::default(),
+        answered_by: None,
     };
     let outcome = match state.drive() {
         Ok(outcome) => outcome,
@@ -116,7 +137,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
     Ran {
         outcome,
         usage: state.usage,
-        model: model.clone(),
+        model: state.answered_by.unwrap_or_else(|| model.clone()),
     }
 }
 
@@ -128,20 +149,29 @@ struct Loop<'a, 'b> {
     steps: Vec<Step>,
     unsaved: usize,
     usage: Usage,
+    /// The model of the last reply.
+    answered_by: Option<String>,
 }
 
 /// What is to be done about one call.
 enum Plan {
     Run(Arc<dyn Tool>, Map<String, Value>),
     Refuse(String),
-    Ask,
+    /// The owner, for this reason.
+    Ask(String),
 }
+
+/// A call that gets its result now: from its tool, or the reason why it is
+/// refused.
+type Settled = (ToolCall, std::result::Result<Runnable, String>);
+/// A tool and its checked arguments.
+type Runnable = (Arc<dyn Tool>, Map<String, Value>);
 
 impl Loop<'_, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
-        let past = store.past_turns(turn.conversation_id, turn.id, PAST_TURNS)?;
+        let mut history = History::open(run, self.model, self.may_recall())?;
         let mut approvals = Vec::new();
         if run.is_resumed {
             self.steps = store.steps(turn.id)?;
@@ -160,12 +190,14 @@ impl Loop<'_, '_> {
                 .iter()
                 .filter(|step| matches!(step, Step::Reply { .. }))
                 .count();
-            let is_last = rounds >= most_rounds;
+            let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
+            let hint = repetition::hint(repeated, repeats);
+            let is_last = rounds >= most_rounds || repeats >= repetition::ENDED_AFTER;
             if is_last {
                 nudge = Some("You have used all your tool calls. Answer now with what you know.");
             }
             let tools: &[ToolSpec] = if is_last { &[] } else { &offered };
-            let reply = self.ask_model(&past, tools, nudge)?;
+            let reply = self.ask_model(&mut history, tools, hint.as_deref().or(nudge))?;
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply);
                 continue;
@@ -176,7 +208,7 @@ impl Loop<'_, '_> {
             }
             if nudge.is_some() {
                 let why = if is_last {
-                    format!("the model called tools {most_rounds} times and gave no answer")
+                    format!("the model called tools {rounds} times and gave no answer")
                 } else {
                     "the model gave an empty answer twice".to_owned()
                 };
@@ -212,50 +244,78 @@ impl Loop<'_, '_> {
         }
     }
 
+    /// Whether memories may go with the message unasked: to a stranger only
+    /// what could be looked up without asking.
+    fn may_recall(&self) -> bool {
+        match permission::decide("recall", &self.rules(), false) {
+            Permission::Allow => true,
+            Permission::Ask => !context::is_untrusted(&self.run.turn.channel),
+            Permission::Deny => false,
+        }
+    }
+
+    /// Asks the model; once more with less of the past when the conversation
+    /// is too long for it.
     fn ask_model(
         &mut self,
-        past: &[PastTurn],
+        history: &mut History<'_>,
         tools: &[ToolSpec],
         nudge: Option<&str>,
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
-        let mut context = context::build(
-            &config.system_prompt,
-            past,
-            run.message,
-            &self.steps,
-            &run.turn.channel,
-            context::DEFAULT_BUDGET_BYTES,
-        );
-        if let Some(nudge) = nudge {
-            context.system.push('\n');
-            context.system.push_str(nudge);
+        budget::check(config, run.store, run.clock.now(), self.usage)?;
+        let mut refused: Option<(ProviderError, Context)> = None;
+        loop {
+            let mut context = history.context(&self.steps, tools, &mut self.usage)?;
+            if let Some(nudge) = nudge {
+                context.system.push('\n');
+                context.system.push_str(nudge);
+            }
+            if let Some((error, earlier)) = &refused
+                && *earlier == context
+            {
+                return Err(error.clone().into_error().into());
+            }
+            let request = ModelRequest {
+                model: self.model,
+                system: &context.system,
+                messages: &context.messages,
+                tools,
+                temperature: config.temperature,
+                max_tokens: config.max_tokens,
+                stream: (run.is_streamed)(),
+                deadline: run.deadline,
+                cancel: run.cancel,
+            };
+            let observe = &mut *self.observe;
+            let mut is_heard = false;
+            let answer = run.assistant.provider.complete(&request, &mut |text| {
+                is_heard = true;
+                observe(Progress::Text(text));
+            });
+            match answer {
+                Ok(reply) => {
+                    self.usage.add(reply.usage);
+                    let is_ours = reply.model.as_ref().is_none_or(|model| model == self.model);
+                    let is_counted = is_ours && !reply.is_estimated;
+                    history.answered(if is_counted { reply.usage.input } else { 0 })?;
+                    self.answered_by = reply.model.clone().or(self.answered_by.take());
+                    return Ok(reply);
+                }
+                Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),
+                Err(error @ ProviderError::ContextOverflow { .. })
+                    if refused.is_none() && !is_heard && history.shrink() =>
+                {
+                    log::info!(
+                        "turn {}: too long for the model: once more with less",
+                        run.turn.id
+                    );
+                    refused = Some((error, context));
+                }
+                Err(error) => return Err(error.into_error().into()),
+            }
         }
-        let request = ModelRequest {
-            model: self.model,
-            system: &context.system,
-            messages: &context.messages,
-            tools,
-            temperature: config.temperature,
-            max_tokens: config.max_tokens,
-            stream: (run.is_streamed)(),
-            deadline: run.deadline,
-            cancel: run.cancel,
-        };
-        let observe = &mut *self.observe;
-        let reply = run
-            .assistant
-            .provider
-            .complete(&request, &mut |text| observe(Progress::Text(text)))
-            .map_err(|error| match error {
-                ProviderError::Cancelled => Stop::Cancelled,
-                error => Stop::Failed(error.into_error()),
-            })?;
-        self.usage.input += reply.usage.input;
-        self.usage.output += reply.usage.output;
-        self.usage.cached += reply.usage.cached;
-        Ok(reply)
     }
 
     /// Notes a reply with calls. Their ids become unique within the turn, since
@@ -282,23 +342,32 @@ impl Loop<'_, '_> {
         });
     }
 
-    /// Gives every open call of the last reply its result. Calls that need the
-    /// owner's word come last: for them the turn is put away.
+    /// Gives every open call of the last reply its result, in their order. What
+    /// only reads runs side by side; before and after a tool with an effect,
+    /// everything else is done. Calls that need the owner's word come last: for
+    /// them the turn is put away.
     fn settle_calls(&mut self, approvals: &[Approval]) -> Result<Option<Vec<Approval>>, Stop> {
         let mut questions = Vec::new();
+        let mut together: Vec<Settled> = Vec::new();
         for call in self.open_calls() {
-            self.check_going_on()?;
             match self.plan(&call, approvals)? {
-                Plan::Refuse(why) => self.add_result(&call, Err(why)),
-                Plan::Run(tool, arguments) => self.run_tool(&call, tool.as_ref(), &arguments)?,
-                Plan::Ask => questions.push(NewApproval {
-                    reason: permission::reason(&call.tool, &call.arguments),
+                Plan::Refuse(why) => together.push((call, Err(why))),
+                Plan::Run(tool, arguments) if tool.is_read_only() => {
+                    together.push((call, Ok((tool, arguments))));
+                }
+                Plan::Run(tool, arguments) => {
+                    self.run_together(std::mem::take(&mut together))?;
+                    self.run_alone(&call, tool.as_ref(), &arguments)?;
+                }
+                Plan::Ask(reason) => questions.push(NewApproval {
+                    reason,
                     call_id: call.id,
                     tool: call.tool,
                     arguments: call.arguments,
                 }),
             }
         }
+        self.run_together(together)?;
         if questions.is_empty() {
             self.save()?;
             return Ok(None);
@@ -375,26 +444,15 @@ impl Loop<'_, '_> {
         Ok(
             match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
                 Permission::Allow => Plan::Run(Arc::clone(tool), arguments),
-                Permission::Ask => Plan::Ask,
+                Permission::Ask => Plan::Ask(permission::reason(tool.as_ref(), &arguments)),
                 Permission::Deny => Plan::Refuse("this tool is not permitted here".to_owned()),
             },
         )
     }
 
-    fn run_tool(
-        &mut self,
-        call: &ToolCall,
-        tool: &dyn Tool,
-        arguments: &Map<String, Value>,
-    ) -> Result<(), Stop> {
+    fn tool_context(&self) -> ToolContext<'_> {
         let run = self.run;
-        if !tool.is_read_only() {
-            self.add(Step::Started {
-                call_id: call.id.clone(),
-            });
-            self.save()?;
-        }
-        let context = ToolContext {
+        ToolContext {
             store: run.store,
             clock: run.clock,
             conversation_id: run.turn.conversation_id,
@@ -402,24 +460,56 @@ impl Loop<'_, '_> {
             deadline: run.deadline,
             cancel: run.cancel,
             data_dir: run.data_dir,
-        };
-        let began = Instant::now();
-        let result = tool.run(arguments, &context);
-        log::info!(
-            "turn {}: tool {} {} in {} ms",
-            run.turn.id,
-            call.tool,
-            if result.is_ok() { "ran" } else { "failed" },
-            began.elapsed().as_millis()
-        );
-        self.add_result(call, result);
-        if !tool.is_read_only() {
-            self.save()?;
+        }
+    }
+
+    /// Runs tools that only read, side by side, and notes all results in the
+    /// order of the calls.
+    fn run_together(&mut self, calls: Vec<Settled>) -> Result<(), Stop> {
+        self.check_going_on()?;
+        let (context, turn) = (self.tool_context(), self.run.turn.id);
+        let results = side_by_side(calls.len(), MOST_AT_A_TIME, |number| {
+            let (call, runnable) = &calls[number];
+            let (tool, arguments) = runnable.as_ref().map_err(Clone::clone)?;
+            run_tool(turn, call, tool.as_ref(), arguments, &context)
+        });
+        for ((call, runnable), result) in calls.iter().zip(results) {
+            let outside = matches!(runnable, Ok((tool, _)) if tool.brings_outside_text());
+            self.add_result(call, result, outside);
         }
         Ok(())
     }
 
-    fn add_result(&mut self, call: &ToolCall, result: std::result::Result<String, String>) {
+    /// Runs a tool with an effect: that it runs is on disk before, and its
+    /// result after.
+    fn run_alone(
+        &mut self,
+        call: &ToolCall,
+        tool: &dyn Tool,
+        arguments: &Map<String, Value>,
+    ) -> Result<(), Stop> {
+        self.check_going_on()?;
+        self.add(Step::Started {
+            call_id: call.id.clone(),
+        });
+        self.save()?;
+        let result = run_tool(
+            self.run.turn.id,
+            call,
+            tool,
+            arguments,
+            &self.tool_context(),
+        );
+        self.add_result(call, result, tool.brings_outside_text());
+        self.save()
+    }
+
+    fn add_result(
+        &mut self,
+        call: &ToolCall,
+        result: std::result::Result<String, String>,
+        outside: bool,
+    ) {
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
         let content = output::cap_result(text);
@@ -433,6 +523,7 @@ impl Loop<'_, '_> {
             call_id: call.id.clone(),
             ok,
             content,
+            outside,
         });
     }
 
@@ -454,4 +545,24 @@ impl Loop<'_, '_> {
         }
         Ok(self.run.store.record_steps(self.run.turn.id, unsaved)?)
     }
+}
+
+/// Runs one tool, whatever it does: a panic is a failed call.
+fn run_tool(
+    turn: TurnId,
+    call: &ToolCall,
+    tool: &dyn Tool,
+    arguments: &Map<String, Value>,
+    context: &ToolContext<'_>,
+) -> std::result::Result<String, String> {
+    let began = Instant::now();
+    let result = catch_unwind(AssertUnwindSafe(|| tool.run(arguments, context)))
+        .unwrap_or_else(|_| Err(format!("the tool {:?} failed inside the server", call.tool)));
+    log::info!(
+        "turn {turn}: tool {} {} in {} ms",
+        call.tool,
+        if result.is_ok() { "ran" } else { "failed" },
+        began.elapsed().as_millis()
+    );
+    result
 }

@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
-use super::{chat, config, deliveries, serve, token, user};
+use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
 /// One command, or a group of them.
 pub struct Command {
@@ -122,6 +122,15 @@ const fn one(name: &'static str) -> Operand {
         many: Many::One,
     }
 }
+
+/// What is looked for.
+const WORDS: &[Operand] = &[
+    one("WORD"),
+    Operand {
+        name: "WORD",
+        many: Many::AnyNumber,
+    },
+];
 
 const DATA_DIR: Setting = option(
     "data-dir",
@@ -297,6 +306,55 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
         ]),
     },
     Command {
+        name: "search",
+        summary: "Find messages of all conversations",
+        details: "Shows the newest messages that hold all the words; accents and case do not count.",
+        operands: WORDS,
+        options: &[
+            option("limit", "N", "At most so many; 20 when absent"),
+            JSON,
+            DATA_DIR,
+        ],
+        action: Action::Run(search::run),
+    },
+    Command {
+        name: "memory",
+        summary: "See and delete what the assistant remembers",
+        details: "These work while the server runs, and while it does not.",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "list",
+                summary: "List everything that is remembered, newest first",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(memory::list),
+            },
+            Command {
+                name: "search",
+                summary: "Find what is remembered, best first",
+                details: "Any of the words may fit, also as the beginning of a longer one.",
+                operands: WORDS,
+                options: &[
+                    option("limit", "N", "At most so many; 50 when absent"),
+                    JSON,
+                    DATA_DIR,
+                ],
+                action: Action::Run(memory::search),
+            },
+            Command {
+                name: "delete",
+                summary: "Delete what is remembered",
+                details: "ID is the one that `hearth memory list` shows.",
+                operands: &[one("ID")],
+                options: &[DATA_DIR],
+                action: Action::Run(memory::delete),
+            },
+        ]),
+    },
+    Command {
         name: "config",
         summary: "Check, read and change the configuration",
         details: "The configuration is the file config.json in the data directory.",
@@ -326,8 +384,9 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
                 name: "set",
                 summary: "Change one setting",
                 details: "\
-VALUE is JSON, or else a text; `-` reads it from standard input, so that a secret stays out
-of the shell's history. A running server is told, and takes it up with the next turn.",
+KEY may be dotted, as in limits.turn_seconds. VALUE is JSON, or else a text; null goes back
+to the default; `-` reads it from standard input, so that a secret stays out of the shell's
+history. A running server is told, and takes it up with the next turn.",
                 operands: &[one("KEY"), one("VALUE")],
                 options: &[DATA_DIR],
                 action: Action::Run(config::set),
@@ -347,6 +406,85 @@ of the shell's history. A running server is told, and takes it up with the next 
                 operands: &[],
                 options: &[JSON],
                 action: Action::Run(config::keys),
+            },
+        ]),
+    },
+    Command {
+        name: "webhook",
+        summary: "Let other systems post messages and get the replies",
+        details: "\
+An account has a path that a system posts its messages to, and a URL that the replies are
+posted to. `hearth config keys` explains its other settings.",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "add",
+                summary: "Add an account and print how to call it",
+                details: "\
+Makes a secret, which is printed once: it must come with every message, and every reply
+carries it and is signed with it (Standard Webhooks). A running server is told.",
+                operands: &[one("NAME")],
+                options: &[
+                    option("url", "URL", "Where the replies are posted to (required)"),
+                    option(
+                        "path",
+                        "PATH",
+                        "Where the messages are posted to;\n/webhook/NAME when absent",
+                    ),
+                    option("model", "MODEL", "The model for this account's turns"),
+                    option(
+                        "permission-mode",
+                        "MODE",
+                        "ask, allow or deny: narrows what tools may do",
+                    ),
+                    flag(
+                        "secret-stdin",
+                        "Read the secret as one line of standard input",
+                    ),
+                    flag("no-secret", "Take messages from anyone who can connect"),
+                    DATA_DIR,
+                ],
+                action: Action::Run(webhook::add),
+            },
+            Command {
+                name: "list",
+                summary: "List the accounts",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(webhook::list),
+            },
+            Command {
+                name: "test",
+                summary: "Post a message through an account and follow it to the callback",
+                details: "\
+Posts to the running server as the other system would, shows each step, and says what is
+wrong when the reply does not arrive. The model is asked and the receiver is called.",
+                operands: &[one("NAME")],
+                options: &[
+                    option("message", "TEXT", "What to say"),
+                    option(
+                        "body",
+                        "FILE",
+                        "Post this JSON file instead, or standard input (-):\nfor an account with a `map`",
+                    ),
+                    option(
+                        "wait",
+                        "SECONDS",
+                        "How long to wait for the reply; 60 when absent",
+                    ),
+                    DATA_DIR,
+                ],
+                action: Action::Run(webhook::test),
+            },
+            Command {
+                name: "remove",
+                summary: "Remove an account",
+                details: "Callbacks that it still owes are given up. A running server is told.",
+                operands: &[one("NAME")],
+                options: &[DATA_DIR],
+                action: Action::Run(webhook::remove),
             },
         ]),
     },
@@ -383,5 +521,29 @@ of the shell's history. A running server is told, and takes it up with the next 
                 action: Action::Run(deliveries::retry),
             },
         ]),
+    },
+    Command {
+        name: "usage",
+        summary: "Show how many tokens were used, by month and model",
+        details: "Months and days are those of UTC. Tokens in include those that the provider had cached.",
+        operands: &[],
+        options: &[
+            option("by", "PERIOD", "day or month (the default)"),
+            option("limit", "N", "At most so many rows; 50 when absent"),
+            JSON,
+            DATA_DIR,
+        ],
+        action: Action::Run(usage::run),
+    },
+    Command {
+        name: "doctor",
+        summary: "Check whether everything works, and say what to do where not",
+        details: "\
+Asks each configured provider whether it is there, takes the key and has the model; nothing
+is sent to a model. The exit code is 1 when there is a problem. Keys are looked up in this
+shell's environment, which may differ from the server's.",
+        operands: &[],
+        options: &[JSON, DATA_DIR],
+        action: Action::Run(doctor::run),
     },
 ];

@@ -10,15 +10,21 @@ mod commands;
 mod config;
 mod data_directory;
 mod deliveries;
+mod doctor;
 mod first_run;
 mod help;
+mod local_models;
 mod logging;
+mod memory;
 mod password;
 mod running_server;
+mod search;
 mod serve;
 mod table;
 mod token;
+mod usage;
 mod user;
+mod webhook;
 
 #[cfg(test)]
 mod tests;

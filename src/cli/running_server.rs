@@ -5,8 +5,10 @@
 //! file's first line is its process id; the lines after it, if any, are the
 //! addresses on which it listens.
 
-use std::fs;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
@@ -14,10 +16,14 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::data_directory::DataDirectory;
 
+/// How long a server may take to reread its configuration.
+const RELOAD_TIME: Duration = Duration::from_secs(2);
+
 /// A server that runs.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RunningServer {
     process: Pid,
+    lock: PathBuf,
     /// Where it listens, as far as it says so.
     pub addresses: Vec<SocketAddr>,
 }
@@ -29,14 +35,47 @@ impl RunningServer {
         match flock(&file, FlockOperation::NonBlockingLockShared) {
             // Nobody holds it; closing the file gives our lock back.
             Ok(()) => None,
-            Err(Errno::WOULDBLOCK) => parse(&fs::read_to_string(directory.lock()).ok()?),
+            Err(Errno::WOULDBLOCK) => parse(
+                &fs::read_to_string(directory.lock()).ok()?,
+                directory.lock(),
+            ),
             Err(_) => None,
         }
     }
 
-    /// Has it reread its configuration.
-    pub fn reload(&self) -> std::io::Result<()> {
-        Ok(kill_process(self.process, Signal::HUP)?)
+    /// Has it reread its configuration, and waits until it has: what is asked
+    /// of it next must not meet the old one. It shows that by the time of its
+    /// lock file. Returns whether it has done so in time.
+    pub fn reload(&self) -> std::io::Result<bool> {
+        let before = fs::metadata(&self.lock)?.modified()?;
+        kill_process(self.process, Signal::HUP)?;
+        let deadline = Instant::now() + RELOAD_TIME;
+        while Instant::now() < deadline {
+            if fs::metadata(&self.lock)?.modified()? != before {
+                return Ok(true);
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        Ok(false)
+    }
+
+    /// Tells the server that runs on this data directory, if one does, that its
+    /// configuration has changed. Returns what to tell the person.
+    pub fn notify(directory: &DataDirectory) -> String {
+        match RunningServer::find(directory) {
+            None => "it takes effect at the next start".to_owned(),
+            Some(server) => match server.reload() {
+                Ok(true) => format!("the running server (process {}) has it", server.process()),
+                Ok(false) => format!(
+                    "the running server (process {}) was told, but has not answered; see its log",
+                    server.process()
+                ),
+                Err(error) => format!(
+                    "but the running server (process {}) could not be told: {error}; send it SIGHUP",
+                    server.process()
+                ),
+            },
+        }
     }
 
     /// Its process id.
@@ -45,7 +84,7 @@ impl RunningServer {
     }
 }
 
-fn parse(text: &str) -> Option<RunningServer> {
+fn parse(text: &str, lock: PathBuf) -> Option<RunningServer> {
     let mut lines = text.lines();
     let process: i32 = lines.next()?.trim().parse().ok()?;
     // 0 and negative numbers would signal whole process groups, 1 is init.
@@ -54,6 +93,7 @@ fn parse(text: &str) -> Option<RunningServer> {
     }
     Some(RunningServer {
         process: Pid::from_raw(process)?,
+        lock,
         addresses: lines.filter_map(|line| line.trim().parse().ok()).collect(),
     })
 }
@@ -76,7 +116,7 @@ mod tests {
             ("1", None, 0),
             ("hearth", None, 0),
         ] {
-            let parsed = parse(text);
+            let parsed = parse(text, PathBuf::new());
             assert_eq!(
                 parsed.as_ref().map(RunningServer::process),
                 process,

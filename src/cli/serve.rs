@@ -12,7 +12,7 @@ use signal_hook::iterator::Signals;
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::first_run::{self, Made};
-use super::{Context, Failure, Outcome, logging};
+use super::{Context, Failure, Outcome, local_models, logging};
 use crate::clock::Clock;
 use crate::secret::Secret;
 use crate::server::{Options, Server};
@@ -53,11 +53,21 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     for address in server.addrs() {
         writeln!(context.errors, "hearth listening on http://{address}")?;
     }
+    let named = arguments.has("data-dir")
+        || context.variable("HEARTH_DATA_DIR").is_some()
+        || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let text = welcome(&made, &directory, server.addrs(), arguments.has("data-dir"));
+        let text = welcome(&made, &directory, server.addrs(), &program(), named);
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;
+    // The server answers already: whoever looks for models waits for nobody.
+    if made.config {
+        let command = program() + " config set" + &data_dir_option(&directory, named);
+        let offers = local_models::look(|name| context.variable(name));
+        write!(context.errors, "{}", local_models::text(&offers, &command))?;
+        context.errors.flush()?;
+    }
     wait(&server, signals)
 }
 
@@ -73,7 +83,8 @@ fn wait(server: &Server, mut signals: Signals) -> Outcome {
                     Ok(fields) if fields.is_empty() => {
                         log::info!("configuration reread: nothing changed");
                     }
-                    Ok(fields) => log::info!("configuration reread: changed {}", fields.join(", ")),
+                    // The service has logged what changed.
+                    Ok(_) => {}
                     Err(problems) => {
                         log::error!("the configuration was not taken over: {problems}");
                     }
@@ -117,14 +128,24 @@ fn raise_descriptor_limit() {
     }
 }
 
+/// How a person can call this program again: by its name when it was found by
+/// it, else by the path that they used.
+fn program() -> String {
+    let called = std::env::args().next().unwrap_or_default();
+    if called.contains('/') {
+        called
+    } else {
+        "hearth".to_owned()
+    }
+}
+
 /// What a person must note of the user that was made.
 fn account(made: &Made) -> String {
     match (&made.password, made.admin) {
         (Some(password), _) => format!(
-            "\n  User      {}\n  Password  {}   (shown only now; `hearth user passwd {}` sets another)\n",
+            "\n  User      {}\n  Password  {}   (shown only now)\n",
             first_run::ADMIN,
             password.expose(),
-            first_run::ADMIN,
         ),
         (None, true) => format!(
             "\n  User      {}\n  Password  the one in HEARTH_ADMIN_PASSWORD\n",
@@ -139,22 +160,28 @@ fn welcome(
     made: &Made,
     directory: &DataDirectory,
     addresses: &[SocketAddr],
+    program: &str,
     named: bool,
 ) -> String {
     let mut text = account(made);
     if let Some(address) = addresses.first() {
         text.push_str(&format!("  Address   http://{}\n", reachable(*address)));
     }
-    let option = match named {
-        true => format!(" --data-dir {}", directory.path().display()),
-        false => String::new(),
-    };
+    let option = data_dir_option(directory, named);
     text.push_str(&format!(
-        "  Settings  {}   (`hearth config keys` explains them)\n\n\
-         Say hello from another terminal: hearth chat{option} \"What can you do?\"\n\n",
+        "  Settings  {}   (`{program} config keys` explains them)\n\n\
+         Say hello from another terminal: {program} chat{option} hello\n\n",
         directory.config().display(),
     ));
     text
+}
+
+/// What commands need to find a directory that was named.
+fn data_dir_option(directory: &DataDirectory, named: bool) -> String {
+    match named {
+        true => format!(" --data-dir {}", directory.path().display()),
+        false => String::new(),
+    }
 }
 
 /// An address that a person can type: for a server that listens on all of
@@ -192,13 +219,19 @@ mod tests {
             password: Some(Secret::new("abcde-fghij")),
         };
         let addresses = ["192.0.2.7:5000".parse().unwrap()];
-        let text = welcome(&made, &root.data_directory(), &addresses, true);
+        let text = welcome(
+            &made,
+            &root.data_directory(),
+            &addresses,
+            "./target/release/hearth",
+            true,
+        );
         for part in [
             "http://192.0.2.7:5000",
             "admin",
             "abcde-fghij",
             "config.json",
-            "hearth chat --data-dir ",
+            "./target/release/hearth chat --data-dir ",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }

@@ -35,6 +35,16 @@ pub fn print(
     Ok(())
 }
 
+/// At most `most` characters of a text, on one line.
+pub fn cut(text: &str, most: usize) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(most) {
+        Some(_) => line.chars().take(most - 1).chain(['…']).collect(),
+        None => line,
+    }
+}
+
 /// Prints a JSON value so that people can read it too.
 pub fn print_json(context: &mut Context, value: &Value) -> Outcome {
     writeln!(context.output, "{value:#}")?;

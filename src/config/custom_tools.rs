@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::collections::{Json, filled_list, list, map_of, object};
+use super::collections::{Json, filled_list, map_of, object};
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::{HEADER, TOOL_NAME, VARIABLE};
@@ -17,12 +17,17 @@ use super::web_address::WebAddress;
 use crate::secret::Secret;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 5] = [
+pub const BUILTIN_TOOLS: [&str; 10] = [
     "current_time",
     "remember",
     "recall",
     "forget",
     "search_conversations",
+    "web_fetch",
+    "list_files",
+    "read_file",
+    "write_file",
+    "run_command",
 ];
 
 /// A tool from the configuration (`tools.custom`).
@@ -37,7 +42,8 @@ pub struct CustomTool {
     pub parameters: Value,
     /// How it runs.
     pub run: CustomRun,
-    /// Whether running it twice does no harm.
+    /// Whether it only reads, so that running it twice, or beside others, does
+    /// no harm.
     pub read_only: bool,
     /// Most seconds that one run may take.
     pub timeout_seconds: u64,
@@ -74,14 +80,6 @@ pub enum CustomRun {
 }
 
 section! {
-    /// The section `tools`.
-    struct Tools {
-        /// Tools of your own: each a program (`command`) or an HTTP request (`http`).
-        custom: Vec<CustomTool> = list(Tool).or_shown(Vec::new(), "[]");
-    }
-}
-
-section! {
     /// A tool as the file has it.
     struct Declaration {
         /// Name for the model.
@@ -101,7 +99,7 @@ section! {
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
         directory: Option<String> = DIRECTORY.optional("the data directory");
-        /// Whether running the tool twice does no harm, so that it may be run again after a crash.
+        /// Whether the tool only reads: then it runs beside others, and again after a crash.
         read_only: bool = Flag.or(false);
         /// Most seconds that one run may take.
         timeout_seconds: u64 = integer(1..=3_600).or(30);
@@ -132,57 +130,14 @@ const METHODS: Choice<&str> = Choice(&[
     ("DELETE", "DELETE"),
 ]);
 
-const DIRECTORY: Checked = Checked {
+/// A directory that does not depend on where the server was started.
+pub(super) const DIRECTORY: Checked = Checked {
     expected: "an absolute path of a directory",
     check: |text| text.starts_with('/'),
 };
 
-/// The rule for `tools`.
-pub(super) struct ToolsRule;
-
-impl Rule for ToolsRule {
-    type Output = Vec<CustomTool>;
-
-    fn expected(&self) -> String {
-        object::<Tools>().expected()
-    }
-
-    fn read(
-        &self,
-        reader: &mut Reader<'_>,
-        path: &KeyPath,
-        value: &Value,
-    ) -> Option<Vec<CustomTool>> {
-        let custom = object::<Tools>().read(reader, path, value)?.custom;
-        for (index, tool) in custom.iter().enumerate() {
-            let path = path.key("custom").index(index).key("name");
-            if let Some(earlier) = custom[..index].iter().position(|one| one.name == tool.name) {
-                let message = format!("\"{path}\" is {:?}, and so is item {earlier}", tool.name);
-                reader.problem(&path, message);
-            }
-            if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
-                let message = format!("\"{path}\" is {:?}, a built-in tool", tool.name);
-                reader.problem(&path, message);
-            }
-        }
-        Some(custom)
-    }
-
-    fn absent(&self) -> Option<Vec<CustomTool>> {
-        Some(Vec::new())
-    }
-
-    fn default_text(&self) -> String {
-        "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tools::document(key, docs);
-    }
-}
-
 /// One tool.
-struct Tool;
+pub(super) struct Tool;
 
 impl Rule for Tool {
     type Output = CustomTool;

@@ -12,7 +12,9 @@ use super::lines::Lines;
 use super::problems::{Finding, Problems, suggestion};
 use super::reader::{Environment, Reader};
 use super::web_address::WebAddress;
-use super::{BUILTIN_TOOLS, Channel, Config, Declared, OFFLINE, OPENAI_COMPATIBLE};
+use super::{
+    BUILTIN_TOOLS, Channel, Config, Declared, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset,
+};
 
 /// A file that was read.
 pub(super) struct Document {
@@ -49,9 +51,13 @@ impl Document {
             members,
         };
         section.refuse_unknown::<Config>(&[]);
-        let config = Config::read(&mut section);
+        let mut config = Config::read(&mut section);
+        if let Some(config) = &mut config {
+            config.find_keys(environment);
+        }
         check_provider(&mut reader, members, config.as_ref());
         if let Some(config) = &config {
+            check_fallback(&mut reader, config);
             warn_about_tools(&mut reader, config);
         }
         let mut problems = std::mem::take(&mut reader.problems);
@@ -114,19 +120,10 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
         None => written.unwrap_or(OFFLINE),
     };
     if provider == OPENAI_COMPATIBLE && !is_set("base_url") {
-        reader.problem(
-            &top.key("provider"),
-            format!(
-                "\"base_url\" is required by provider {provider:?}: a URL such as \
-                 http://localhost:11434/v1"
-            ),
-        );
+        reader.problem(&top.key("provider"), needs_base_url(provider));
     }
-    if provider == "openai" && !is_set("api_key") {
-        reader.warn(
-            &top.key("provider"),
-            format!("\"api_key\" is not set; provider {provider:?} refuses requests without one"),
-        );
+    if let Some(config) = config {
+        check_key(reader, &top, &config.first_choice());
     }
     if provider != OFFLINE && !is_set("model") {
         reader.warn(
@@ -142,14 +139,44 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
             "\"api_key\" is not used, because \"provider\" is \"offline\"",
         );
     }
-    let insecure = config
-        .and_then(|config| config.base_url.as_deref())
-        .is_some_and(|url| {
-            url.starts_with("http://") && !WebAddress::parse(url).is_some_and(|url| url.is_local())
-        });
-    if insecure && is_set("api_key") {
+}
+
+fn check_fallback(reader: &mut Reader<'_>, config: &Config) {
+    for (index, choice) in config.fallback.iter().enumerate() {
+        let path = KeyPath::top().key("fallback").index(index);
+        if choice.provider == OPENAI_COMPATIBLE && choice.base_url.is_none() {
+            reader.problem(&path.key("provider"), needs_base_url(&choice.provider));
+        }
+        check_key(reader, &path, choice);
+    }
+}
+
+fn needs_base_url(provider: &str) -> String {
+    format!(
+        "\"base_url\" is required by provider {provider:?}: a URL such as \
+         http://localhost:8080/v1"
+    )
+}
+
+/// A key that is missing, or that others can read on its way.
+fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
+    let provider = &choice.provider;
+    let variable = Preset::of(provider).and_then(|preset| preset.key_variable);
+    if let (Some(variable), None, None) = (variable, &choice.api_key, &choice.base_url) {
         reader.warn(
-            &top.key("base_url"),
+            &path.key("provider"),
+            format!(
+                "\"api_key\" is not set, nor is {variable} in the environment; provider \
+                 {provider:?} refuses requests without a key"
+            ),
+        );
+    }
+    let insecure = choice.base_url.as_deref().is_some_and(|url| {
+        url.starts_with("http://") && !WebAddress::parse(url).is_some_and(|url| url.is_local())
+    });
+    if insecure && choice.api_key.is_some() {
+        reader.warn(
+            &path.key("base_url"),
             "\"base_url\" carries the API key unencrypted; https:// does not",
         );
     }
@@ -157,7 +184,7 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
 
 /// Permissions of tools that do not exist are probably misspelt.
 fn warn_about_tools(reader: &mut Reader<'_>, config: &Config) {
-    let custom = config.custom_tools.iter().map(|tool| tool.name.as_str());
+    let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
     let mut warn = |path: KeyPath, name: &str| {
         if !known.contains(&name) {

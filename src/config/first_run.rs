@@ -27,6 +27,10 @@ pub fn first_run() -> String {
             "search_conversations": Permission::Allow,
             "remember": Permission::Allow,
             "forget": Permission::Ask,
+            "web_fetch": Permission::Ask,
+            "list_files": Permission::Allow,
+            "read_file": Permission::Allow,
+            "write_file": Permission::Ask,
         },
         "channels": [{"name": "lan", "type": "tcp", "port": tcp.port}],
     }))

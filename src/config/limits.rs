@@ -71,6 +71,11 @@ section! {
         pub webhook_per_second: u32 = integer(1..=1_000_000).or(20);
         /// Webhook requests that one account may send at once.
         pub webhook_burst: u32 = integer(1..=1_000_000).or(100);
+        /// Webhook requests at a time that may wait for their reply (`Prefer: wait`); further ones
+        /// get theirs by callback.
+        pub webhook_waiting: usize = integer(0..=10_000).or(64);
+        /// Seconds within which a receiver must have answered a callback.
+        pub callback_seconds: u64 = integer(1..=60).or(15);
         /// Failed sign-ins within 5 minutes, for an address or a user, before further ones must wait.
         pub login_failures: u32 = integer(1..=10_000).or(5);
         /// Seconds after which a tool that waits for approval is denied.

@@ -26,15 +26,19 @@ mod first_run;
 mod key_path;
 mod limits;
 mod lines;
+mod mcp_servers;
 mod names;
 mod problems;
+mod providers;
 mod readable;
 mod reader;
 mod rules;
 mod settings;
 mod tool_parameters;
+mod tools;
 mod web_address;
 mod webhook_accounts;
+mod webhook_map;
 
 #[cfg(test)]
 mod tests;
@@ -45,31 +49,39 @@ pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
+pub use mcp_servers::{McpServer, McpWay};
 pub use problems::{Problem, Problems};
+pub use providers::{
+    Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
+};
 pub use settings::Settings;
+pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
+pub use webhook_map::{Template, WebhookMap};
 
 use channels::Channels;
-use collections::{Addresses, list, map_of};
-use custom_tools::ToolsRule;
+use collections::{Addresses, list, map_of, object};
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
+use mcp_servers::McpServers;
 use names::{HOST, ORIGIN, TOOL_NAME};
-use rules::{Choice, Number, Owned, SecretText, Text, Url, integer};
+use providers::ProviderName;
+use rules::{Choice, Number, SecretText, Text, Url, integer};
+use tools::ToolsRule;
 
 /// What `get_config` shows as `temperature` where none is set and the provider
 /// uses its own: the usual default of providers, because the contract wants a number.
 pub const PROVIDER_TEMPERATURE: f64 = 1.0;
 
-/// The provider that needs no key and no network.
-pub const OFFLINE: &str = "offline";
-/// The provider that is any host with OpenAI's API; it needs a `base_url`.
-pub const OPENAI_COMPATIBLE: &str = "openai-compatible";
-
-const PROVIDERS: Choice<&str> = Choice(&[
-    (OFFLINE, OFFLINE),
-    ("openai", "openai"),
-    (OPENAI_COMPATIBLE, OPENAI_COMPATIBLE),
+/// How hard a model thinks, in the words of OpenAI's API.
+const EFFORTS: Choice<&str> = Choice(&[
+    ("none", "none"),
+    ("minimal", "minimal"),
+    ("low", "low"),
+    ("medium", "medium"),
+    ("high", "high"),
+    ("xhigh", "xhigh"),
+    ("max", "max"),
 ]);
 
 const PERMISSIONS: Choice<Permission> = Choice(&[
@@ -91,9 +103,10 @@ section! {
     #[derive(Clone, Debug)]
     pub struct Config {
         /// Model provider. `offline` answers from simple rules and needs neither key nor network.
-        pub provider: String = Owned(PROVIDERS).or(OFFLINE.to_owned()), writable;
-        /// The provider's API key.
-        pub api_key: Option<Secret> = SecretText.optional("none"), writable;
+        pub provider: String = ProviderName.or(OFFLINE.to_owned()), writable;
+        /// The provider's API key. Without one, that in the environment variable that is usual for
+        /// the provider (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), if it is at its usual address.
+        pub api_key: Option<Secret> = SecretText.optional("the usual environment variable"), writable;
         /// The model's name at the provider.
         pub model: String = Text(1..=200).or(OFFLINE.to_owned()), writable;
         /// Sampling temperature; sent to the provider only when set.
@@ -107,6 +120,20 @@ section! {
         /// Most tokens of one reply.
         pub max_tokens: Option<u32> = integer(1..=10_000_000)
             .optional("the provider's own"), writable;
+        /// The model's window in tokens: how much it can be shown at once. Older parts of a
+        /// conversation are summarised to fit. Ollama is told, and loads the model anew when it
+        /// changes.
+        pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
+            .optional("128000 at the large providers, 16384 with ollama, else 8192"), writable;
+        /// How hard the model thinks before it answers.
+        pub reasoning_effort: Option<&'static str> = EFFORTS
+            .optional("the model's own"), writable;
+        /// Models to ask, in this order, when the first one does not answer: its server is down, or
+        /// refuses the key or has no quota left.
+        pub fallback: Vec<ModelChoice> = list(object::<ModelChoice>())
+            .or_shown(Vec::new(), "[]"), writable;
+        /// What models may cost.
+        pub budget: Budget = object(), writable;
         /// Whether tools run: ask prompts before each run, allow runs all, deny blocks all.
         pub permission_mode: Permission = PERMISSIONS.or(Permission::Ask), writable;
         /// Overrides `permission_mode` for single tools, by name.
@@ -116,8 +143,10 @@ section! {
         pub channels: Vec<Channel> = Channels;
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
-        /// What the model may use beside the built-in tools.
-        pub custom_tools("tools"): Vec<CustomTool> = ToolsRule;
+        /// Tools that the model may use: built-in ones that can be set, and your own.
+        pub tools: Tools = ToolsRule;
+        /// Servers of the Model Context Protocol, by name, whose tools the model may use.
+        pub mcp_servers: Vec<McpServer> = McpServers;
         /// Origins of web pages that may use the server, beside its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
         /// Host names under which browsers may reach the server, beside addresses, localhost and
@@ -160,6 +189,16 @@ pub fn documentation() -> Vec<SettingDoc> {
 }
 
 impl Config {
+    /// The model that is asked first.
+    pub fn first_choice(&self) -> ModelChoice {
+        ModelChoice {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            api_key: self.api_key.clone(),
+            base_url: self.base_url.clone(),
+        }
+    }
+
     /// The accounts of all webhook channels, in the order of the file.
     pub fn webhook_accounts(&self) -> impl Iterator<Item = &WebhookAccount> {
         self.channels

@@ -3,17 +3,24 @@
 use serde_json::{Map, Value, json};
 
 use super::web_address::{MASK, WebAddress, masked};
-use super::{Channel, Config, PROVIDER_TEMPERATURE, WebhookAccount};
+use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
 
 impl Config {
     /// The readable fields, in order: the contract's three first.
     pub(super) fn readable(&self) -> Map<String, Value> {
-        let tools: Vec<&str> = self
-            .custom_tools
+        let custom: Vec<&str> = self
+            .tools
+            .custom
             .iter()
             .map(|tool| tool.name.as_str())
             .collect();
         let channels: Vec<Value> = self.channels.iter().map(channel).collect();
+        let mcp_servers: Map<String, Value> = self
+            .mcp_servers
+            .iter()
+            .map(|server| (server.name.clone(), server.summary()))
+            .collect();
+        let fallback: Vec<Value> = self.fallback.iter().map(ModelChoice::readable).collect();
         let fields = json!({
             "provider": self.provider,
             "model": self.model,
@@ -22,13 +29,23 @@ impl Config {
             "base_url": self.base_url.as_deref().map(masked),
             "system_prompt": self.system_prompt,
             "max_tokens": self.max_tokens,
+            "context_tokens": self.context_tokens,
+            "reasoning_effort": self.reasoning_effort,
+            "fallback": fallback,
+            "budget": { "monthly_tokens": self.budget.monthly_tokens },
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
             "workers": self.workers,
             "session_days": self.session_days,
             "limits": self.limits,
             "channels": channels,
-            "custom_tools": tools,
+            "tools": {
+                "custom": custom,
+                "web_fetch": self.tools.web_fetch,
+                "files": self.tools.files,
+                "run_command": self.tools.run_command,
+            },
+            "mcp_servers": mcp_servers,
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,
             "trusted_proxies": self.trusted_proxies,
@@ -84,7 +101,7 @@ fn summary(account: &WebhookAccount) -> Value {
 
 /// Chat services put their secret into the path of a webhook URL, so only the
 /// host of one is shown.
-fn host_only(url: &str) -> String {
+pub(super) fn host_only(url: &str) -> String {
     match WebAddress::parse(url) {
         Some(address) if address.rest.len() > 1 => format!("{}/{MASK}", address.origin()),
         Some(address) => address.origin(),

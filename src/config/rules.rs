@@ -195,21 +195,6 @@ impl<T: Copy> Rule for Choice<T> {
     }
 }
 
-/// A rule for words, whose output is the word itself.
-pub(super) struct Owned(pub Choice<&'static str>);
-
-impl Rule for Owned {
-    type Output = String;
-
-    fn expected(&self) -> String {
-        self.0.expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
-        self.0.read(reader, path, value).map(str::to_owned)
-    }
-}
-
 /// An absolute URL of one of some schemes.
 pub(super) struct Url(pub &'static [&'static str]);
 

@@ -11,8 +11,9 @@ use super::declaration::{Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::{NAME, TOOL_NAME};
 use super::reader::Reader;
-use super::rules::{Checked, SecretText, Text, Url};
+use super::rules::{Checked, Flag, SecretText, Text, Url, integer};
 use super::web_address::WebAddress;
+use super::webhook_map::WebhookMap;
 use crate::secret::Secret;
 
 /// Paths that the server itself answers (protocol section 3).
@@ -31,14 +32,29 @@ section! {
         /// Shared secret, required of incoming requests and sent with outgoing ones in
         /// `X-Service-Secret`.
         pub secret: Option<Secret> = SecretText.optional("none: anyone who can connect may post");
+        /// The secret before the last change. It is accepted beside `secret`, and callbacks are
+        /// signed with both, until the other side knows the new one.
+        pub secret_previous: Option<Secret> = SecretText.optional("none");
         /// Model for this account's turns.
         pub model: Option<String> = Text(1..=200).optional("the server's `model`");
         /// Narrows `permission_mode` for this account's turns; it never widens it.
         pub permission_mode: Option<Permission> = super::PERMISSIONS.optional("the server's");
         /// The only tools offered in this account's turns.
         pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");
+        /// Seconds that a turn of this account may work.
+        pub timeout_seconds: Option<u64> = integer(1..=86_400).optional("`limits.turn_seconds`");
+        /// Attempts at a callback before it is given up: 10 take 32 hours.
+        pub max_attempts: u32 = integer(1..=10).or(MOST_ATTEMPTS);
+        /// Whether new messages are taken. What was accepted before is still answered.
+        pub enabled: bool = Flag.or(true);
+        /// How the JSON of a system that has its own form becomes a message.
+        pub map: Option<WebhookMap> = object::<WebhookMap>()
+            .optional("the body has `message`, `user_id` and `conversation_id`");
     }
 }
+
+/// Attempts at a callback that the schedule has (protocol section 4).
+const MOST_ATTEMPTS: u32 = 10;
 
 const INCOMING_PATH: Checked = Checked {
     expected: "a URL path that begins with / and has no query, other than those the server \
@@ -122,6 +138,13 @@ impl Rule for Account {
         value: &Value,
     ) -> Option<WebhookAccount> {
         let account = object::<WebhookAccount>().read(reader, path, value)?;
+        if account.secret_previous.is_some() && account.secret.is_none() {
+            let path = path.key("secret_previous");
+            reader.problem(
+                &path,
+                format!("\"{path}\" needs a \"secret\" beside it, which replaces it"),
+            );
+        }
         if let Some(secret) = &account.secret {
             reader.warn_if_short(&path.key("secret"), secret.expose());
             let local = WebAddress::parse(&account.outgoing_url).is_some_and(|url| url.is_local());

@@ -24,8 +24,11 @@ const RETRY_SECONDS: u32 = 5;
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
+    /// HTTP, or nothing that could be told yet.
     Http,
+    /// `GET /ws` with an upgrade.
     WebSocket,
+    /// JSON lines over plain TCP.
     Lines,
 }
 
@@ -45,7 +48,9 @@ impl Transport {
 pub struct Connections {
     /// HTTP, and those that have sent nothing yet.
     pub http: usize,
+    /// Those that were upgraded.
     pub websocket: usize,
+    /// Those whose first byte was `{`.
     pub lines: usize,
 }
 

@@ -82,8 +82,11 @@ pub fn sessions(service: Arc<Service>) -> OpenDialogue {
 
 /// A dialogue and the way its responses take.
 pub struct Talk {
+    /// Takes what the client sends.
     pub dialogue: Box<dyn Dialogue>,
+    /// Holds what the client is to get; bounded by `limits.outbox_bytes`.
     pub outbox: Arc<Outbox>,
+    /// Wakes the connection's thread when the outbox has something new.
     pub waker: Arc<Waker>,
 }
 

@@ -34,7 +34,9 @@ impl Head {
 /// A complete request.
 #[derive(Clone, Debug)]
 pub struct Request {
+    /// Request line and headers.
     pub head: Head,
+    /// Whole, and within the limit for its path; empty when there was none.
     pub body: Vec<u8>,
 }
 
@@ -42,8 +44,11 @@ pub struct Request {
 /// the wire.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Response {
+    /// The HTTP status code.
     pub status: u16,
+    /// In the order in which they are sent.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
+    /// Left out on the wire, but counted, when the request was a HEAD.
     pub body: Cow<'static, [u8]>,
 }
 
@@ -72,6 +77,10 @@ impl Response {
     }
 }
 
+/// The header of a response whose sender must know whether it arrived: its
+/// value is what [`Handler::sent`] is told with.
+pub const RECEIPT: &str = "webhook-id";
+
 /// What answers HTTP requests: the rooms above the gate.
 pub trait Handler: Send + Sync {
     /// Looks at a head before its body is read: refuses it (unknown path,
@@ -83,4 +92,10 @@ pub trait Handler: Send + Sync {
 
     /// Answers a complete request. May block; each connection has its thread.
     fn handle(&self, request: &Request) -> Response;
+
+    /// Learns what became of a response with a [`RECEIPT`] header of this
+    /// value: whether it was written whole to a client that was still there.
+    fn sent(&self, receipt: &str, reached: bool) {
+        let _ = (receipt, reached);
+    }
 }

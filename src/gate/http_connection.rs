@@ -10,11 +10,11 @@ use super::admission::Transport;
 use super::body::{self, BodyError, Inbox};
 use super::connection::{Connection, seconds};
 use super::dialogue::Talk;
-use super::exchange::{Request, Response};
+use super::exchange::{RECEIPT, Request, Response};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
 use super::registry::Registered;
 use super::respond::{Persistence, Responder};
-use super::stream::{Patience, Stream, linger};
+use super::stream::{Patience, Stream, has_left, linger};
 use super::{forwarded, handshake};
 use crate::error::Error;
 use crate::service::peer::{AddressKey, Peer};
@@ -234,7 +234,15 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
         let request = Request { head, body };
         let result = catch_unwind(AssertUnwindSafe(|| handler.handle(&request)));
         match result {
-            Ok(response) => self.respond(&response, is_head, persistence),
+            Ok(response) => match receipt(&response) {
+                None => self.respond(&response, is_head, persistence),
+                Some(receipt) => {
+                    let is_there = !has_left(self.stream.as_fd());
+                    let written = self.write(&response, is_head, persistence);
+                    handler.sent(receipt, is_there && written.is_ok());
+                    self.fate(written, persistence)
+                }
+            },
             Err(_) => {
                 let error = Error::server(
                     "the request could not be answered",
@@ -302,11 +310,23 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
     }
 
     fn respond(&mut self, response: &Response, is_head: bool, persistence: Persistence) -> Fate {
+        let written = self.write(response, is_head, persistence);
+        self.fate(written, persistence)
+    }
+
+    fn write(
+        &mut self,
+        response: &Response,
+        is_head: bool,
+        persistence: Persistence,
+    ) -> io::Result<()> {
         self.stream
             .set_write_deadline(self.connection.write_deadline());
-        let written = self
-            .responder
-            .write(response, is_head, persistence, self.stream);
+        self.responder
+            .write(response, is_head, persistence, self.stream)
+    }
+
+    fn fate(&mut self, written: io::Result<()>, persistence: Persistence) -> Fate {
         if written.is_ok() && persistence != Persistence::Close {
             return Fate::Keep;
         }
@@ -328,4 +348,13 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
     fn refuse(&mut self, error: &Error) -> Fate {
         self.reject(&Response::error(error))
     }
+}
+
+/// What the handler wants to be told with, if it wants to know of this response.
+fn receipt(response: &Response) -> Option<&str> {
+    response
+        .headers
+        .iter()
+        .find(|(name, _)| *name == RECEIPT)
+        .map(|(_, value)| value.as_ref())
 }

@@ -174,6 +174,14 @@ impl AsFd for Socket {
     }
 }
 
+/// Whether the client has closed its end. Data that it sent before hides that;
+/// it is then taken to be there still.
+pub fn has_left(socket: BorrowedFd<'_>) -> bool {
+    let mut byte = [0; 1];
+    let peeked = recv(socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
+    !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
+}
+
 /// Longest time and most bytes for which a refused client is listened to.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;

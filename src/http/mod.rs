@@ -286,6 +286,10 @@ impl Handler for Router {
             .unwrap_or_else(|error| Response::error(&error));
         self.finish(route, &request.head, response)
     }
+
+    fn sent(&self, receipt: &str, reached: bool) {
+        self.webhooks.sent(receipt, reached);
+    }
 }
 
 #[cfg(test)]

@@ -42,65 +42,112 @@ pub enum Remember {
 /// what they name exists, and whether the client may, is the service's affair.
 #[derive(Debug)]
 pub enum Command {
+    /// Signs the connection in; must come first.
     Auth {
+        /// A session token of POST /auth or an API token.
         token: Secret,
     },
+    /// Says something to the assistant. Role `user`.
     Chat(Chat),
+    /// The settings, without secrets.
     GetConfig,
+    /// Changes settings: all of them or, if one is refused, none. Role `admin`.
     UpdateConfig {
+        /// Field names and their new values.
         config: Map<String, Value>,
     },
+    /// Conversations of all channels, newest activity first.
     ListConversations {
+        /// Rows of this page: 1 to [`LIST_LIMIT`].
         limit: usize,
+        /// Where the page before ended; absent for the first.
         cursor: Option<ConversationCursor>,
     },
+    /// The latest messages of a conversation, oldest first.
     GetMessages {
+        /// Whose messages; must exist.
         conversation_id: ConversationId,
+        /// Rows of this page: 1 to [`LIST_LIMIT`].
         limit: usize,
+        /// Only messages older than this one, to page back.
         before: Option<MessageId>,
     },
+    /// The tools, with where they come from and whether they ask first.
     ListTools,
+    /// Asks for a sign of life.
     Ping,
+    /// Asks for events; replaces an earlier subscription.
     Subscribe {
+        /// Which kinds; all when the client names none.
         events: EventSet,
+        /// The `seq` after which kept events are sent again; absent for none.
         since: Option<u64>,
     },
+    /// Where a turn stands, and its reply once there is one.
     GetTurn {
+        /// As the response to `chat` or an event named it.
         turn_id: TurnId,
     },
+    /// Stops a turn, running or waiting. Role `user`.
     Cancel {
+        /// One that has ended already stays as it ended.
         turn_id: TurnId,
     },
+    /// Gives a conversation another title. Role `user`.
     RenameConversation {
+        /// Must exist.
         conversation_id: ConversationId,
+        /// The new title: 1 to 200 characters.
         title: String,
     },
+    /// Deletes a conversation and all that belongs to it, for good. Role
+    /// `user`.
     DeleteConversation {
+        /// Must exist.
         conversation_id: ConversationId,
     },
+    /// Finds messages of any conversation by their words.
     SearchMessages {
+        /// Words that must all occur: 1 to 1,000 characters.
         query: String,
+        /// Most hits: 1 to [`LIST_LIMIT`].
         limit: usize,
     },
+    /// Tool calls that wait for a decision. Role `admin`.
     ListApprovals,
+    /// Lets a tool call run. Role `admin`.
     Approve {
+        /// One that is still undecided.
         approval_id: ApprovalId,
+        /// Whether the same tool asks again.
         remember: Remember,
     },
+    /// Refuses a tool call; the model is told so and the turn goes on. Role
+    /// `admin`.
     Deny {
+        /// One that is still undecided.
         approval_id: ApprovalId,
     },
+    /// What the assistant was asked to remember.
     ListMemories,
+    /// Makes the assistant forget one thing. Role `user`.
     DeleteMemory {
+        /// As `list_memories` names it.
         memory_id: MemoryId,
     },
+    /// Webhook callbacks and their attempts. Role `admin`.
     ListDeliveries {
+        /// `pending`, `held`, `delivered` or `dead`; all when absent.
         state: Option<String>,
+        /// Rows: 1 to [`LIST_LIMIT`].
         limit: usize,
     },
+    /// Sends a callback again that was given up. Role `admin`.
     RetryDelivery {
+        /// As `list_deliveries` names it.
         delivery_id: DeliveryId,
     },
+    /// Version, time since the start, and counts of what is under way.
     ServerInfo,
 }
 

@@ -27,65 +27,102 @@ pub struct Event {
 pub enum Kind {
     /// A piece of the reply's text.
     #[serde(rename = "chat.delta")]
-    Delta { text: String },
+    Delta {
+        /// To be appended to what came before; never empty.
+        text: String,
+    },
     /// The model calls a tool.
     #[serde(rename = "chat.tool_call")]
     ToolCall {
+        /// The tool's name, as `list_tools` has it.
         tool: String,
+        /// As the model gave them: an object, or its text where it is not JSON.
         arguments: Value,
+        /// Joins the call with its result.
         call_id: String,
     },
     /// A tool call has its result; `summary` is its beginning.
     #[serde(rename = "chat.tool_result")]
     ToolResult {
+        /// That of the call.
         call_id: String,
+        /// False when the tool failed or was refused.
         ok: bool,
+        /// At most 200 bytes.
         summary: String,
     },
     /// The turn has its reply.
     #[serde(rename = "chat.done")]
-    Done { message_id: MessageId },
+    Done {
+        /// The reply, for `get_messages`.
+        message_id: MessageId,
+    },
     /// The turn ended without a reply.
     #[serde(rename = "chat.failed")]
-    Failed { code: Code, error: String },
+    Failed {
+        /// As in an error's envelope.
+        code: Code,
+        /// For a person, as in an error's envelope.
+        error: String,
+    },
     /// A tool waits for the owner's permission.
     #[serde(rename = "approval.requested")]
     ApprovalRequested {
+        /// What `approve` and `deny` take.
         approval_id: ApprovalId,
+        /// The tool's name, as `list_tools` has it.
         tool: String,
+        /// What it would be run with.
         arguments: Value,
+        /// Why it is asked, in words for a person.
         reason: String,
     },
     /// The owner, or time, decided.
     #[serde(rename = "approval.resolved")]
     ApprovalResolved {
+        /// The one that was decided.
         approval_id: ApprovalId,
+        /// `approved`, `approved_conversation`, `approved_always`, `denied` or `expired`.
         decision: String,
+        /// A user's name, or `timeout`.
         by: String,
     },
     /// A message was stored, on any channel.
     #[serde(rename = "message.created")]
-    MessageCreated { message: Message },
+    MessageCreated {
+        /// The stored message.
+        message: Message,
+    },
     /// A callback was delivered, failed or given up.
     #[serde(rename = "delivery.updated")]
     DeliveryUpdated {
+        /// What `retry_delivery` takes.
         delivery_id: DeliveryId,
+        /// `pending`, `held`, `delivered` or `dead`.
         state: String,
+        /// Attempts made so far.
         attempts: u32,
     },
     /// Settings changed.
     #[serde(rename = "config.updated")]
-    ConfigUpdated { fields: Vec<String> },
+    ConfigUpdated {
+        /// Names of the changed settings.
+        fields: Vec<String>,
+    },
 }
 
 /// A message as `get_messages` and `message.created` show it (contract section 2).
 #[derive(Clone, Debug, Serialize)]
 pub struct Message {
+    /// What `before` of `get_messages` takes.
     pub id: MessageId,
     /// `user` or `assistant`.
     pub role: &'static str,
+    /// The whole text.
     pub content: String,
+    /// When it was stored: ISO 8601, UTC.
     pub timestamp: Timestamp,
+    /// The turn that it began or ended.
     pub turn_id: Option<TurnId>,
     /// Who said it, where known: the signed-in user, or the webhook's `user_id`.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, flock};
 
@@ -41,11 +41,11 @@ impl Lock {
                 source,
             })?;
         if !lock(&file) {
-            let mut process = String::new();
-            let _ = file.read_to_string(&mut process);
+            let mut text = String::new();
+            let _ = file.read_to_string(&mut text);
             return Err(StartError::AlreadyRunning {
                 data_dir: data_dir.to_owned(),
-                process: process.trim().to_owned(),
+                process: text.lines().next().unwrap_or("unknown").to_owned(),
             });
         }
         let mut lock = Lock { file };
@@ -64,6 +64,14 @@ impl Lock {
         self.file.set_len(0)?;
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())
+    }
+
+    /// Tells the command line, which waits for it, that the configuration was
+    /// reread: by the file's time.
+    pub fn stamp(&self) {
+        if let Err(error) = self.file.set_modified(SystemTime::now()) {
+            log::debug!("hearth.lock: {error}");
+        }
     }
 }
 

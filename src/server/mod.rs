@@ -52,7 +52,7 @@ pub struct Server {
     workers: Workers,
     listeners: Mutex<Vec<Listener>>,
     addrs: Vec<SocketAddr>,
-    _lock: Lock,
+    lock: Lock,
 }
 
 impl Server {
@@ -96,6 +96,7 @@ impl Server {
         if let Err(error) = lock.tell(&addrs) {
             log::warn!("hearth.lock: {error}");
         }
+        service.start_mcp();
         for channel in &config.channels {
             if let Channel::Relay(relay) = channel {
                 log::warn!(
@@ -109,7 +110,7 @@ impl Server {
             workers,
             listeners: Mutex::new(listeners),
             addrs,
-            _lock: lock,
+            lock,
         })
     }
 
@@ -122,9 +123,12 @@ impl Server {
     /// Rereads the configuration file; returns the top-level fields that
     /// changed. Ports and the number of workers keep until the next start.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
-        let changed = self.service.settings().reload()?;
-        self.service.config_changed(&changed);
-        Ok(changed)
+        let changed = self.service.settings().reload();
+        if let Ok(changed) = &changed {
+            self.service.config_changed(changed);
+        }
+        self.lock.stamp();
+        changed
     }
 
     /// Lets `duration` pass at once: for tests of what takes hours.
@@ -161,6 +165,7 @@ impl Server {
             listener.refuse_new();
         }
         self.workers.stop(grace);
+        self.service.mcp().stop(grace.is_zero());
         for listener in listeners {
             listener.stop();
         }

@@ -13,16 +13,28 @@ use crate::store::OpenError;
 #[derive(Debug)]
 pub enum StartError {
     /// A file of the data directory cannot be written.
-    Unwritable { path: PathBuf, source: io::Error },
+    Unwritable {
+        /// The file or the directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Another server uses the data directory.
-    AlreadyRunning { data_dir: PathBuf, process: String },
+    AlreadyRunning {
+        /// The directory in dispute.
+        data_dir: PathBuf,
+        /// The other server's process id, as its lock file has it.
+        process: String,
+    },
     /// The configuration is wrong.
     Config(Problems),
     /// The database cannot be opened.
     Database(OpenError),
     /// An address cannot be listened on.
     Listen {
+        /// Address and port, as the configuration or `--port` gave them.
         address: SocketAddr,
+        /// What the system said.
         source: io::Error,
     },
     /// The service cannot begin its work.

@@ -155,7 +155,7 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
         }
         Command::SearchMessages { query, limit } => store
             .search_messages(&query, limit)
-            .map(views::found_messages),
+            .map(|found| views::found_messages(found, &query)),
         Command::ListApprovals => store.waiting_approvals().map(views::approvals),
         Command::Approve {
             approval_id,
@@ -232,6 +232,10 @@ fn list_tools(service: &Service) -> Value {
 
 fn server_info(service: &Service) -> Result<Value> {
     let counts = service.store().counts()?;
+    let assistant = service.assistant();
+    let config = &assistant.config;
+    let month = service.store().tokens_of_month(service.clock().now())?;
+    let standings = assistant.provider.standings(&config.model);
     let (running, waiting) = service.schedule().load();
     let mut turns: Map<String, Value> = counts
         .turns
@@ -247,6 +251,19 @@ fn server_info(service: &Service) -> Result<Value> {
         .iter()
         .map(|(state, count)| (state.as_str().to_owned(), json!(count)))
         .collect();
+    let mcp_servers: Vec<Value> = service
+        .mcp()
+        .statuses()
+        .into_iter()
+        .map(|server| {
+            json!({
+                "name": server.name,
+                "state": server.state.as_str(),
+                "tools": server.tools,
+                "problem": server.problem,
+            })
+        })
+        .collect();
     Ok(json!({
         "name": "hearth",
         "version": env!("CARGO_PKG_VERSION"),
@@ -257,11 +274,13 @@ fn server_info(service: &Service) -> Result<Value> {
         "conversations": counts.conversations,
         "turns": turns,
         "deliveries": deliveries,
-        "tokens": {
-            "input": counts.usage.input,
-            "output": counts.usage.output,
-            "cached": counts.usage.cached,
+        "mcp_servers": mcp_servers,
+        "tokens": views::tokens(counts.usage),
+        "budget": {
+            "monthly_tokens": config.budget.monthly_tokens,
+            "used_this_month": month,
         },
+        "models": views::standings(standings),
     }))
 }
 
@@ -270,6 +289,7 @@ impl Service {
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {
             log::info!("configuration: {} changed", fields.join(", "));
+            self.start_mcp();
             self.hub().publish(Event {
                 turn_id: None,
                 conversation_id: None,

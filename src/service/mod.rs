@@ -9,11 +9,13 @@ pub mod hub;
 pub mod outbox;
 pub mod password;
 pub mod peer;
+pub mod responses;
 mod schedule;
 pub mod session;
 pub mod throttle;
 mod turns;
 mod views;
+mod webhooks;
 pub mod workers;
 
 use std::collections::HashMap;
@@ -24,6 +26,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
+use crate::agent::mcp::Mcp;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
@@ -34,6 +37,7 @@ use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
 use peer::AddressKey;
+use responses::{Responses, Ticket};
 use schedule::Schedule;
 use throttle::Throttle;
 use workers::{Deliver, Nudge, Stalled};
@@ -51,12 +55,14 @@ pub struct Service {
     data_dir: PathBuf,
     started_at: Instant,
     assistant: RwLock<Arc<Assistant>>,
+    mcp: Mcp,
     hub: Hub,
     event_numbers: Mutex<u64>,
     connections: Connections,
     schedule: Schedule,
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
+    responses: Responses,
     /// Turns that wait until the database can be written again.
     stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
@@ -68,35 +74,50 @@ pub struct Service {
 
 /// What POST /auth returns.
 pub struct Login {
+    /// Shown to the client once; only its fingerprint is stored.
     pub token: Secret,
+    /// How long it is valid from now on.
     pub expires_in: Duration,
 }
 
 /// What an incoming webhook asks for.
 pub struct WebhookRequest {
+    /// The text to answer.
     pub message: String,
+    /// The speaker's name for the model, chosen by the caller.
     pub user_id: Option<String>,
     /// The caller's own name of the conversation.
     pub conversation_id: Option<String>,
+    /// A repeat within 24 hours gets the first answer and begins no second
+    /// turn.
     pub idempotency_key: Option<String>,
     /// The raw body, whose fingerprint guards the idempotency key.
     pub body: Vec<u8>,
 }
 
 /// What was accepted, durably.
-pub struct Accepted {
+pub struct Accepted<'a> {
     /// The caller's own name, or the id of the new conversation.
     pub conversation_id: String,
+    /// For the caller's records and for `get_turn`.
+    /// The turn that was begun, or the earlier one of a repeated key.
     pub turn_id: TurnId,
+    /// The caller's place to wait for the turn's end, if it wants to and there
+    /// was one.
+    pub ticket: Option<Ticket<'a>>,
 }
 
 /// What a service is made of.
 pub struct Parts {
+    /// The configuration, which may change at any time.
     pub settings: Arc<Settings>,
+    /// The open database.
     pub store: Store,
+    /// Time for everything that is stored or expires.
     pub clock: Clock,
     /// Where programs run that custom tools name.
     pub data_dir: PathBuf,
+    /// Sends callbacks; `webhook` gives it, so that this room needs none.
     pub deliver: Arc<dyn Deliver>,
 }
 
@@ -117,13 +138,16 @@ impl Service {
             Some(text) => text.parse().unwrap_or(0),
             None => 0,
         };
+        let mcp = Mcp::new(data_dir.clone());
         Ok(Arc::new(Service {
-            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config)))),
+            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config), &mcp))),
+            mcp,
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
             connections: Connections::default(),
             schedule: Schedule::new(config.workers),
             waiters: Mutex::default(),
+            responses: Responses::default(),
             stalled: Mutex::default(),
             nudges: bounded(4),
             verifier: password::Verifier::default(),
@@ -164,6 +188,16 @@ impl Service {
         &self.connections
     }
 
+    /// The MCP servers; none runs before [`Service::start_mcp`].
+    pub fn mcp(&self) -> &Mcp {
+        &self.mcp
+    }
+
+    /// Begins to start the MCP servers of the configuration.
+    pub fn start_mcp(&self) {
+        self.mcp.apply(&self.settings.current().mcp_servers);
+    }
+
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
         self.started_at.elapsed()
@@ -184,11 +218,19 @@ impl Service {
             .assistant
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        if Arc::ptr_eq(&known.config, &config) {
+        let is_same = Arc::ptr_eq(&known.config, &config);
+        if is_same && known.mcp_version == self.mcp.version() {
             return Arc::clone(&known);
         }
+        let fresh = Arc::new(match is_same {
+            // The provider knows its server and keeps connections to it.
+            true => known.with_mcp(&self.mcp),
+            false => Assistant {
+                gauge: Arc::clone(&known.gauge),
+                ..Assistant::from_config(config, &self.mcp)
+            },
+        });
         drop(known);
-        let fresh = Arc::new(Assistant::from_config(config));
         *self
             .assistant
             .write()

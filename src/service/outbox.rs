@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// and a reason of at most 123 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Close {
+    /// 1000 to 1013, as RFC 6455 lists them.
     pub code: u16,
+    /// For whoever debugs the client; holds no secret.
     pub reason: &'static str,
 }
 
@@ -49,7 +51,12 @@ pub enum Item {
     /// the hub keeps their texts anyway.
     Replay(Vec<Arc<str>>),
     /// A response to the request that holds this ticket.
-    Response { ticket: Ticket, text: String },
+    Response {
+        /// The request that it answers.
+        ticket: Ticket,
+        /// The whole envelope.
+        text: String,
+    },
 }
 
 impl Item {
@@ -84,6 +91,7 @@ struct Queue {
 /// What [`Outbox::take`] found.
 #[derive(Debug, Default)]
 pub struct Taken {
+    /// In the order in which they were pushed.
     pub items: VecDeque<Item>,
     /// Set when the connection is to be closed after the items were sent.
     pub close: Option<Close>,

@@ -235,14 +235,14 @@ impl Schedule {
         let mut state = self.lock();
         state.running.remove(&turn);
         state.advance(turn, conversation);
-        self.changed.notify_all();
+        self.wake(&state, 1);
     }
 
     /// A turn's worker has put it away until a person decides.
     pub fn turn_suspended(&self, turn: TurnId, conversation: ConversationId) {
-        let mut state = self.lock();
+        let mut guard = self.lock();
+        let state = &mut *guard;
         state.running.remove(&turn);
-        let state = &mut *state;
         if let Some(lane) = state.lanes.get_mut(&conversation) {
             if lane.phase == Phase::Resumed {
                 lane.phase = Phase::Ready;
@@ -256,7 +256,7 @@ impl Schedule {
                 lane.phase = Phase::Suspended;
             }
         }
-        self.changed.notify_all();
+        self.wake(&guard, 1);
     }
 
     /// A person has decided: the turn goes on.
@@ -303,7 +303,7 @@ impl Schedule {
             state.ready.retain(|job| job.turn != turn);
             state.waiting -= before - state.ready.len();
             state.advance(turn, conversation);
-            self.changed.notify_all();
+            self.wake(&guard, 1);
             return Withdrawn::Taken;
         }
         match lane.waiting.iter().position(|job| job.turn == turn) {
@@ -319,13 +319,15 @@ impl Schedule {
     /// Queues deliveries that are due, but those that are queued already.
     pub fn offer_deliveries(&self, due: impl IntoIterator<Item = DeliveryId>) {
         let mut state = self.lock();
+        let mut offered = 0;
         for delivery in due {
             // What finds no room stays due in the database and is offered again.
             if state.due.len() < DUE_DELIVERIES && state.delivering.insert(delivery) {
                 state.due.push_back(delivery);
+                offered += 1;
             }
         }
-        self.changed.notify_all();
+        self.wake(&state, offered);
     }
 
     /// A delivery's attempt is over.
@@ -333,7 +335,7 @@ impl Schedule {
         let mut state = self.lock();
         state.deliveries_running -= 1;
         state.delivering.remove(&delivery);
-        self.changed.notify_one();
+        self.wake(&state, 1);
     }
 
     /// How many turns run and how many wait.
@@ -370,6 +372,19 @@ impl Schedule {
         drop(state);
         for cancel in running {
             cancel.cancel();
+        }
+    }
+
+    /// Wakes as many workers as there is new work for: woken all at once, most
+    /// of them would only find that another has it already. While the server
+    /// stops, the one that waits for that to be over waits here, too.
+    fn wake(&self, state: &State, jobs: usize) {
+        if state.is_stopping {
+            self.changed.notify_all();
+        } else {
+            for _ in 0..jobs.min(self.most_deliveries) {
+                self.changed.notify_one();
+            }
         }
     }
 

@@ -64,9 +64,13 @@ impl Responder {
 
 /// Who asks, on which connection: what a command needs to know of its session.
 pub struct Caller<'a> {
+    /// For the hub: who gets which events.
     pub connection: ConnectionId,
+    /// Where responses and events go.
     pub outbox: &'a Arc<Outbox>,
+    /// `websocket` or `lines`.
     pub transport: &'static str,
+    /// Who signed in, and with which role.
     pub identity: &'a Identity,
 }
 

@@ -15,7 +15,9 @@ const WINDOW: Duration = Duration::from_secs(5 * 60);
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
-/// Keys remembered; beyond them the one that failed longest ago is forgotten.
+/// Keys remembered. Beyond them the one with the fewest failures is forgotten,
+/// and of those the oldest: whoever guesses from many addresses cannot push out
+/// the keys that must wait.
 const KEYS: usize = 4_096;
 
 /// Counts failures by key: an address, a user's name, an account.
@@ -28,6 +30,14 @@ struct Failures {
     count: u32,
     last: Timestamp,
     blocked_until: Timestamp,
+}
+
+impl Failures {
+    /// Whether they are so old that they count no more. The window counts from
+    /// the end of a wait, so that waiting it out does not begin at nothing again.
+    fn is_forgiven(&self, now: Timestamp) -> bool {
+        now.since(self.last.max(self.blocked_until)) > WINDOW
+    }
 }
 
 impl<K: Eq + Hash + Clone> Throttle<K> {
@@ -61,16 +71,14 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         let now = self.clock.now();
         let mut failures = self.lock();
         if failures.len() >= KEYS && !failures.contains_key(key) {
-            forget_oldest(&mut failures);
+            make_room(&mut failures, now);
         }
         let entry = failures.entry(key.clone()).or_insert(Failures {
             count: 0,
             last: now,
             blocked_until: now,
         });
-        // The window counts from the end of a wait, so that waiting it out
-        // does not begin at nothing again.
-        if now.since(entry.last.max(entry.blocked_until)) > WINDOW {
+        if entry.is_forgiven(now) {
             entry.count = 0;
         }
         entry.count += 1;
@@ -91,13 +99,17 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
     }
 }
 
-fn forget_oldest<K: Eq + Hash + Clone>(failures: &mut HashMap<K, Failures>) {
-    let oldest = failures
+fn make_room<K: Eq + Hash + Clone>(failures: &mut HashMap<K, Failures>, now: Timestamp) {
+    failures.retain(|_, entry| !entry.is_forgiven(now));
+    if failures.len() < KEYS {
+        return;
+    }
+    let least = failures
         .iter()
-        .min_by_key(|(_, entry)| entry.last)
+        .min_by_key(|(_, entry)| (entry.count, entry.last))
         .map(|(key, _)| key.clone());
-    if let Some(oldest) = oldest {
-        failures.remove(&oldest);
+    if let Some(least) = least {
+        failures.remove(&least);
     }
 }
 
@@ -152,11 +164,19 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_bounded() {
-        let throttle = Throttle::new(Clock::system());
-        for key in 0..KEYS + 10 {
+    fn memory_is_bounded_and_keeps_the_worst() {
+        let clock = Clock::system();
+        let throttle = Throttle::new(clock.clone());
+        for _ in 0..5 {
+            throttle.failed(&0, 5);
+        }
+        for key in 1..KEYS + 10 {
             throttle.failed(&key, 5);
         }
         assert_eq!(throttle.lock().len(), KEYS);
+        assert!(throttle.check(&0).is_err());
+        clock.advance(WINDOW * 2);
+        throttle.failed(&KEYS.saturating_mul(2), 5);
+        assert_eq!(throttle.lock().len(), 1, "what is over makes room first");
     }
 }

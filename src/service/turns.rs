@@ -8,20 +8,22 @@ use serde_json::{Value, json};
 use super::schedule::{TurnJob, Withdrawn};
 use super::session::{Caller, Responder};
 use super::workers::Stalled;
-use super::{Accepted, Service, WebhookRequest, views};
+use super::{Service, views};
 use crate::agent::provider::Cancel;
 use crate::agent::turn::{self, Outcome, Progress, TurnRun};
-use crate::config::WebhookAccount;
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, MessageId, TurnId};
 use crate::protocol::command::Chat;
-use crate::protocol::envelope;
 use crate::protocol::event::{Event, Kind};
 use crate::secret::sha256;
 use crate::store::{
-    Begun, Decision, Delivery, DeliveryState, IdempotencyKey, Message, NewDelivery, NewTurn,
-    Target, Turn, TurnEnd, TurnState, Usage, UserRole, Verdict,
+    Begun, Decision, Delivery, DeliveryState, IdempotencyKey, Message, NewTurn, Target, Turn,
+    TurnEnd, TurnState, Usage, UserRole, Verdict,
 };
+
+/// How long a turn that goes on after a restart waits for MCP servers to start:
+/// it may have been asked about one of their tools.
+const MCP_LIMIT: Duration = Duration::from_secs(15);
 
 /// What `chat` is answered.
 #[derive(Clone, Debug, Serialize)]
@@ -105,52 +107,8 @@ impl Service {
         }
     }
 
-    /// Accepts a webhook message: when this returns, it is on disk and its turn
-    /// will run and be called back. Errors: `rate_limited` (account's rate),
-    /// `server_error` 503 (queue full), `invalid_request` (422: the
-    /// idempotency key was used for another body).
-    pub fn accept_webhook(
-        &self,
-        account: &WebhookAccount,
-        request: WebhookRequest,
-    ) -> Result<Accepted> {
-        let config = self.settings.current();
-        self.check_webhook_rate(&account.name, &config.limits)?;
-        let place = self.schedule.reserve(None, &config.limits)?;
-        let begun = self.store.begin_turn(NewTurn {
-            target: match request.conversation_id {
-                Some(name) => Target::Named {
-                    account: account.name.clone(),
-                    name,
-                },
-                None => Target::New,
-            },
-            channel: format!("webhook:{}", account.name),
-            account: Some(account.name.clone()),
-            message: request.message,
-            speaker: request.user_id,
-            idempotency: request.idempotency_key.map(|key| IdempotencyKey {
-                scope: format!("webhook:{}", account.name),
-                key,
-                request: sha256(&request.body),
-            }),
-        })?;
-        let turn = match begun {
-            Begun::Repeat(turn) => turn,
-            Begun::New { turn, message } => {
-                self.started(turn.clone(), message);
-                drop(place);
-                turn
-            }
-        };
-        Ok(Accepted {
-            conversation_id: external_name(&turn),
-            turn_id: turn.id,
-        })
-    }
-
     /// A stored turn goes to the workers, and its message to the subscribers.
-    fn started(&self, turn: Turn, message: Message) {
+    pub(super) fn started(&self, turn: Turn, message: Message) {
         log::info!(
             "turn {}: from {} by {}",
             turn.id,
@@ -180,7 +138,7 @@ impl Service {
         }
     }
 
-    fn result_of(&self, turn: &Turn) -> Result<Reply> {
+    pub(super) fn result_of(&self, turn: &Turn) -> Result<Reply> {
         match (&turn.reply_id, &turn.error) {
             (Some(reply), _) => Ok(reply_of(self.store.message(*reply)?, turn.id)),
             (None, Some(error)) => Err(error.clone()),
@@ -229,12 +187,18 @@ impl Service {
         };
         self.store.mark_running(id, self.clock.now());
         let began = Instant::now();
+        if is_resumed {
+            self.mcp.wait_until_settled(MCP_LIMIT, cancel);
+        }
         let assistant = self.assistant();
         let config = &assistant.config;
         let account = turn
             .account
             .as_deref()
             .and_then(|name| config.webhook_account(name));
+        let turn_seconds = account
+            .and_then(|account| account.timeout_seconds)
+            .unwrap_or(config.limits.turn_seconds);
         let run = TurnRun {
             assistant: &assistant,
             store: &self.store,
@@ -244,7 +208,7 @@ impl Service {
             message: &message,
             is_resumed,
             account,
-            deadline: began + Duration::from_secs(config.limits.turn_seconds),
+            deadline: began + Duration::from_secs(turn_seconds),
             cancel,
             is_streamed: &|| self.hub.is_streamed(id),
         };
@@ -262,10 +226,16 @@ impl Service {
                     };
                     self.publish(&turn, kind);
                 }
+                self.store.note_usage(id, ran.usage, &ran.model);
                 self.schedule.turn_suspended(id, conversation);
             }
             Outcome::Replied(reply) => {
-                log::info!("turn {id}: done in {took} ms");
+                let (model, usage) = (&ran.model, ran.usage);
+                log::info!(
+                    "turn {id}: done in {took} ms by {model} ({} tokens in, {} out)",
+                    usage.input,
+                    usage.output
+                );
                 self.conclude(&turn, TurnEnd::Done { reply }, ran.usage, &ran.model);
             }
             // It failed for want of a disk, not of an answer.
@@ -285,6 +255,7 @@ impl Service {
             // and goes on at the next start.
             Outcome::Cancelled if self.schedule.is_stopping() => {
                 log::info!("turn {id}: put off until the next start");
+                self.store.note_usage(id, ran.usage, &ran.model);
                 self.schedule.turn_ended(id, conversation);
             }
             Outcome::Cancelled => {
@@ -343,10 +314,7 @@ impl Service {
     /// Ends a turn: one commit for its state, reply and callback; then whoever
     /// waits is told, and the conversation's next turn may run.
     pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
-        let delivery = turn.account.as_ref().map(|account| NewDelivery {
-            account: account.clone(),
-            body: callback_body(turn, &end),
-        });
+        let (delivery, is_awaited) = self.callback_of(turn, &end);
         let failure = match &end {
             TurnEnd::Done { .. } => None,
             TurnEnd::Failed(error) => Some(error.clone()),
@@ -403,6 +371,7 @@ impl Service {
         self.schedule.turn_ended(turn.id, turn.conversation_id);
         if let Some(delivery) = finished.delivery {
             self.delivery_changed(&delivery);
+            self.answer_requests(turn.id, result, delivery.id, is_awaited);
         }
     }
 
@@ -466,6 +435,10 @@ impl Service {
             "channel": turn.channel,
             "created_at": turn.created_at,
         });
+        if let Some(model) = &turn.model {
+            view["model"] = json!(model);
+            view["tokens"] = views::tokens(turn.usage);
+        }
         if let Some(reply) = turn.reply_id {
             let reply = self.store.message(reply)?;
             view["message_id"] = json!(reply.id);
@@ -496,28 +469,13 @@ fn reply_of(reply: Message, turn_id: TurnId) -> Reply {
     }
 }
 
-fn cancelled() -> Error {
+/// What is told of a turn that somebody stopped.
+pub(super) fn cancelled() -> Error {
     Error::new(Code::ServerError, "the turn was cancelled")
 }
 
 fn name_of(speaker: &Option<String>) -> &str {
     speaker.as_deref().unwrap_or("somebody")
-}
-
-/// What the webhook's caller calls the conversation.
-fn external_name(turn: &Turn) -> String {
-    turn.external_name
-        .clone()
-        .unwrap_or_else(|| turn.conversation_id.to_string())
-}
-
-fn callback_body(turn: &Turn, end: &TurnEnd) -> String {
-    let name = external_name(turn);
-    match end {
-        TurnEnd::Done { reply } => envelope::callback(reply, &name),
-        TurnEnd::Failed(error) => envelope::failed_callback(error, &name),
-        TurnEnd::Cancelled => envelope::failed_callback(&cancelled(), &name),
-    }
 }
 
 /// Waiters by turn.

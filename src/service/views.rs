@@ -2,9 +2,11 @@
 
 use serde_json::{Value, json};
 
+use crate::agent::provider::Standing;
 use crate::protocol::event;
 use crate::store::{
-    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,
+    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role, Usage,
+    excerpt,
 };
 
 /// A message, as in the contract, with extensions.
@@ -20,6 +22,29 @@ pub fn message(message: Message) -> event::Message {
         turn_id: message.turn_id,
         speaker: message.speaker,
     }
+}
+
+/// Tokens that were used.
+pub fn tokens(usage: Usage) -> Value {
+    json!({ "input": usage.input, "output": usage.output, "cached": usage.cached })
+}
+
+/// How the models stand that may answer, when there are several.
+pub fn standings(standings: Vec<Standing>) -> Value {
+    standings
+        .into_iter()
+        .map(|standing| {
+            json!({
+                "provider": standing.provider,
+                "model": standing.model,
+                "state": match standing.rest_left {
+                    Some(_) => "resting",
+                    None => "ready",
+                },
+                "retry_in_seconds": standing.rest_left.map(|left| left.as_secs() + 1),
+            })
+        })
+        .collect()
 }
 
 /// The data of `list_conversations`.
@@ -48,14 +73,19 @@ pub fn messages(page: MessagePage) -> Value {
     json!({ "messages": messages, "has_more": page.has_more })
 }
 
+/// Characters shown around a word that was looked for.
+const SNIPPET_CHARACTERS: usize = 160;
+
 /// The data of `search_messages`.
-pub fn found_messages(found: Vec<Message>) -> Value {
+pub fn found_messages(found: Vec<Message>, query: &str) -> Value {
     let messages: Vec<Value> = found
         .into_iter()
         .map(|found| {
             let conversation_id = found.conversation_id;
+            let snippet = excerpt(&found.content, query, SNIPPET_CHARACTERS);
             let mut shown = json!(message(found));
             shown["conversation_id"] = json!(conversation_id);
+            shown["snippet"] = json!(snippet);
             shown
         })
         .collect();

@@ -27,8 +27,8 @@ const DUE_AT_A_TIME: usize = 256;
 /// Makes one attempt at a delivery and stores what came of it. The webhook
 /// room does it; it is above this one.
 pub trait Deliver: Send + Sync {
-    /// The delivery as it stands after the attempt.
-    fn deliver(&self, delivery: DeliveryId) -> Result<Delivery>;
+    /// The delivery as it stands after the attempt; nothing when it was not due.
+    fn deliver(&self, delivery: DeliveryId) -> Result<Option<Delivery>>;
 }
 
 /// The running threads. [`Workers::stop`] ends and joins them.
@@ -81,6 +81,7 @@ impl Workers {
     /// until the next start, and joins the threads.
     pub fn stop(&self, grace: Duration) {
         self.service.schedule.stop(grace);
+        self.service.responses.close();
         self.service.stop_keeping_time();
         let threads =
             std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
@@ -95,6 +96,7 @@ impl Workers {
 
 impl Service {
     fn take_up_unfinished(&self) -> Result<usize> {
+        self.store.release_delayed_deliveries()?;
         let unfinished = self.store.unfinished_turns()?;
         let count = unfinished.len();
         for turn in unfinished {
@@ -140,7 +142,8 @@ impl Service {
         let attempt = catch_unwind(AssertUnwindSafe(|| self.deliver.deliver(id)));
         self.schedule.delivery_ended(id);
         match attempt {
-            Ok(Ok(delivery)) => self.delivery_changed(&delivery),
+            Ok(Ok(Some(delivery))) => self.delivery_changed(&delivery),
+            Ok(Ok(None)) => {}
             // Still due in the database: the timekeeper offers it again.
             Ok(Err(error)) => log::warn!("delivery {id}: {error}"),
             Err(_) => log::error!("delivery {id}: panicked"),

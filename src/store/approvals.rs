@@ -94,6 +94,7 @@ impl Store {
 /// What came of a decision.
 #[derive(Clone, Debug)]
 pub struct Decided {
+    /// The question with its answer.
     pub approval: Approval,
     /// Whether the turn goes on now.
     pub resumes: bool,

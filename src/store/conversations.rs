@@ -9,6 +9,9 @@ use crate::protocol::command::ConversationCursor;
 
 /// Most rows of one page, whatever a caller asks for.
 const PAGE: usize = 1000;
+/// Most text of one page of messages, in bytes: a client's connection holds the
+/// page in memory.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
 /// Longest title made from a message, in characters.
 const TITLE_CHARACTERS: usize = 60;
 
@@ -48,8 +51,8 @@ impl Store {
         })
     }
 
-    /// The latest `limit` messages (at most 1,000) before `before`, oldest
-    /// first. Errors: `not_found`.
+    /// The latest `limit` messages (at most 1,000, and about 4 MiB of text, but
+    /// always one) before `before`, oldest first. Errors: `not_found`.
     pub fn messages(
         &self,
         id: ConversationId,
@@ -58,20 +61,18 @@ impl Store {
     ) -> Result<MessagePage> {
         let limit = limit.min(PAGE);
         let before = before.map_or(i64::MAX, MessageId::as_i64);
-        let mut messages = self.read(|connection| {
-            let messages = rows(
+        let (mut messages, has_more) = self.read(|connection| {
+            let page = page_of_messages(
                 connection,
                 PAGE_OF_MESSAGES,
                 params![id, before, limit as i64 + 1],
-                message_from_row,
+                limit,
             )?;
-            if messages.is_empty() {
+            if page.0.is_empty() {
                 find(connection, id)?;
             }
-            Ok(messages)
+            Ok(page)
         })?;
-        let has_more = messages.len() > limit;
-        messages.truncate(limit);
         messages.reverse();
         Ok(MessagePage { messages, has_more })
     }
@@ -129,21 +130,49 @@ impl Store {
         })
     }
 
-    /// Messages that hold all words of `query` (the last as a prefix), newest
-    /// first, at most 1,000.
+    /// Messages that hold all words of `query`, newest first, at most `limit`,
+    /// 1,000, and about 4 MiB of text. Only where there are fewer than that, the
+    /// last word may also be the beginning of one.
     pub fn search_messages(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
         let Some(query) = fulltext::every_word(query) else {
             return Ok(Vec::new());
         };
+        let limit = limit.min(PAGE);
         self.read(|connection| {
-            rows(
-                connection,
-                SEARCH_MESSAGES,
-                params![query, limit.min(PAGE) as i64],
-                message_from_row,
-            )
+            let search = |query: &str| {
+                let parameters = params![query, limit as i64 + 1];
+                page_of_messages(connection, SEARCH_MESSAGES, parameters, limit)
+            };
+            // A common word as a prefix costs far more than the word itself.
+            let (found, is_full) = search(&query)?;
+            match fulltext::while_typing(&query) {
+                Some(query) if !is_full => Ok(search(&query)?.0),
+                _ => Ok(found),
+            }
         })
     }
+}
+
+/// The first messages of a statement, at most `limit` and no more text than a
+/// page holds, but always one; and whether there are more rows.
+fn page_of_messages(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    limit: usize,
+) -> Outcome<(Vec<Message>, bool)> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut messages: Vec<Message> = Vec::new();
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        bytes += length(row, "content")?;
+        if messages.len() == limit || (bytes > PAGE_BYTES && !messages.is_empty()) {
+            return Ok((messages, true));
+        }
+        messages.push(message_from_row(row)?);
+    }
+    Ok((messages, false))
 }
 
 pub(super) const PAGE_OF_CONVERSATIONS: &str =
@@ -158,7 +187,7 @@ pub(super) const SEARCH_MESSAGES: &str = "SELECT m.* FROM messages_fts f \
      CROSS JOIN messages m ON m.id = f.rowid \
      WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2";
 
-fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
+pub(super) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
     row(
         connection,
         "SELECT * FROM conversations WHERE id = ?",

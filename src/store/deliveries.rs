@@ -19,6 +19,31 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
+    /// A delivery if it is to be sent at `now`: pending, and due. What came of
+    /// its last attempt counts also where it is not on disk yet.
+    ///
+    /// Errors: `not_found`.
+    pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
+        self.write_behind(move |write| {
+            let delivery = find(write.connection, id)?;
+            let is_due = delivery.state == DeliveryState::Pending && delivery.next_at <= now;
+            Ok(is_due.then_some(delivery))
+        })
+    }
+
+    /// Makes the callbacks due that waited for a response to take their place:
+    /// after a start there is none.
+    pub fn release_delayed_deliveries(&self) -> Result<()> {
+        self.write(|write| {
+            write.execute(
+                "UPDATE deliveries INDEXED BY deliveries_by_state SET next_at = created_at
+                 WHERE state IN ('pending', 'held') AND attempts = 0 AND next_at > created_at",
+                [],
+            )?;
+            Ok(())
+        })
+    }
+
     /// Pending deliveries that are due at `now`, the longest due first, at most
     /// `limit` (and 1,000).
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
@@ -131,13 +156,13 @@ pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcom
         state,
         attempts: 0,
         created_at: write.now,
-        next_at: write.now,
+        next_at: write.now.plus(new.delay),
         last_error: None,
     };
     write.execute(
         "INSERT INTO deliveries
              (id, turn_id, conversation_id, account, body, state, attempts, created_at, next_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?7)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 0, ?7, ?8)",
         params![
             delivery.id,
             delivery.turn_id,
@@ -146,6 +171,7 @@ pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcom
             delivery.body,
             delivery.state,
             delivery.created_at,
+            delivery.next_at,
         ],
     )?;
     Ok(delivery)

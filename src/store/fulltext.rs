@@ -7,19 +7,39 @@
 /// Most words of a query that count.
 const MOST_WORDS: usize = 32;
 
-/// A query for texts that hold all words, the last one as a prefix: a person
-/// may still be typing it. None when there is no word in it.
+/// A query for texts that hold all words. None when there is no word in it.
 pub(super) fn every_word(text: &str) -> Option<String> {
     let words: Vec<String> = words(text).collect();
-    let last = words.last()?;
-    // A prefix of one letter of an alphabet fits nearly every text, slowly.
-    let is_prefix = last.len() > "\"x\"".len();
-    Some(words.join(" ") + if is_prefix { "*" } else { "" })
+    (!words.is_empty()).then(|| words.join(" "))
+}
+
+/// What [`every_word`] gave, with the last word as a prefix: a person may still
+/// be typing it. None where that would fit nearly every text.
+pub(super) fn while_typing(every_word: &str) -> Option<String> {
+    let (_, last) = every_word.rsplit_once(' ').unwrap_or(("", every_word));
+    (last.len() > "\"x\"".len()).then(|| format!("{every_word}*"))
 }
 
 /// A query for texts that hold any of the words, each as a prefix.
 pub(super) fn any_word(text: &str) -> Option<String> {
     let words: Vec<String> = words(text).map(|word| word + "*").collect();
+    (!words.is_empty()).then(|| words.join(" OR "))
+}
+
+/// A query for texts that hold any of the words that may tell what a text is
+/// about: those of at least three letters, and where there is no alphabet, all.
+/// Longer ones are taken as a prefix.
+pub(super) fn telling_words(text: &str) -> Option<String> {
+    let words: Vec<String> = words(text)
+        .filter_map(|word| {
+            let letters = word.chars().filter(|letter| letter.is_alphanumeric());
+            match letters.count() {
+                0..=2 if word.is_ascii() => None,
+                3 if word.is_ascii() => Some(word),
+                _ => Some(word + "*"),
+            }
+        })
+        .collect();
     (!words.is_empty()).then(|| words.join(" OR "))
 }
 
@@ -36,16 +56,30 @@ mod tests {
     use super::*;
 
     #[test]
+    fn short_words_tell_nothing() {
+        for (text, query) in [
+            ("is it ok?", None),
+            (
+                "when is the bin day",
+                Some("\"when\"* OR \"the\" OR \"bin\" OR \"day\""),
+            ),
+            ("茶", Some("\"茶\"*")),
+        ] {
+            assert_eq!(telling_words(text).as_deref(), query, "{text:?}");
+        }
+    }
+
+    #[test]
     fn words_are_quoted() {
         for (text, every, any) in [
             (
                 "red fox",
-                Some("\"red\" \"fox\"*"),
+                Some("\"red\" \"fox\""),
                 Some("\"red\"* OR \"fox\"*"),
             ),
             (
                 "say \"hi",
-                Some("\"say\" \"\"\"hi\"*"),
+                Some("\"say\" \"\"\"hi\""),
                 Some("\"say\"* OR \"\"\"hi\"*"),
             ),
             (
@@ -55,7 +89,7 @@ mod tests {
             ),
             (
                 "nul\0byte",
-                Some("\"nul\" \"byte\"*"),
+                Some("\"nul\" \"byte\""),
                 Some("\"nul\"* OR \"byte\"*"),
             ),
             ("", None, None),
@@ -63,6 +97,13 @@ mod tests {
         ] {
             assert_eq!(every_word(text).as_deref(), every, "{text:?}");
             assert_eq!(any_word(text).as_deref(), any, "{text:?}");
+        }
+        for (query, typing) in [
+            ("\"red\" \"fox\"", Some("\"red\" \"fox\"*")),
+            ("\"red\" \"f\"", None),
+            ("\"fo\"", Some("\"fo\"*")),
+        ] {
+            assert_eq!(while_typing(query).as_deref(), typing);
         }
     }
 }

@@ -5,6 +5,8 @@ use rusqlite::{Row, params};
 use super::*;
 use crate::ids::MemoryId;
 
+/// The part of the best memory's rank that another one needs to be relevant.
+const RELEVANT: f64 = 0.2;
 /// Most rows of one list.
 const MOST: usize = 1000;
 
@@ -56,6 +58,29 @@ impl Store {
                 from_row,
             )
         })
+    }
+
+    /// The memories that may matter for a message, best first, at most `limit`
+    /// (and 1,000). Words of one or two letters do not count, nor does what
+    /// fits far worse than the best: common words fit nearly everything.
+    pub fn relevant_memories(&self, message: &str, limit: usize) -> Result<Vec<Memory>> {
+        let Some(query) = fulltext::telling_words(message) else {
+            return Ok(Vec::new());
+        };
+        let mut found = self.read(|connection| {
+            rows(
+                connection,
+                "SELECT m.*, f.rank AS rank
+                 FROM memories_fts f CROSS JOIN memories m ON m.id = f.rowid
+                 WHERE memories_fts MATCH ?1 ORDER BY f.rank LIMIT ?2",
+                params![query, limit.min(MOST) as i64],
+                |row| Ok((row.get::<_, f64>("rank")?, from_row(row)?)),
+            )
+        })?;
+        // A rank is the more negative the better it fits.
+        let worst = found.first().map_or(0.0, |(best, _)| best * RELEVANT);
+        found.retain(|(rank, _)| *rank <= worst);
+        Ok(found.into_iter().map(|(_, memory)| memory).collect())
     }
 
     /// All memories, newest first, at most 1,000.

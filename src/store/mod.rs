@@ -14,6 +14,7 @@ mod commit;
 mod connection;
 mod conversations;
 mod deliveries;
+mod excerpt;
 mod failure;
 mod fulltext;
 mod history;
@@ -27,6 +28,7 @@ mod records;
 mod schema;
 mod tokens;
 mod turns;
+mod usage;
 mod writer;
 
 #[cfg(test)]
@@ -47,6 +49,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::Sequence;
 
 pub use approvals::Decided;
+pub use excerpt::excerpt;
 pub use records::*;
 pub use schema::OpenError;
 pub use tokens::SESSION;
@@ -191,4 +194,9 @@ fn row<T>(
 ) -> Outcome<Option<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.query_row(parameters, from_row).optional()?)
+}
+
+/// How many bytes a text of a row has, without copying it.
+fn length(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<usize> {
+    Ok(row.get_ref(column)?.as_bytes()?.len())
 }

@@ -90,7 +90,7 @@ impl Store {
             let mut turn = find_unfinished(write, id)?;
             let reply = end_turn(write, &mut turn, end)?;
             approvals::expire_undecided(write, id)?;
-            add_usage(write, usage, &model)?;
+            usage::add(write, id, usage, &model, 1)?;
             let delivery = delivery
                 .map(|delivery| deliveries::insert(write, &turn, delivery))
                 .transpose()?;
@@ -170,6 +170,8 @@ fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         error: None,
         created_at: write.now,
         started_at: None,
+        model: None,
+        usage: Usage::default(),
     };
     write.execute(
         "INSERT INTO turns (id, conversation_id, state, channel, account, message_id, created_at)
@@ -268,26 +270,6 @@ fn end_turn(write: &Write<'_>, turn: &mut Turn, end: TurnEnd) -> Outcome<Option<
     Ok(reply)
 }
 
-fn add_usage(write: &Write<'_>, usage: Usage, model: &str) -> Outcome<()> {
-    let now = write.now.to_string();
-    let day = now.split('T').next().unwrap_or_default();
-    let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
-    write.execute(
-        "INSERT INTO usage (day, model, input, output, cached, turns)
-         VALUES (?1, ?2, ?3, ?4, ?5, 1)
-         ON CONFLICT (day, model) DO UPDATE
-         SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + 1",
-        params![
-            day,
-            model,
-            number(usage.input),
-            number(usage.output),
-            number(usage.cached),
-        ],
-    )?;
-    Ok(())
-}
-
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
     Ok(Turn {
         id: row.get("id")?,
@@ -301,6 +283,8 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
         error: error_from_row(row)?,
         created_at: row.get("created_at")?,
         started_at: row.get("started_at")?,
+        model: row.get("model")?,
+        usage: usage::usage_from_row(row, ["input_tokens", "output_tokens", "cached_tokens"])?,
     })
 }
 

@@ -17,8 +17,9 @@ use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
 use crate::ids::Sequence;
 
-/// Most jobs that wait for the writer.
-const QUEUE: usize = 4096;
+/// Most jobs that wait for the writer. The channel takes 32 bytes for each
+/// place from the start.
+const QUEUE: usize = 1024;
 /// How long a caller waits for a place in the queue.
 const QUEUE_WAIT: Duration = Duration::from_secs(10);
 /// How long a caller waits for its answer. A commit that takes longer means a

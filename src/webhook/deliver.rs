@@ -11,10 +11,10 @@ use crate::error::Result;
 use crate::ids::DeliveryId;
 use crate::secret::random_fraction;
 use crate::service::workers::Deliver;
-use crate::store::{Attempt, Delivery, DeliveryState, Store};
+use crate::store::{Attempt, Delivery, Store};
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
-/// most 15 s of network and one commit.
+/// most `limits.callback_seconds` of network and one commit.
 pub struct Deliverer {
     settings: Arc<Settings>,
     store: Store,
@@ -36,19 +36,18 @@ impl Deliverer {
 
 impl Deliver for Deliverer {
     /// Makes the next attempt at a delivery and stores what came of it, with
-    /// the time of the attempt after it. One that is not `pending` (delivered
-    /// already, or behind another) is left as it is.
+    /// the time of the attempt after it. One that is not due is left as it is:
+    /// it may have been found due just before an attempt at it was stored.
     ///
     /// URL and secret are those of the configuration now in force, so that a
     /// corrected one helps the callbacks that wait; a delivery whose account
     /// was removed is dead.
     ///
     /// Errors: those of the store. A receiver that fails is not an error here.
-    fn deliver(&self, id: DeliveryId) -> Result<Delivery> {
-        let delivery = self.store.delivery(id)?;
-        if delivery.state != DeliveryState::Pending {
-            return Ok(delivery);
-        }
+    fn deliver(&self, id: DeliveryId) -> Result<Option<Delivery>> {
+        let Some(delivery) = self.store.delivery_to_send(id, self.clock.now())? else {
+            return Ok(None);
+        };
         let config = self.settings.current();
         let attempt = match config.webhook_account(&delivery.account) {
             Some(account) => self.attempt(account, &delivery),
@@ -61,7 +60,7 @@ impl Deliver for Deliverer {
                 Attempt::Dead { error }
             }
         };
-        self.store.record_attempt(id, attempt)
+        self.store.record_attempt(id, attempt).map(Some)
     }
 }
 
@@ -69,8 +68,17 @@ impl Deliverer {
     fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
         let number = delivery.attempts.saturating_add(1);
         let started = Instant::now();
-        let outcome = self.sender.post(account, delivery, self.clock.now());
-        let attempt = schedule::after(number, &outcome, self.clock.now(), random_fraction());
+        let deadline = Duration::from_secs(self.settings.current().limits.callback_seconds);
+        let outcome = self
+            .sender
+            .post(account, delivery, deadline, self.clock.now());
+        let attempt = schedule::after(
+            number,
+            account.max_attempts,
+            &outcome,
+            self.clock.now(),
+            random_fraction(),
+        );
         report(delivery, number, &outcome, &attempt, started.elapsed());
         attempt
     }

@@ -2,11 +2,13 @@
 //! (contract section 4.3, protocol section 4).
 
 pub mod deliver;
+mod guard;
 pub mod incoming;
+mod message;
+mod preference;
 mod resolve;
 mod schedule;
 mod send;
 mod signature;
 #[cfg(test)]
 mod testing;
-mod throttle;

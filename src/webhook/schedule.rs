@@ -38,9 +38,9 @@ pub enum Outcome {
     Unanswered(String),
 }
 
-/// What follows from the `number`th attempt, counted from 1. `jitter` is a
-/// random number in `0.0..1.0`.
-pub fn after(number: u32, outcome: &Outcome, now: Timestamp, jitter: f64) -> Attempt {
+/// What follows from the `number`th of `most` attempts, counted from 1. `jitter`
+/// is a random number in `0.0..1.0`.
+pub fn after(number: u32, most: u32, outcome: &Outcome, now: Timestamp, jitter: f64) -> Attempt {
     let (error, asked) = match outcome {
         Outcome::Answered { status, .. } if (200..300).contains(status) => {
             return Attempt::Delivered;
@@ -60,7 +60,7 @@ pub fn after(number: u32, outcome: &Outcome, now: Timestamp, jitter: f64) -> Att
         Outcome::Unanswered(reason) => (reason.clone(), Duration::ZERO),
     };
     let place = usize::try_from(number.max(1) - 1).unwrap_or(usize::MAX);
-    match DELAYS.get(place) {
+    match DELAYS.get(place).filter(|_| number < most) {
         Some(&delay) => {
             let delay = delay.max(asked.min(RETRY_AFTER_MOST));
             Attempt::Retry {
@@ -106,7 +106,7 @@ mod tests {
 
     /// The delay before the next attempt, in seconds.
     fn delay(number: u32, outcome: &Outcome, jitter: f64) -> Option<u64> {
-        match after(number, outcome, now(), jitter) {
+        match after(number, 10, outcome, now(), jitter) {
             Attempt::Retry { next_at, .. } => Some(next_at.since(now()).as_secs()),
             Attempt::Delivered | Attempt::Dead { .. } => None,
         }
@@ -122,7 +122,7 @@ mod tests {
             [5, 30, 120, 600, 1800, 7200, 18000, 36000, 50400],
             "in seconds"
         );
-        match after(10, &answered(500), now(), 0.0) {
+        match after(10, 10, &answered(500), now(), 0.0) {
             Attempt::Dead { error } => assert_eq!(
                 error,
                 "the receiver answered 500; given up after 10 attempts"
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn only_2xx_delivers_and_only_410_ends_it() {
         for status in [200, 201, 202, 204, 299] {
-            let attempt = after(1, &answered(status), now(), 0.0);
+            let attempt = after(1, 10, &answered(status), now(), 0.0);
             assert!(matches!(attempt, Attempt::Delivered), "{status}");
         }
         for status in [
@@ -144,7 +144,7 @@ mod tests {
         }
         let refused = Outcome::Unanswered("connection refused".to_owned());
         assert_eq!(delay(1, &refused, 0.0), Some(5));
-        let gone = after(1, &answered(410), now(), 0.0);
+        let gone = after(1, 10, &answered(410), now(), 0.0);
         assert!(matches!(gone, Attempt::Dead { .. }));
     }
 
@@ -165,6 +165,18 @@ mod tests {
             };
             assert_eq!(delay(number, &outcome, 0.0), Some(seconds), "{asked}");
         }
+    }
+
+    #[test]
+    fn an_account_may_want_fewer_attempts() {
+        for (number, dead) in [(1, false), (2, false), (3, true), (4, true)] {
+            let attempt = after(number, 3, &answered(500), now(), 0.0);
+            assert_eq!(matches!(attempt, Attempt::Dead { .. }), dead, "{number}");
+        }
+        assert!(matches!(
+            after(1, 1, &answered(200), now(), 0.0),
+            Attempt::Delivered
+        ));
     }
 
     #[test]

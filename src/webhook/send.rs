@@ -14,8 +14,6 @@ use crate::clock::Timestamp;
 use crate::config::WebhookAccount;
 use crate::store::Delivery;
 
-/// The whole attempt, from looking the name up to the end of the answer.
-const ATTEMPT: Duration = Duration::from_secs(15);
 /// Looking the name up, and connecting: each.
 const CONNECT: Duration = Duration::from_secs(5);
 /// Reading what follows the head of an answer. Nothing depends on it but that
@@ -36,25 +34,18 @@ const IDLE_CONNECTIONS: usize = 8;
 #[derive(Debug)]
 pub struct Sender {
     agent: Agent,
-    deadline: Duration,
 }
 
 impl Sender {
     /// A sender without connections. Proxies named in the environment are not
     /// used: callbacks go where the configuration says.
     pub fn new() -> Sender {
-        Sender::within(ATTEMPT)
-    }
-
-    /// A sender whose attempts end after `deadline`.
-    fn within(deadline: Duration) -> Sender {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
             .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
-            .timeout_global(Some(deadline))
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
             .timeout_recv_body(Some(DRAIN))
@@ -71,18 +62,27 @@ impl Sender {
                 DefaultConnector::default(),
                 AddressesFirst::default(),
             ),
-            deadline,
         }
     }
 
-    /// Makes one attempt at a delivery to its account. `now` is what the
-    /// receiver is told as the time of the attempt.
-    pub fn post(&self, account: &WebhookAccount, delivery: &Delivery, now: Timestamp) -> Outcome {
+    /// Makes one attempt at a delivery to its account, which ends after
+    /// `deadline`: from looking the name up to the head of the answer. `now` is
+    /// what the receiver is told as the time of the attempt.
+    pub fn post(
+        &self,
+        account: &WebhookAccount,
+        delivery: &Delivery,
+        deadline: Duration,
+        now: Timestamp,
+    ) -> Outcome {
         let id = delivery.id.to_string();
         let timestamp = signature::unix_seconds(now);
         let mut request = self
             .agent
             .post(&account.outgoing_url)
+            .config()
+            .timeout_global(Some(deadline))
+            .build()
             .header("Content-Type", "application/json")
             .header("webhook-id", &id)
             .header("webhook-timestamp", timestamp.to_string());
@@ -93,9 +93,10 @@ impl Sender {
                     account.name
                 ));
             };
+            let secrets = [secret].into_iter().chain(&account.secret_previous);
             request = request.header("X-Service-Secret", value).header(
                 "webhook-signature",
-                signature::sign(secret, &id, timestamp, &delivery.body),
+                signature::sign(secrets, &id, timestamp, &delivery.body),
             );
         }
         match request.send(&delivery.body) {
@@ -115,29 +116,27 @@ impl Sender {
                 let _ = io::copy(&mut body, &mut io::sink());
                 outcome
             }
-            Err(error) => Outcome::Unanswered(self.reason(&error)),
+            Err(error) => Outcome::Unanswered(reason(&error, deadline)),
         }
     }
+}
 
-    /// Why there was no answer, in words. The URL is left out: its query may hold
-    /// a credential.
-    fn reason(&self, error: &ureq::Error) -> String {
-        match error {
-            ureq::Error::Timeout(ureq::Timeout::Resolve) => format!(
-                "the receiver's name could not be looked up within {} s",
-                CONNECT.as_secs()
-            ),
-            ureq::Error::Timeout(ureq::Timeout::Connect) => {
-                format!("no connection within {} s", CONNECT.as_secs())
-            }
-            ureq::Error::Timeout(_) => format!("no answer within {} s", self.deadline.as_secs()),
-            ureq::Error::HostNotFound => "the receiver's name has no address".to_owned(),
-            ureq::Error::BadUri(_) => {
-                "outgoing_url is not a usable http or https address".to_owned()
-            }
-            ureq::Error::Io(error) => format!("no answer: {error}"),
-            other => format!("no answer: {other}"),
+/// Why there was no answer, in words. The URL is left out: its query may hold
+/// a credential.
+fn reason(error: &ureq::Error, deadline: Duration) -> String {
+    match error {
+        ureq::Error::Timeout(ureq::Timeout::Resolve) => format!(
+            "the receiver's name could not be looked up within {} s",
+            CONNECT.as_secs()
+        ),
+        ureq::Error::Timeout(ureq::Timeout::Connect) => {
+            format!("no connection within {} s", CONNECT.as_secs())
         }
+        ureq::Error::Timeout(_) => format!("no answer within {} s", deadline.as_secs()),
+        ureq::Error::HostNotFound => "the receiver's name has no address".to_owned(),
+        ureq::Error::BadUri(_) => "outgoing_url is not a usable http or https address".to_owned(),
+        ureq::Error::Io(error) => format!("no answer: {error}"),
+        other => format!("no answer: {other}"),
     }
 }
 
@@ -159,6 +158,8 @@ mod tests {
 
     const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
+    const DEADLINE: Duration = Duration::from_secs(15);
+
     fn now() -> Timestamp {
         Timestamp::from_millis(1_800_000_000_999)
     }
@@ -176,12 +177,12 @@ mod tests {
         let secret = Secret::new("s3cret");
         let account = account(Some(secret.clone()), &script.url);
         let body = r#"{"message":"Grüße","conversation_id":"a"}"#;
-        let outcome = Sender::new().post(&account, &delivery(body), now());
+        let outcome = Sender::new().post(&account, &delivery(body), DEADLINE, now());
         assert_eq!(status(&outcome), Some(200));
         let received = &script.finish()[0];
         assert_eq!(received.head[0], "POST /callback?key=k HTTP/1.1");
         assert_eq!(received.body, body);
-        let signature = signature::sign(&secret, "dlv_0000000000001", 1_800_000_000, body);
+        let signature = signature::sign([&secret], "dlv_0000000000001", 1_800_000_000, body);
         for (name, value) in [
             ("content-type", "application/json"),
             ("x-service-secret", "s3cret"),
@@ -197,7 +198,12 @@ mod tests {
     #[test]
     fn without_a_secret_there_is_nothing_to_sign_with() {
         let script = Script::play(&[OK]);
-        Sender::new().post(&account(None, &script.url), &delivery("{}"), now());
+        Sender::new().post(
+            &account(None, &script.url),
+            &delivery("{}"),
+            DEADLINE,
+            now(),
+        );
         let received = &script.finish()[0];
         assert_eq!(received.header("webhook-id"), Some("dlv_0000000000001"));
         assert_eq!(received.header("webhook-timestamp"), Some("1800000000"));
@@ -211,7 +217,7 @@ mod tests {
         let account = account(None, &script.url);
         let sender = Sender::new();
         for _ in 0..3 {
-            let outcome = sender.post(&account, &delivery("{}"), now());
+            let outcome = sender.post(&account, &delivery("{}"), DEADLINE, now());
             assert_eq!(status(&outcome), Some(200));
         }
         let connections: Vec<_> = script.finish().iter().map(|got| got.connection).collect();
@@ -226,7 +232,12 @@ mod tests {
             elsewhere.url
         );
         let script = Script::play(&[&moved]);
-        let outcome = Sender::new().post(&account(None, &script.url), &delivery("{}"), now());
+        let outcome = Sender::new().post(
+            &account(None, &script.url),
+            &delivery("{}"),
+            DEADLINE,
+            now(),
+        );
         assert_eq!(status(&outcome), Some(307));
         assert_eq!(script.finish().len(), 1);
         assert!(elsewhere.finish().is_empty());
@@ -242,7 +253,12 @@ mod tests {
             let busy =
                 format!("HTTP/1.1 503 Busy\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n");
             let script = Script::play(&[&busy]);
-            let outcome = Sender::new().post(&account(None, &script.url), &delivery("{}"), now());
+            let outcome = Sender::new().post(
+                &account(None, &script.url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
             let Outcome::Answered {
                 status,
                 retry_after,
@@ -277,7 +293,12 @@ mod tests {
             ("", None),
         ] {
             let script = Script::play(&[answer]);
-            let outcome = Sender::new().post(&account(None, &script.url), &delivery("{}"), now());
+            let outcome = Sender::new().post(
+                &account(None, &script.url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
             assert_eq!(status(&outcome), expected, "{answer:.60} {outcome:?}");
             script.finish();
         }
@@ -296,9 +317,9 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        let sender = Sender::within(Duration::from_millis(300));
+        let (sender, short) = (Sender::new(), Duration::from_millis(300));
         let started = Instant::now();
-        let outcome = sender.post(&account(None, &url), &delivery("{}"), now());
+        let outcome = sender.post(&account(None, &url), &delivery("{}"), short, now());
         assert!(started.elapsed() < Duration::from_secs(5));
         assert_eq!(
             outcome,
@@ -332,7 +353,8 @@ mod tests {
                 "holds characters that a header cannot",
             ),
         ] {
-            let outcome = Sender::new().post(&account(secret, &url), &delivery("{}"), now());
+            let outcome =
+                Sender::new().post(&account(secret, &url), &delivery("{}"), DEADLINE, now());
             let Outcome::Unanswered(reason) = outcome else {
                 panic!("{outcome:?}");
             };

@@ -15,12 +15,24 @@ pub fn unix_seconds(now: Timestamp) -> i64 {
     now.as_millis().div_euclid(1000)
 }
 
-/// The value of `webhook-signature`: `v1,` and the base64 of the HMAC-SHA256 of
-/// `id.timestamp.body`. `timestamp` is in seconds since 1970.
-pub fn sign(secret: &Secret, id: &str, timestamp: i64, body: &str) -> String {
+/// The value of `webhook-signature`: for each secret, `v1,` and the base64 of
+/// the HMAC-SHA256 of `id.timestamp.body`. There are two while the secret
+/// changes. `timestamp` is in seconds since 1970.
+pub fn sign<'a>(
+    secrets: impl IntoIterator<Item = &'a Secret>,
+    id: &str,
+    timestamp: i64,
+    body: &str,
+) -> String {
     let signed = format!("{id}.{timestamp}.{body}");
-    let tag = hmac_sha256(&key(secret), signed.as_bytes());
-    format!("v1,{}", STANDARD.encode(tag))
+    let signatures: Vec<String> = secrets
+        .into_iter()
+        .map(|secret| {
+            let tag = hmac_sha256(&key(secret), signed.as_bytes());
+            format!("v1,{}", STANDARD.encode(tag))
+        })
+        .collect();
+    signatures.join(" ")
 }
 
 /// The key of a secret: the bytes that its base64 stands for when it has the
@@ -64,7 +76,9 @@ mod tests {
             ),
         ] {
             let secret = Secret::new(secret);
-            assert_eq!(sign(&secret, id, timestamp, body), signature);
+            assert_eq!(sign([&secret], id, timestamp, body), signature);
+            let both = sign([&Secret::new("new"), &secret], id, timestamp, body);
+            assert_eq!(both.split(' ').nth(1), Some(signature));
         }
     }
 

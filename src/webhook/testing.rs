@@ -22,6 +22,11 @@ pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
         model: None,
         permission_mode: None,
         tools: None,
+        secret_previous: None,
+        timeout_seconds: None,
+        max_attempts: 10,
+        enabled: true,
+        map: None,
     }
 }
 

@@ -58,13 +58,12 @@ fn main() -> ExitCode {
     };
     process::raise_descriptor_limit();
     let started = Instant::now();
-    let machine = Machine::look();
-    println!("{machine}\n");
+    println!("{}\n", Machine::look());
     let mut table = Table::default();
     let mut broken = 0;
     for family in families {
         table.begin(family.title);
-        let measured = AssertUnwindSafe(|| (family.measure)(&machine, &mut table));
+        let measured = AssertUnwindSafe(|| (family.measure)(&mut table));
         if catch_unwind(measured).is_err() {
             println!("  could not be measured: see above");
             broken += 1;

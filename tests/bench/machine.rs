@@ -10,8 +10,10 @@ use rusqlite::Connection;
 use crate::home::Folder;
 use crate::statistics::Latencies;
 
-/// How long each kind of write is tried.
-const TIME: Duration = Duration::from_millis(1500);
+/// How long the disk is looked at for the machine's own line.
+const LOOK: Duration = Duration::from_millis(1500);
+/// How long it is looked at for the floor beside a run of ours.
+const FLOOR: Duration = Duration::from_millis(500);
 
 /// The machine that everything here runs on.
 pub struct Machine {
@@ -22,7 +24,7 @@ pub struct Machine {
     /// `fdatasync` after 4 KiB.
     sync: Latencies,
     /// One SQLite commit after another: WAL, `synchronous = FULL`.
-    pub commit: Latencies,
+    commit: Latencies,
 }
 
 impl Machine {
@@ -33,14 +35,9 @@ impl Machine {
             processor: processor(),
             kernel: read("/proc/sys/kernel/osrelease"),
             load: load.split(' ').next().unwrap_or_default().to_owned(),
-            sync: sync(),
-            commit: commit(),
+            sync: sync(LOOK),
+            commit: commits_for(LOOK),
         }
-    }
-
-    /// Commits per second when each waits for the one before.
-    pub fn commits_per_second(&self) -> f64 {
-        self.commit.count() as f64 / TIME.as_secs_f64()
     }
 }
 
@@ -58,7 +55,7 @@ impl fmt::Display for Machine {
             self.sync.p99(),
             self.commit.p50(),
             self.commit.p99(),
-            self.commits_per_second()
+            self.commit.per_second()
         )
     }
 }
@@ -79,8 +76,8 @@ fn processor() -> String {
         })
 }
 
-fn repeat(mut work: impl FnMut()) -> Latencies {
-    let end = Instant::now() + TIME;
+fn repeat(time: Duration, mut work: impl FnMut()) -> Latencies {
+    let end = Instant::now() + time;
     let mut durations = Vec::new();
     loop {
         let began = Instant::now();
@@ -92,16 +89,22 @@ fn repeat(mut work: impl FnMut()) -> Latencies {
     }
 }
 
-fn sync() -> Latencies {
+fn sync(time: Duration) -> Latencies {
     let folder = Folder::new();
     let mut file = File::create(folder.path().join("sync")).unwrap();
-    repeat(|| {
+    repeat(time, || {
         file.write_all(&[7; 4096]).unwrap();
         file.sync_data().unwrap();
     })
 }
 
-fn commit() -> Latencies {
+/// One SQLite commit after another, as now: what a shared disk takes changes
+/// from minute to minute, so that each run of ours has its own floor.
+pub fn commits() -> Latencies {
+    commits_for(FLOOR)
+}
+
+fn commits_for(time: Duration) -> Latencies {
     let folder = Folder::new();
     let connection = Connection::open(folder.path().join("commit.db")).unwrap();
     connection
@@ -116,7 +119,7 @@ fn commit() -> Latencies {
         .prepare("INSERT INTO row (content) VALUES (?)")
         .unwrap();
     let content = "x".repeat(200);
-    repeat(|| {
+    repeat(time, || {
         insert.execute([&content]).unwrap();
     })
 }

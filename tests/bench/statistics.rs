@@ -27,8 +27,9 @@ impl Latencies {
         self.percentile(0.99)
     }
 
-    pub fn count(&self) -> usize {
-        self.0.len()
+    /// How many there were in each second, one after the other.
+    pub fn per_second(&self) -> f64 {
+        self.0.len() as f64 / self.0.iter().sum::<Duration>().as_secs_f64()
     }
 }
 

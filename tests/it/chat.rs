@@ -87,7 +87,7 @@ fn the_request_for_hello_is_small() {
     let home = Home::start(model.config());
     home.admin().chat("hello");
     let request = model.requests()[0].clone();
-    assert_eq!(request["tools"].as_array().unwrap().len(), 5);
+    assert_eq!(request["tools"].as_array().unwrap().len(), 9);
     let bytes = request.to_string().len();
     assert!(bytes <= 4096, "{bytes} bytes");
 }
@@ -442,7 +442,7 @@ fn custom_tools_run_with_their_limits() {
             .unwrap()
             .to_owned()
     };
-    assert_eq!(result(0).trim(), r#"{"text":"hello"}"#);
+    assert!(result(0).contains(r#"{"text":"hello"}"#), "{}", result(0));
     assert!(result(1).starts_with("Error:"), "{}", result(1));
     assert!(result(2).len() < 20_000);
     assert!(

@@ -3,13 +3,27 @@
 
 mod architecture;
 mod chat;
+mod examples;
+mod faults;
 mod http;
-mod kill;
+mod mcp;
+mod mcp_http;
+mod mcp_peers;
+mod memory;
+mod memory_cli;
+mod models;
+mod permissions;
 mod program;
+mod readme;
 mod roles;
+#[path = "../faults/mod.rs"]
+mod scenarios;
 mod sockets;
 mod support;
+mod tools;
 mod transcripts;
 #[cfg(feature = "web")]
 mod web;
+mod webhook_accounts;
+mod webhook_command;
 mod webhooks;

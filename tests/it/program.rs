@@ -216,7 +216,15 @@ fn help_is_there_for_everyone() {
     let folder = Folder::new();
     let output = run(folder.path(), &["--help"]);
     let text = String::from_utf8(output.stdout).unwrap();
-    for name in ["serve", "chat", "user", "token", "config", "deliveries"] {
+    for name in [
+        "serve",
+        "chat",
+        "user",
+        "token",
+        "config",
+        "webhook",
+        "deliveries",
+    ] {
         assert!(text.contains(name), "{name}");
         let output = run(folder.path(), &[name, "--help"]);
         assert!(

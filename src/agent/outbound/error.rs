@@ -7,6 +7,7 @@ use std::time::Duration;
 use ureq::{Error, Timeout};
 
 use super::connector::Pace;
+use super::resolver::Refused;
 
 /// Why a request got no (whole) answer. The texts are for logs; they hold
 /// neither headers nor bodies.
@@ -16,6 +17,9 @@ pub enum OutboundError {
     Address(String),
     /// No connection was made: nothing has been sent.
     Unreachable(String),
+    /// The address is none that may be dialled (see `Outbound::guarded`):
+    /// nothing has been sent.
+    Forbidden(String),
     /// The other side offers no TLS, or none that can be trusted: nothing has
     /// been sent.
     Untrusted(String),
@@ -23,6 +27,7 @@ pub enum OutboundError {
     NotHttp(String),
     /// The connection broke.
     Interrupted {
+        /// What the socket or the transport said.
         reason: String,
         /// It broke before the first byte of an answer, on a connection that
         /// was kept from an earlier exchange: the server most likely closed it
@@ -65,6 +70,9 @@ impl OutboundError {
             Error::Protocol(_) | Error::LargeResponseHeader(..) => {
                 OutboundError::NotHttp(error.to_string())
             }
+            Error::Other(error) if error.is::<Refused>() => {
+                OutboundError::Forbidden(error.to_string())
+            }
             Error::Http(_) | Error::BadUri(_) => OutboundError::Address(error.to_string()),
             error => interrupted(error),
         }
@@ -94,6 +102,7 @@ impl fmt::Display for OutboundError {
         match self {
             OutboundError::Address(reason) => write!(f, "the address cannot be used: {reason}"),
             OutboundError::Unreachable(reason) => write!(f, "no connection: {reason}"),
+            OutboundError::Forbidden(reason) => f.write_str(reason),
             OutboundError::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
             OutboundError::NotHttp(reason) => write!(f, "the answer is not HTTP: {reason}"),
             OutboundError::Interrupted { reason, .. } => {

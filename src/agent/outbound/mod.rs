@@ -9,14 +9,15 @@
 mod address;
 mod connector;
 mod error;
+pub mod public;
 mod resolver;
 #[cfg(test)]
-pub mod test_server;
+pub(crate) mod test_server;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ureq::http::{HeaderMap, Method, Request, Uri};
+use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use ureq::tls::TlsConfig;
 use ureq::unversioned::transport::RustlsConnector;
 use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
@@ -26,6 +27,7 @@ pub use address::is_local;
 use connector::{Pace, connect_by};
 pub use error::OutboundError;
 use resolver::CachingResolver;
+pub use resolver::Guard;
 
 /// Most bytes of a whole answer that callers should read.
 pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
@@ -52,6 +54,7 @@ pub struct Outgoing<'a> {
     /// Beside `host`, `user-agent`, `accept-encoding` and the length, which are
     /// set here.
     pub headers: &'a [(&'a str, &'a str)],
+    /// Sent whole, with its length; `None` sends no body.
     pub body: Option<&'a [u8]>,
     /// When the whole exchange must be over, the body of the answer included.
     pub deadline: Instant,
@@ -136,6 +139,9 @@ pub struct Outbound {
     /// all agents.
     tls: Arc<RustlsConnector>,
     proxy: Option<Proxy>,
+    /// How long a server may be silent, from the request on.
+    silence: Option<Duration>,
+    guard: Option<Guard>,
 }
 
 /// An agent and what it is connected to.
@@ -171,7 +177,28 @@ impl Outbound {
             idle: Mutex::default(),
             tls: Arc::default(),
             proxy,
+            silence: None,
+            guard: None,
         }
+    }
+
+    /// One that dials no address which `guard` refuses, whatever name led to it:
+    /// what is asked for then fails with [`OutboundError::Forbidden`]. Such
+    /// requests go through no proxy, for it would look the name up again.
+    pub fn guarded(guard: Guard) -> Outbound {
+        Outbound {
+            idle: Mutex::default(),
+            tls: Arc::default(),
+            proxy: None,
+            silence: None,
+            guard: Some(guard),
+        }
+    }
+
+    /// Lets servers be silent no longer than `limit`, before the head of an
+    /// answer and within its body. [`OutboundError::Silent`] when one is.
+    pub fn limit_silence(&mut self, limit: Duration) {
+        self.silence = Some(limit);
     }
 
     /// Sends a request and lets `read` take what it wants of the answer. Until
@@ -182,6 +209,17 @@ impl Outbound {
     pub fn exchange<T, E: From<OutboundError>>(
         &self,
         outgoing: &Outgoing<'_>,
+        read: impl FnOnce(&mut Answer) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.exchange_within(outgoing, None, read)
+    }
+
+    /// [`Outbound::exchange`] in which each read waits no longer than `silence`,
+    /// also before the first byte of the answer: [`OutboundError::Silent`].
+    pub fn exchange_within<T, E: From<OutboundError>>(
+        &self,
+        outgoing: &Outgoing<'_>,
+        silence: Option<Duration>,
         read: impl FnOnce(&mut Answer) -> Result<T, E>,
     ) -> Result<T, E> {
         if outgoing.cancel.is_cancelled() {
@@ -197,7 +235,7 @@ impl Outbound {
         let result = outgoing.cancel.guard(
             move || agent.shutdown(),
             || {
-                let mut answer = slot.send(outgoing, uri)?;
+                let mut answer = slot.send(outgoing, uri, silence.or(self.silence))?;
                 let result = read(&mut answer);
                 ended = answer.ended;
                 result
@@ -259,7 +297,11 @@ impl Outbound {
             .build();
         let connector = connect_by(Arc::clone(&self.tls), Arc::clone(&pace));
         Slot {
-            agent: Agent::with_parts(config, connector, CachingResolver::default()),
+            agent: Agent::with_parts(
+                config,
+                connector,
+                CachingResolver::guarded(self.guard.clone()),
+            ),
             pace,
             origin,
             used_at: Instant::now(),
@@ -280,18 +322,26 @@ impl Outbound {
 }
 
 impl Slot {
-    fn send(&mut self, outgoing: &Outgoing<'_>, uri: Uri) -> Result<Answer, OutboundError> {
+    fn send(
+        &mut self,
+        outgoing: &Outgoing<'_>,
+        uri: Uri,
+        silence: Option<Duration>,
+    ) -> Result<Answer, OutboundError> {
         let left = outgoing
             .deadline
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
             .ok_or(OutboundError::TimedOut)?;
-        self.pace.set(None);
+        self.pace.set(silence);
         let method = Method::from_bytes(outgoing.method.as_bytes())
             .map_err(|error| OutboundError::Address(format!("{error}")))?;
         let mut head = Request::builder().method(method).uri(uri);
         for (name, value) in outgoing.headers {
-            head = head.header(*name, *value);
+            // From bytes, since a value may hold more than ASCII (RFC 9110, 5.5).
+            let value = HeaderValue::from_bytes(value.as_bytes())
+                .map_err(|_| OutboundError::Address(format!("the header {name:?}")))?;
+            head = head.header(*name, value);
         }
         let response = match outgoing.body {
             Some(body) => head

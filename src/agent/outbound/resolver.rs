@@ -1,7 +1,8 @@
 //! Looks names up, with a limit, and remembers the answer for a while.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,12 +19,30 @@ const REMEMBERED: Duration = Duration::from_secs(60);
 const NAMES: usize = 2;
 const ADDRESSES: usize = 16;
 
+/// Says why an address that was found under a host name must not be dialled.
+pub type Guard = Arc<dyn Fn(&str, IpAddr) -> Result<(), String> + Send + Sync>;
+
 /// The resolver of one agent. ureq asks it before every request, also when a
-/// connection is kept, and its own would start a thread each time.
-#[derive(Debug, Default)]
+/// connection is kept, and its own would start a thread each time. It dials
+/// what it is given here and nothing else, so a guard that stands here cannot be
+/// got round by a name that answers differently the second time.
+#[derive(Default)]
 pub struct CachingResolver {
     known: Mutex<Vec<Known>>,
+    guard: Option<Guard>,
 }
+
+/// None of the addresses passed the guard.
+#[derive(Debug)]
+pub struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 #[derive(Debug)]
 struct Known {
@@ -46,17 +65,48 @@ impl Resolver for CachingResolver {
         let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
         let mut resolved = self.empty();
         if let Ok(address) = host.parse::<IpAddr>() {
+            self.check(host, address)?;
             resolved.push(SocketAddr::new(address, port));
             return Ok(resolved);
         }
+        let mut refused = None;
         for address in self.look_up(host, port, timeout)? {
-            resolved.push(address);
+            match self.check(host, address.ip()) {
+                Ok(()) => resolved.push(address),
+                Err(error) => refused = Some(error),
+            }
         }
-        Ok(resolved)
+        match refused {
+            Some(error) if resolved.is_empty() => Err(error),
+            _ => Ok(resolved),
+        }
+    }
+}
+
+impl fmt::Debug for CachingResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachingResolver").finish_non_exhaustive()
     }
 }
 
 impl CachingResolver {
+    /// A resolver that gives no address which `guard` refuses.
+    pub fn guarded(guard: Option<Guard>) -> CachingResolver {
+        CachingResolver {
+            known: Mutex::default(),
+            guard,
+        }
+    }
+
+    fn check(&self, host: &str, address: IpAddr) -> Result<(), Error> {
+        match &self.guard {
+            Some(guard) => {
+                guard(host, address).map_err(|reason| Error::Other(Box::new(Refused(reason))))
+            }
+            None => Ok(()),
+        }
+    }
+
     fn look_up(
         &self,
         name: &str,

@@ -3,7 +3,7 @@
 
 use ureq::http::Uri;
 
-use super::ProviderError;
+use super::{Cause, ProviderError};
 use crate::agent::outbound::{OutboundError, is_local};
 use crate::secret::Secret;
 
@@ -22,18 +22,27 @@ pub struct Endpoint {
     pub host: String,
     /// Whether it is on this machine or a private network.
     pub is_local: bool,
+    /// How addresses of such servers end, for whoever has a wrong one.
+    pub path_hint: &'static str,
     key: Option<Secret>,
 }
 
 impl Endpoint {
-    /// The server at `base_url`. A slash at the end and a pasted
-    /// `/chat/completions` are taken off.
+    /// The server at `base_url`. A slash at the end and a pasted path of a
+    /// method are taken off.
     pub fn new(name: &str, base_url: &str, key: Option<Secret>) -> Endpoint {
-        let trimmed = base_url.trim().trim_end_matches('/');
-        let trimmed = trimmed
-            .strip_suffix("/chat/completions")
-            .unwrap_or(trimmed)
-            .trim_end_matches('/');
+        Endpoint::below(name, base_url, &["/chat/completions", "/responses"], key)
+    }
+
+    /// The same, with the paths that are taken off, one after the other.
+    pub fn below(name: &str, base_url: &str, paths: &[&str], key: Option<Secret>) -> Endpoint {
+        let mut trimmed = base_url.trim().trim_end_matches('/');
+        for path in paths {
+            trimmed = trimmed
+                .strip_suffix(path)
+                .unwrap_or(trimmed)
+                .trim_end_matches('/');
+        }
         let uri: Option<Uri> = trimmed.parse().ok();
         let host = uri.as_ref().and_then(Uri::host).unwrap_or(trimmed);
         let place = match uri.as_ref().and_then(Uri::port_u16) {
@@ -52,6 +61,10 @@ impl Endpoint {
         Endpoint {
             subject,
             is_local: is_local(host),
+            path_hint: match paths.contains(&"/v1") {
+                true => "",
+                false => ", which usually ends in /v1",
+            },
             host: host.to_owned(),
             base_url,
             key: key.filter(|key| !key.is_empty()),
@@ -95,28 +108,39 @@ impl Endpoint {
     }
 
     /// A failure that `says` something about this server.
-    pub fn failed(&self, says: &str, detail: impl std::fmt::Display) -> ProviderError {
+    pub fn failed(
+        &self,
+        says: &str,
+        detail: impl std::fmt::Display,
+        cause: Cause,
+    ) -> ProviderError {
         ProviderError::Failed {
+            cause,
             public: format!("{} {says}", self.subject),
             detail: self.scrub(&format!("{}: {detail}", self.base_url)),
         }
     }
 
-    /// A failed exchange with this server.
-    pub fn unanswered(&self, error: &OutboundError) -> ProviderError {
+    /// A failed exchange with this server, which had `answered` or not.
+    pub fn unanswered(&self, error: &OutboundError, answered: bool) -> ProviderError {
         let says = match error {
             OutboundError::Cancelled => return ProviderError::Cancelled,
             OutboundError::TimedOut => return ProviderError::TimedOut,
             OutboundError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
-            OutboundError::Unreachable(_) => "cannot be reached",
+            OutboundError::Unreachable(_) | OutboundError::Forbidden(_) => "cannot be reached",
             OutboundError::Address(_) => "has an address that cannot be used: see base_url",
             OutboundError::Untrusted(_) => "offers no TLS connection that can be trusted",
             OutboundError::NotHttp(_) => "answered something that is not HTTP",
             OutboundError::Interrupted { .. } => "closed the connection without an answer",
+            OutboundError::Silent(_) if !answered => "did not answer in time",
             OutboundError::Silent(_) => "fell silent in the middle of its reply",
             OutboundError::TooLarge(_) => "answered more than Hearth accepts",
         };
-        self.failed(says, error)
+        let cause = match error {
+            OutboundError::TooLarge(_) => Cause::Request,
+            _ => Cause::Away,
+        };
+        self.failed(says, error, cause)
     }
 }
 

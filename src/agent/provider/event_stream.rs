@@ -92,6 +92,17 @@ impl<'a, S: Source> EventStream<'a, S> {
         }))
     }
 
+    /// The next line that is not blank; `None` at the end. For streams of JSON
+    /// lines (NDJSON), which have no events. Errors: as [`EventStream::next`].
+    pub fn next_json_line(&mut self) -> Result<Option<&[u8]>, OutboundError> {
+        while let Some((start, end)) = self.next_line()? {
+            if !self.buffer[start..end].trim_ascii().is_empty() {
+                return Ok(Some(&self.buffer[start..end]));
+            }
+        }
+        Ok(None)
+    }
+
     fn take_field(&mut self, start: usize, end: usize) -> Result<(), OutboundError> {
         let mut line = &self.buffer[start..end];
         if std::mem::take(&mut self.first_line) {

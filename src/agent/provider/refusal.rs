@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::ProviderError;
 use super::endpoint::Endpoint;
 use super::retry::{Again, Setback};
+use super::{Cause, ProviderError};
 use crate::agent::outbound::Answer;
 
 /// Longer waits than this that a server asks for are not kept: a person waits.
@@ -56,8 +56,12 @@ impl Refusal {
         };
         refusal.wait = seconds("retry-after-ms")
             .map(|millis| millis / 1000.0)
-            .or_else(|| seconds("retry-after"));
-        refusal.request_id = answer.header("x-request-id").map(str::to_owned);
+            .or_else(|| seconds("retry-after"))
+            .or_else(|| seconds_until(answer.header("retry-after")?));
+        refusal.request_id = answer
+            .header("x-request-id")
+            .or_else(|| answer.header("request-id"))
+            .map(str::to_owned);
         refusal.location = answer.header("location").map(str::to_owned);
         refusal
     }
@@ -117,7 +121,13 @@ impl Refusal {
             .any(|word| self.labels.contains(word) || message.contains(word))
     }
 
-    fn is_overflow(&self) -> bool {
+    /// Whether the server answered in JSON.
+    pub fn is_json(&self) -> bool {
+        self.is_json
+    }
+
+    /// Whether the conversation is too long for the model.
+    pub fn is_overflow(&self) -> bool {
         self.status == 413
             || matches!(self.status, 200 | 400 | 422)
                 && self.mentions(&[
@@ -128,18 +138,37 @@ impl Refusal {
                     "context window",
                     "too many tokens",
                     "prompt is too long",
+                    "input is too long",
+                    "reduce the length of the messages",
+                    "larger than the maximum",
                     "exceeds the available context size",
                 ])
     }
 
     fn is_quota(&self) -> bool {
-        self.mentions(&["insufficient_quota", "billing", "balance", "quota exceeded"])
+        self.mentions(&[
+            "insufficient_quota",
+            "billing",
+            "balance",
+            "quota exceeded",
+            "spend_limit",
+        ])
     }
 
     /// When to try again: the server's word first, then by status.
     fn again(&self) -> Again {
         let by_status = match self.status {
             429 => !self.is_quota(),
+            // Some servers say 200 and put the name of the trouble into the reply.
+            200 => self.mentions(&[
+                "overloaded",
+                "rate_limit",
+                "timeout",
+                "server_error",
+                "api_error",
+            ]),
+            // The model wrote a call that the server could not read (Groq).
+            400 => self.mentions(&["tool_use_failed"]),
             408 | 409 | 500..=599 => true,
             _ => false,
         };
@@ -157,7 +186,8 @@ impl Refusal {
     pub fn into_setback(self, endpoint: &Endpoint, model: &str) -> Setback {
         let status = self.status;
         let quoted = endpoint.quote(&self.message);
-        let says = if self.is_overflow() {
+        let is_overflow = self.is_overflow();
+        let says = if is_overflow {
             format!("refused the conversation: it is too long for the model {model:?} ({status})")
         } else {
             match status {
@@ -178,13 +208,15 @@ impl Refusal {
                     format!("does not know the model {model:?} ({status})")
                 }
                 404 => format!(
-                    "has no chat completions at this address ({status}): base_url usually ends in /v1"
+                    "has nothing to chat with at this address ({status}): see base_url{}",
+                    endpoint.path_hint
                 ),
                 429 if self.is_quota() => {
                     format!("says that the account's quota is used up ({status})")
                 }
                 429 => format!("gets too many requests ({status}): try again in a while"),
                 503 => format!("is overloaded or still loading the model ({status})"),
+                529 => format!("is overloaded ({status})"),
                 408 | 409 | 500..=599 => format!("failed ({status})"),
                 200 => format!("reported an error: {quoted}"),
                 _ => format!("refused the request ({status}): {quoted}"),
@@ -199,9 +231,25 @@ impl Refusal {
                 .map(|id| format!(" (x-request-id {id})"))
                 .unwrap_or_default(),
         );
-        let error: ProviderError = endpoint.failed(&says, detail);
+        let cause = match status {
+            300..=399 | 401..=404 | 408 | 409 | 429 | 500..=599 => Cause::Away,
+            _ => Cause::Request,
+        };
+        let error = match endpoint.failed(&says, detail, cause) {
+            ProviderError::Failed { public, detail, .. } if is_overflow => {
+                ProviderError::ContextOverflow { public, detail }
+            }
+            error => error,
+        };
         Setback { error, again }
     }
+}
+
+/// Seconds until a time as HTTP writes it (RFC 9110, section 5.6.7).
+fn seconds_until(date: &str) -> Option<f64> {
+    let at = jiff::fmt::rfc2822::parse(&date.replace("GMT", "+0000")).ok()?;
+    let wait = at.timestamp().duration_since(jiff::Timestamp::now());
+    Some(wait.as_secs_f64().max(0.0))
 }
 
 fn text(value: &Value) -> Option<String> {

@@ -89,6 +89,7 @@ mod tests {
             error: ProviderError::Failed {
                 public: "no".to_owned(),
                 detail: String::new(),
+                cause: super::super::Cause::Away,
             },
             again,
         }

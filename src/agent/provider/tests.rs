@@ -2,6 +2,16 @@
 
 use super::*;
 
+fn named(name: &str) -> Box<dyn Provider> {
+    let choice = ModelChoice {
+        provider: name.to_owned(),
+        model: "m".to_owned(),
+        api_key: None,
+        base_url: None,
+    };
+    provider_of(&choice, Options::default(), None)
+}
+
 fn ask(provider: &dyn Provider, text: &str, stream: bool) -> (ModelReply, Vec<String>) {
     let mut pieces = Vec::new();
     let messages = [ChatMessage::User {
@@ -26,7 +36,7 @@ fn ask(provider: &dyn Provider, text: &str, stream: bool) -> (ModelReply, Vec<St
 
 #[test]
 fn the_offline_provider_needs_no_settings_and_speaks_in_words() {
-    let provider = by_name("offline", None, None);
+    let provider = named("offline");
     let (reply, pieces) = ask(&*provider, "hello", true);
     assert!(pieces.len() > 10);
     assert_eq!(pieces.concat(), reply.text);
@@ -38,9 +48,9 @@ fn the_offline_provider_needs_no_settings_and_speaks_in_words() {
 fn a_provider_that_cannot_be_made_explains_itself() {
     for (name, expected) in [
         ("openai-compatible", "needs a base_url"),
-        ("telepathy", "openai-compatible"),
+        ("telepathy", "does not know"),
     ] {
-        let provider = by_name(name, None, None);
+        let provider = named(name);
         let request = ModelRequest {
             model: "m",
             system: "",
@@ -66,6 +76,7 @@ fn errors_become_those_of_the_house() {
     let failed = ProviderError::Failed {
         public: "The model server is away".to_owned(),
         detail: "/private".to_owned(),
+        cause: Cause::Request,
     };
     for (error, code, status, text) in [
         (

@@ -68,9 +68,13 @@ impl CommandTool {
         input.push(b'\n');
         let finished = process::run(
             &mut command,
-            &input,
-            self.output_bytes,
-            limit.deadline,
+            process::Plan {
+                input: &input,
+                output_bytes: self.output_bytes,
+                deadline: limit.deadline,
+                // A tool may start the radio.
+                children_may_stay: true,
+            },
             cancel,
         )
         .map_err(|error| self.cannot_start(directory, &error))?;
@@ -98,13 +102,8 @@ impl CommandTool {
             .split_first()
             .ok_or_else(|| format!("the tool {:?} names no program", self.spec.name))?;
         let mut command = Command::new(program);
-        command.args(rest).current_dir(directory).env_clear();
-        command.env("PATH", DEFAULT_PATH);
-        for name in INHERITED {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
+        command.args(rest).current_dir(directory);
+        clear_environment(&mut command);
         for (name, value) in &self.environment {
             command.env(name, value.expose());
         }
@@ -139,6 +138,10 @@ impl Tool for CommandTool {
         self.is_read_only
     }
 
+    fn brings_outside_text(&self) -> bool {
+        true
+    }
+
     fn run(
         &self,
         arguments: &Map<String, Value>,
@@ -153,8 +156,18 @@ impl Tool for CommandTool {
     }
 }
 
+/// Leaves a program nothing of our environment but what it cannot do without.
+pub(super) fn clear_environment(command: &mut Command) {
+    command.env_clear().env("PATH", DEFAULT_PATH);
+    for name in INHERITED {
+        if let Some(value) = std::env::var_os(name) {
+            command.env(name, value);
+        }
+    }
+}
+
 /// How a program that did not succeed ended.
-fn failure(status: ExitStatus) -> String {
+pub(super) fn failure(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("failed with exit code {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),

@@ -1,22 +1,20 @@
 //! Custom tools that are HTTP requests.
 
-use std::io::Read;
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::time::Instant;
 
 use serde_json::{Map, Value};
-use ureq::http::{HeaderValue, Request, Response};
-use ureq::{Agent, Body};
+use ureq::http::HeaderValue;
 
 use super::output::Captured;
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
+use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::agent::provider::{Cancel, ToolSpec};
 use crate::config::CustomTool;
 use crate::secret::Secret;
 
-/// Longest that finding the address and connecting may take, each.
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Bytes of an error's body that the model is shown.
 const ERROR_BODY_BYTES: usize = 1_000;
 
@@ -30,16 +28,25 @@ pub(super) struct HttpTool {
     is_read_only: bool,
     timeout_seconds: u64,
     output_bytes: usize,
+    outbound: Arc<Outbound>,
+}
+
+/// A request with the arguments in their places.
+struct Prepared {
+    url: String,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
 }
 
 impl HttpTool {
-    /// The tool of a configuration that makes this request.
+    /// The tool of a configuration that makes this request through `outbound`.
     pub(super) fn new(
         tool: &CustomTool,
         method: &str,
         url: &str,
         headers: &[(String, Secret)],
         body: Option<&Value>,
+        outbound: Arc<Outbound>,
     ) -> HttpTool {
         HttpTool {
             spec: spec_of(tool),
@@ -50,6 +57,7 @@ impl HttpTool {
             is_read_only: tool.read_only,
             timeout_seconds: tool.timeout_seconds,
             output_bytes: tool.output_bytes,
+            outbound,
         }
     }
 
@@ -62,29 +70,29 @@ impl HttpTool {
         let name = &self.spec.name;
         let limit = RunLimit::new(self.timeout_seconds, turn_deadline);
         let request = self.request(arguments)?;
-        let left = limit
-            .deadline
-            .checked_duration_since(Instant::now())
-            .ok_or_else(|| limit.exceeded(name))?;
-        let agent = agent(left);
-        let breaker = agent.clone();
-        let answer = cancel.guard(
-            move || breaker.shutdown(),
-            || {
-                let response = match request.body() {
-                    Some(_) => agent.run(request.map(Option::unwrap_or_default)),
-                    None => agent.run(request.map(drop)),
-                };
-                self.answer(response?)
-            },
-        );
+        let mut headers: Vec<(&str, &str)> = request
+            .headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.as_str()))
+            .collect();
+        // A kept connection may be dead, and what switches something must not be
+        // sent twice to find out.
+        headers.push(("connection", "close"));
+        let outgoing = Outgoing {
+            method: &self.method,
+            url: &request.url,
+            headers: &headers,
+            body: request.body.as_deref(),
+            deadline: limit.deadline,
+            cancel,
+        };
+        let answer = self
+            .outbound
+            .exchange(&outgoing, |answer| self.answer(answer));
         match answer {
             Ok(answer) => answer,
-            Err(_) if cancel.is_cancelled() => Err(cancelled(name)),
+            Err(OutboundError::Cancelled) => Err(cancelled(name)),
             Err(_) if Instant::now() >= limit.deadline => Err(limit.exceeded(name)),
-            Err(ureq::Error::Timeout(ureq::Timeout::Connect | ureq::Timeout::Resolve)) => {
-                Err(format!("the tool {name:?} could not connect in time"))
-            }
             Err(error) => {
                 let cause = cause(&error);
                 log::warn!("tool {name:?} got no answer: {cause}");
@@ -94,7 +102,7 @@ impl HttpTool {
     }
 
     /// The request for these arguments.
-    fn request(&self, arguments: &Map<String, Value>) -> Result<Request<Option<Vec<u8>>>, String> {
+    fn request(&self, arguments: &Map<String, Value>) -> Result<Prepared, String> {
         let values = Values {
             parameters: properties(&self.spec.parameters),
             arguments,
@@ -105,29 +113,25 @@ impl HttpTool {
             // Dots are not percent-encoded, but servers walk up the path on them.
             return Err("an argument must not be \".\" or \"..\"".to_owned());
         }
-        let mut request = Request::builder().method(self.method.as_str()).uri(url);
+        let mut headers = Vec::with_capacity(self.headers.len() + 1);
         let mut media_type = None;
         for (header, template) in &self.headers {
             let value = values.expand(template.expose(), as_is);
-            let value = HeaderValue::try_from(value).map_err(|_| {
-                format!("an argument holds a character that the header {header:?} cannot carry")
-            })?;
-            if header.eq_ignore_ascii_case("content-type") {
-                media_type = Some(value.to_str().unwrap_or_default().to_ascii_lowercase());
+            if HeaderValue::from_bytes(value.as_bytes()).is_err() {
+                return Err(format!(
+                    "an argument holds a character that the header {header:?} cannot carry"
+                ));
             }
-            request = request.header(header.as_str(), value);
+            if header.eq_ignore_ascii_case("content-type") {
+                media_type = Some(value.to_ascii_lowercase());
+            }
+            headers.push((header.clone(), value));
         }
         let body = self.body(&values, media_type.as_deref());
         if body.is_some() && media_type.is_none() {
-            request = request.header("content-type", "application/json");
+            headers.push(("content-type".to_owned(), "application/json".to_owned()));
         }
-        request.body(body).map_err(|error| {
-            log::warn!("tool {:?}: {error}", self.spec.name);
-            format!(
-                "the tool {:?} does not make a valid request: {error}",
-                self.spec.name
-            )
-        })
+        Ok(Prepared { url, headers, body })
     }
 
     /// The body: the expanded template, or the arguments where there is none
@@ -150,22 +154,20 @@ impl HttpTool {
     }
 
     /// The model's view of a response.
-    fn answer(&self, response: Response<Body>) -> Result<Result<String, String>, ureq::Error> {
-        let status = response.status();
-        if status.is_success() {
-            return Ok(Ok(read(response, self.output_bytes)?));
+    fn answer(&self, answer: &mut Answer) -> Result<Result<String, String>, OutboundError> {
+        let status = answer.status();
+        if (200..300).contains(&status) {
+            return Ok(Ok(read(answer, self.output_bytes)?.into_text()));
         }
         let name = &self.spec.name;
-        if status.is_redirection() {
+        if (300..400).contains(&status) {
             return Ok(Err(format!(
-                "the tool {name:?} was answered with status {}, a redirect, which is not followed",
-                status.as_u16()
+                "the tool {name:?} was answered with status {status}, a redirect, which is not followed"
             )));
         }
         Ok(Err(format!(
-            "the tool {name:?} was answered with status {}: {}",
-            status.as_u16(),
-            read(response, ERROR_BODY_BYTES)?
+            "the tool {name:?} was answered with status {status}: {}",
+            read(answer, ERROR_BODY_BYTES)?.into_text()
         )))
     }
 }
@@ -183,6 +185,10 @@ impl Tool for HttpTool {
         self.is_read_only
     }
 
+    fn brings_outside_text(&self) -> bool {
+        true
+    }
+
     fn run(
         &self,
         arguments: &Map<String, Value>,
@@ -192,53 +198,26 @@ impl Tool for HttpTool {
     }
 }
 
-/// The agent of one run, which must be over after `left`. It is not shared,
-/// since cancelling shuts it down for good.
-fn agent(left: Duration) -> Agent {
-    Agent::config_builder()
-        .http_status_as_error(false)
-        // A redirect would carry the configured headers to another host.
-        .max_redirects(0)
-        .max_idle_connections(0)
-        .timeout_global(Some(left))
-        .timeout_per_call(Some(left))
-        .timeout_resolve(Some(left.min(CONNECT_LIMIT)))
-        .timeout_connect(Some(left.min(CONNECT_LIMIT)))
-        .timeout_send_request(Some(left))
-        .timeout_send_body(Some(left))
-        .timeout_recv_response(Some(left))
-        .timeout_recv_body(Some(left))
-        .build()
-        .into()
-}
-
-/// The beginning of a body as text; what is beyond the limit is not read.
-fn read(response: Response<Body>, limit: usize) -> Result<String, ureq::Error> {
-    let mut reader = response.into_body().into_reader();
+/// The beginning of a body; what is beyond the limit is not read.
+pub(super) fn read(answer: &mut Answer, limit: usize) -> Result<Captured, OutboundError> {
     let mut captured = Captured::new(limit);
     let mut buffer = vec![0; 8 * 1024];
     while !captured.is_cut() {
-        match reader.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(length) => captured.push(&buffer[..length]),
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error.into()),
+        match answer.read(&mut buffer)? {
+            0 => break,
+            length => captured.push(&buffer[..length]),
         }
     }
-    Ok(captured.into_text())
+    Ok(captured)
 }
 
 /// Why there was no answer, without the address, which may hold a key.
-fn cause(error: &ureq::Error) -> String {
+pub(super) fn cause(error: &OutboundError) -> String {
     match error {
-        ureq::Error::HostNotFound => "its host was not found".to_owned(),
-        ureq::Error::Io(error) => error.kind().to_string(),
-        ureq::Error::Timeout(_) => "it took too long".to_owned(),
-        ureq::Error::Rustls(_) | ureq::Error::Tls(_) => {
-            "the secure connection could not be made".to_owned()
-        }
-        ureq::Error::BadUri(_) => "its address is not valid".to_owned(),
-        _ => "the answer is not valid HTTP".to_owned(),
+        OutboundError::Address(_) => "its address is not valid".to_owned(),
+        OutboundError::NotHttp(_) => "the answer is not valid HTTP".to_owned(),
+        OutboundError::Untrusted(_) => "no secure connection could be made".to_owned(),
+        error => error.to_string(),
     }
 }
 

@@ -3,10 +3,16 @@
 mod builtin;
 mod custom_command;
 mod custom_http;
+mod files;
 pub mod output;
 mod process;
+mod readable;
+mod run_command;
 mod schema;
 mod template;
+#[cfg(test)]
+mod testing;
+mod web_fetch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,21 +20,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::outbound::Outbound;
 use super::provider::{Cancel, ToolSpec};
 use crate::clock::Clock;
-use crate::config::{Config, CustomRun, CustomTool};
+use crate::config::{Config, CustomRun, CustomTool, Tools};
 use crate::ids::ConversationId;
 use crate::store::Store;
 
 use custom_command::CommandTool;
 use custom_http::HttpTool;
+use run_command::RunCommand;
+use web_fetch::WebFetch;
 
 pub use schema::{check_arguments, parameter_types};
 
 /// Where a tool comes from, as `list_tools` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// Part of the program.
     Builtin,
+    /// Declared under `tools.custom` of the configuration.
     Custom,
     /// An MCP server of this name.
     Mcp(String),
@@ -36,12 +47,18 @@ pub enum Source {
 
 /// What a tool may use while it runs.
 pub struct ToolContext<'a> {
+    /// For memories and for earlier conversations.
     pub store: &'a Store,
+    /// The household's time.
     pub clock: &'a Clock,
+    /// The conversation in which it was called.
     pub conversation_id: ConversationId,
     /// Who asked.
     pub speaker: Option<&'a str>,
+    /// When the tool must be finished: its own limit or the turn's, whichever
+    /// is sooner.
     pub deadline: Instant,
+    /// Set when somebody stops the turn; a tool that waits must heed it.
     pub cancel: &'a Cancel,
     /// Where programs run by default.
     pub data_dir: &'a PathBuf,
@@ -54,8 +71,22 @@ pub trait Tool: Send + Sync {
     fn spec(&self) -> &ToolSpec;
     /// Where it comes from.
     fn source(&self) -> Source;
-    /// Whether running it twice does no harm.
+    /// Whether it only reads, so that running it twice, or beside others, does
+    /// no harm.
     fn is_read_only(&self) -> bool;
+    /// Whether its results hold text that nobody of the household wrote: then
+    /// the model is shown them as data from outside.
+    fn brings_outside_text(&self) -> bool {
+        false
+    }
+    /// What a run with these arguments does, for the person who is asked about
+    /// it; to go on "The assistant wants to" with. Arguments may stand in it as
+    /// they are. Nothing where there is nothing better to say than the tool's
+    /// name and its arguments.
+    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let _ = arguments;
+        None
+    }
     /// Runs it. `arguments` is an object that has the schema's required members.
     fn run(
         &self,
@@ -75,18 +106,22 @@ impl Toolbox {
     /// file. The first tool of a name wins: a model API refuses a request that
     /// offers two.
     pub fn from_config(config: &Config) -> Toolbox {
-        Toolbox::with_custom(&config.custom_tools)
+        let mut toolbox = Toolbox::builtin();
+        toolbox.tools.extend(set_up(&config.tools));
+        toolbox.add_custom(&config.tools.custom);
+        toolbox
     }
 
-    /// The built-in tools alone.
+    /// The built-in tools alone that need no setting.
     pub fn builtin() -> Toolbox {
         Toolbox {
             tools: builtin::all(),
         }
     }
 
-    fn with_custom(custom: &[CustomTool]) -> Toolbox {
-        let mut toolbox = Toolbox::builtin();
+    fn add_custom(&mut self, custom: &[CustomTool]) {
+        let outbound = Arc::new(Outbound::new());
+        let toolbox = self;
         for tool in custom {
             if toolbox.get(&tool.name).is_some() {
                 log::warn!(
@@ -111,8 +146,34 @@ impl Toolbox {
                     url,
                     headers,
                     body,
-                } => Arc::new(HttpTool::new(tool, method, url, headers, body.as_ref())),
+                } => Arc::new(HttpTool::new(
+                    tool,
+                    method,
+                    url,
+                    headers,
+                    body.as_ref(),
+                    Arc::clone(&outbound),
+                )),
             });
+        }
+    }
+
+    /// The same tools, with `mcp` in place of any tools of MCP servers. A
+    /// server's tool does not take the place of another with its name.
+    pub fn with_mcp(&self, mcp: Vec<Arc<dyn Tool>>) -> Toolbox {
+        let is_own = |tool: &&Arc<dyn Tool>| !matches!(tool.source(), Source::Mcp(_));
+        let mut toolbox = Toolbox {
+            tools: self.tools.iter().filter(is_own).cloned().collect(),
+        };
+        for tool in mcp {
+            if toolbox.get(&tool.spec().name).is_some() {
+                log::warn!(
+                    "the MCP tool {:?} is left out: another tool has that name",
+                    tool.spec().name
+                );
+                continue;
+            }
+            toolbox.tools.push(tool);
         }
         toolbox
     }
@@ -126,6 +187,22 @@ impl Toolbox {
     pub fn get(&self, name: &str) -> Option<&Arc<dyn Tool>> {
         self.tools.iter().find(|tool| tool.spec().name == name)
     }
+}
+
+/// The built-in tools of the section `tools`, as far as they are enabled.
+fn set_up(tools: &Tools) -> Vec<Arc<dyn Tool>> {
+    let mut made: Vec<Arc<dyn Tool>> = Vec::new();
+    if tools.web_fetch.enabled {
+        made.push(Arc::new(WebFetch::new(&tools.web_fetch)));
+    }
+    let directory = tools.files.directory.as_deref();
+    if tools.files.enabled {
+        made.extend(files::all(directory));
+    }
+    if tools.run_command.enabled {
+        made.push(Arc::new(RunCommand::new(&tools.run_command, directory)));
+    }
+    made
 }
 
 /// What the model is told of a custom tool.
@@ -222,8 +299,8 @@ mod tests {
 
     #[test]
     fn the_order_is_stable_and_no_name_comes_twice() {
-        let toolbox =
-            Toolbox::with_custom(&[command("b"), http("a"), command("recall"), http("b")]);
+        let mut toolbox = Toolbox::builtin();
+        toolbox.add_custom(&[command("b"), http("a"), command("recall"), http("b")]);
         let names: Vec<&str> = toolbox
             .iter()
             .map(|tool| tool.spec().name.as_str())

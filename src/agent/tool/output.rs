@@ -3,21 +3,26 @@
 
 use std::borrow::Cow;
 
+use serde_json::{Map, Value};
+
 /// Most characters of a tool's result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
-/// Of those, the ones taken from the beginning; the rest come from the end.
-const HEAD_CHARS: usize = MAX_RESULT_CHARS / 3 * 2;
 
-/// Shortens a tool's result to [`MAX_RESULT_CHARS`]: two thirds from its
-/// beginning, one third from its end, and between them how much is missing.
-/// A result within the limit is returned as it is.
+/// Shortens a tool's result to [`MAX_RESULT_CHARS`], as [`cap_text`] does.
 pub fn cap_result(text: String) -> String {
-    // Bytes are at least as many as characters: short results are not counted.
-    if text.len() <= MAX_RESULT_CHARS {
+    cap_text(text, MAX_RESULT_CHARS)
+}
+
+/// Shortens a text to `most` characters: two thirds from its beginning, one
+/// third from its end, and between them how much is missing. A text within the
+/// limit is returned as it is.
+pub fn cap_text(text: String, most: usize) -> String {
+    // Bytes are at least as many as characters: short texts are not counted.
+    if text.len() <= most {
         return text;
     }
     let count = text.chars().count();
-    if count <= MAX_RESULT_CHARS {
+    if count <= most {
         return text;
     }
     let byte_of = |position| {
@@ -25,10 +30,58 @@ pub fn cap_result(text: String) -> String {
             .nth(position)
             .map_or(text.len(), |(byte, _)| byte)
     };
-    let missing = count - MAX_RESULT_CHARS;
-    let head = &text[..byte_of(HEAD_CHARS)];
-    let tail = &text[byte_of(HEAD_CHARS + missing)..];
+    let missing = count - most;
+    let head_chars = most / 3 * 2;
+    let head = &text[..byte_of(head_chars)];
+    let tail = &text[byte_of(head_chars + missing)..];
     format!("{head}\n[... {missing} characters left out ...]\n{tail}")
+}
+
+/// Characters of a longer text that the model is shown at a time.
+const PAGE_CHARS: usize = 15_000;
+
+/// The part of a long text that begins at the argument `offset`, in characters,
+/// with a note of where it stands and how to read on. A text that fits is shown
+/// as it is.
+///
+/// Errors: the offset is beyond the text.
+pub fn page(text: &str, arguments: &Map<String, Value>) -> Result<String, String> {
+    let offset = arguments.get("offset").and_then(Value::as_i64).unwrap_or(0);
+    let count = text.chars().count();
+    let first = usize::try_from(offset)
+        .ok()
+        .filter(|&first| first < count.max(1))
+        .ok_or_else(|| format!("the text has {count} characters: no offset {offset}"))?;
+    let last = count.min(first + PAGE_CHARS);
+    if last - first == count {
+        return Ok(text.to_owned());
+    }
+    let shown: String = text.chars().skip(first).take(PAGE_CHARS).collect();
+    let note = match last < count {
+        true => format!("read on with offset {last}"),
+        false => "this is the end".to_owned(),
+    };
+    Ok(format!(
+        "{}\n[characters {first} to {last} of {count}; {note}]",
+        shown.trim_end()
+    ))
+}
+
+/// Bytes as text; nothing when they are none. A character that was cut at the
+/// end is left out, and single wrong bytes are replaced.
+pub fn text_of(mut bytes: Vec<u8>) -> Option<String> {
+    if bytes.contains(&0) {
+        return None;
+    }
+    if let Err(error) = std::str::from_utf8(&bytes)
+        && error.error_len().is_none()
+    {
+        bytes.truncate(error.valid_up_to());
+    }
+    Some(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+    })
 }
 
 /// The first `most` characters of `text`, followed by an ellipsis when
@@ -68,6 +121,16 @@ impl Captured {
     /// Whether there was more than is kept.
     pub(super) fn is_cut(&self) -> bool {
         self.total > self.kept.len() as u64
+    }
+
+    /// Whether there was nothing at all.
+    pub(super) fn is_empty(&self) -> bool {
+        self.total == 0
+    }
+
+    /// What is kept, as it came.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.kept
     }
 
     /// The output as text for the model, without white space at its end, with
@@ -152,6 +215,8 @@ impl Tail {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HEAD_CHARS: usize = MAX_RESULT_CHARS / 3 * 2;
 
     #[test]
     fn a_result_within_the_limit_is_left_alone() {

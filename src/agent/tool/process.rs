@@ -57,28 +57,32 @@ pub(super) struct Finished {
     pub(super) stderr: Tail,
 }
 
-/// Runs `command` in a process group of its own with `input` on its standard
-/// input, and keeps `output_bytes` of its output.
-///
-/// When the program exits by itself, children that it left running are left
-/// alone: a tool may start the radio. When it is stopped, its whole group is.
+/// What a run gets and what it may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plan<'a> {
+    /// What it reads from its standard input.
+    pub(super) input: &'a [u8],
+    /// Most bytes that are kept of its standard output.
+    pub(super) output_bytes: usize,
+    /// When it must be over.
+    pub(super) deadline: Instant,
+    /// Whether children that it leaves running when it exits by itself are left
+    /// alone. When it is stopped, its whole group is, children and all.
+    pub(super) children_may_stay: bool,
+}
+
+/// Runs `command` in a process group of its own.
 ///
 /// Errors: it cannot be started, or the system refuses to wait for it.
-pub(super) fn run(
-    command: &mut Command,
-    input: &[u8],
-    output_bytes: usize,
-    deadline: Instant,
-    cancel: &Cancel,
-) -> io::Result<Finished> {
+pub(super) fn run(command: &mut Command, plan: Plan<'_>, cancel: &Cancel) -> io::Result<Finished> {
     let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
-    let mut program = Program::start(command, input, output_bytes)?;
+    let mut program = Program::start(command, plan)?;
     let waker = Arc::clone(&wake);
     let hook = move || {
         // Can only fail when the counter is full, and then it wakes as well.
         let _ = rustix::io::write(&*waker, &1u64.to_ne_bytes());
     };
-    cancel.guard(hook, || program.supervise(deadline, cancel, &wake))
+    cancel.guard(hook, || program.supervise(plan.deadline, cancel, &wake))
 }
 
 /// What is waited for.
@@ -112,12 +116,13 @@ struct Program<'a> {
     buffer: Box<[u8]>,
     captured: Captured,
     tail: Tail,
+    children_may_stay: bool,
     /// Whether nothing more is to be done about it: it was reaped, or given up.
     is_over: bool,
 }
 
 impl<'a> Program<'a> {
-    fn start(command: &mut Command, input: &'a [u8], output_bytes: usize) -> io::Result<Self> {
+    fn start(command: &mut Command, plan: Plan<'a>) -> io::Result<Self> {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -129,13 +134,14 @@ impl<'a> Program<'a> {
             leader,
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
             stdin: child.stdin.take(),
-            input,
+            input: plan.input,
             stdout: child.stdout.take(),
             stderr: child.stderr.take(),
             child,
             buffer: vec![0; CHUNK].into_boxed_slice(),
-            captured: Captured::new(output_bytes),
+            captured: Captured::new(plan.output_bytes),
             tail: Tail::new(STDERR_BYTES),
+            children_may_stay: plan.children_may_stay,
             is_over: false,
         };
         for pipe in [
@@ -156,6 +162,10 @@ impl<'a> Program<'a> {
     ) -> io::Result<Finished> {
         let end = match self.wait(Goal::Exit, deadline, Some((cancel, wake)))? {
             Waited::Reached => {
+                // Not reaped yet, it keeps its group's id from being another's.
+                if !self.children_may_stay {
+                    self.signal(Signal::KILL);
+                }
                 self.wait(Goal::EndOfOutput, Instant::now() + OUTPUT_GRACE, None)?;
                 End::Exited(self.reap()?)
             }
@@ -325,12 +335,17 @@ mod tests {
         ] {
             let mut command = Command::new("sh");
             command.args(["-c", script]);
-            let mut program = Program::start(&mut command, b"{}", 10).unwrap();
+            let plan = Plan {
+                input: b"{}",
+                output_bytes: 10,
+                deadline: Instant::now() + deadline,
+                children_may_stay: true,
+            };
+            let mut program = Program::start(&mut command, plan).unwrap();
             program.exit = None;
             let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
-            let deadline = Instant::now() + deadline;
             let finished = program
-                .supervise(deadline, &Cancel::default(), &wake)
+                .supervise(plan.deadline, &Cancel::default(), &wake)
                 .unwrap();
             match (finished.end, code) {
                 (End::Exited(status), code) => assert_eq!(status.code(), code, "{script}"),

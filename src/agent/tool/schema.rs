@@ -63,6 +63,18 @@ fn type_name(schema: &Value) -> String {
     if !types.is_empty() {
         return types.join("|");
     }
+    let alternatives = schema.get("anyOf").or_else(|| schema.get("oneOf"));
+    if let Some(Value::Array(alternatives)) = alternatives {
+        let mut names: Vec<String> = Vec::new();
+        for name in alternatives.iter().map(type_name) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if !names.is_empty() && names.iter().all(|name| name != "any") {
+            return names.join("|");
+        }
+    }
     match schema.get("enum").and_then(Value::as_array) {
         Some(values) if !values.is_empty() && values.iter().all(Value::is_string) => "string",
         _ => "any",

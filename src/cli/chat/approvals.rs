@@ -111,14 +111,17 @@ impl Approvals {
             Value::String(text) => text.clone(),
             other => other.to_string(),
         };
-        let reason = match approval.reason.as_str() {
-            "" => String::new(),
-            reason => format!("\n{reason}"),
+        let arguments = short(&arguments, ARGUMENT_CHARACTERS);
+        let tool = &approval.tool;
+        let question = match approval.reason.as_str() {
+            "" => format!("May {tool} run? {arguments}"),
+            // The server's own words usually tell all of it.
+            reason if reason.contains(&arguments) => format!("{reason}. May it?"),
+            reason if tells_all(reason, &approval.arguments) => format!("{reason}\nMay it?"),
+            reason => format!("{reason}\n  {tool} {arguments}\nMay it?"),
         };
         Some(Action::Ask(format!(
-            "May {} run? {}{reason}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ",
-            approval.tool,
-            short(&arguments, ARGUMENT_CHARACTERS),
+            "{question}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: "
         )))
     }
 }
@@ -130,6 +133,14 @@ impl Approval {
             self.tool
         ))
     }
+}
+
+/// Whether a sentence holds every argument as it is.
+fn tells_all(sentence: &str, arguments: &Value) -> bool {
+    arguments.as_object().is_some_and(|members| {
+        let told = |value: &Value| value.as_str().is_some_and(|text| sentence.contains(text));
+        members.values().all(told)
+    })
 }
 
 /// The beginning of a text, marked when something is missing.

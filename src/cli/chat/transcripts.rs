@@ -21,7 +21,7 @@ const MAY: &str = r#"{"type":"event","turn_id":"turn_1","event":"approval.reques
 const MAY_ALSO: &str = r#"{"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_2","tool":"fetch","arguments":{},"reason":""}"#;
 const MAY_OTHER: &str = r#"{"type":"event","turn_id":"turn_9","event":"approval.requested","approval_id":"appr_9","tool":"run","arguments":{},"reason":""}"#;
 const ASK: &str =
-    "ask May run run? {\"x\":1}\nrisky\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ";
+    "ask risky\n  run {\"x\":1}\nMay it?\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ";
 const ASK_ALSO: &str =
     "ask May fetch run? {}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ";
 const RESOLVED: &str = r#"{"type":"event","turn_id":"turn_1","event":"approval.resolved","approval_id":"appr_1","decision":"denied","by":"ada"}"#;

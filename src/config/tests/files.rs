@@ -129,6 +129,8 @@ fn limits_are_those_of_protocol_section_7() {
         tool_rounds: 16,
         webhook_per_second: 20,
         webhook_burst: 100,
+        webhook_waiting: 64,
+        callback_seconds: 15,
         login_failures: 5,
         approval_seconds: 86_400,
     };
@@ -191,9 +193,9 @@ fn values_come_from_the_environment() {
     assert_eq!(secret.expose(), "a-secret-from-the-environment");
     let CustomRun::Command {
         argv, environment, ..
-    } = &config.custom_tools[0].run
+    } = &config.tools.custom[0].run
     else {
-        panic!("{:?}", config.custom_tools);
+        panic!("{:?}", config.tools.custom);
     };
     assert_eq!(argv[1], "private-word");
     assert_eq!(environment["K"].expose(), "sk-0123456789abcdef");
@@ -209,8 +211,8 @@ fn custom_tools_have_a_schema_in_either_form() {
          "http":{"method":"POST","url":"https://weather.example/v1/{city}?q={}","headers":{"Authorization":"Bearer {city}"},"body":{"in":["{city}"]}}},
         {"name":"bare","description":"Nothing","command":["true"]}]}}"#,
     );
-    let [light, weather, bare] = config.custom_tools.as_slice() else {
-        panic!("{:?}", config.custom_tools);
+    let [light, weather, bare] = config.tools.custom.as_slice() else {
+        panic!("{:?}", config.tools.custom);
     };
     assert_eq!(
         light.parameters,
@@ -261,7 +263,7 @@ fn comments_may_stand_anywhere_but_variables_are_none() {
     );
     assert_eq!(config.tool_permissions.len(), 1);
     assert_eq!(config.channels.len(), 2);
-    let tool = &config.custom_tools[0];
+    let tool = &config.tools.custom[0];
     assert_eq!(tool.parameters["required"], json!(["on"]));
     let CustomRun::Command { environment, .. } = &tool.run else {
         panic!("{tool:?}");
@@ -322,6 +324,10 @@ fn every_setting_is_documented() {
             "base_url",
             "system_prompt",
             "max_tokens",
+            "context_tokens",
+            "reasoning_effort",
+            "fallback",
+            "budget",
             "permission_mode",
             "tool_permissions"
         ]

@@ -273,7 +273,7 @@ fn what_is_shown_begins_with_the_contract_and_holds_no_secret() {
     assert_eq!(shown["api_key_set"], json!(true));
     assert_eq!(shown["base_url"], json!("https://***@proxy.example/v1?***"));
     assert_eq!(shown["limits"]["turn_seconds"], json!(300));
-    assert_eq!(shown["custom_tools"], json!(["t"]));
+    assert_eq!(shown["tools"]["custom"], json!(["t"]));
     let webhook = &shown["channels"][0]["accounts"]["ci"];
     assert_eq!(webhook["secret_set"], json!(true));
     assert_eq!(webhook["outgoing_url"], json!("https://hooks.example/***"));

@@ -9,7 +9,9 @@ use super::*;
 
 mod files;
 mod handle;
+mod mcp_servers;
 mod problems;
+mod providers;
 
 /// The environment of every test.
 fn environment(name: &str) -> Option<String> {

@@ -12,7 +12,7 @@ fn check(text: &str, expected: &[&str]) {
 }
 
 /// Checks that one problem of a file says this.
-fn check_says(text: &str, says: &str) {
+pub(super) fn check_says(text: &str, says: &str) {
     let problems = match read(text) {
         Ok(_) => panic!("this must not load: {text}"),
         Err(problems) => problems.to_string(),
@@ -41,7 +41,7 @@ fn all_problems_come_at_once_with_their_lines() {
   ]
 }"#,
         &[
-            "config.json line 2: \"provider\" must be \"offline\", \"openai\" or \"openai-compatible\", not \"opena1\" (did you mean \"openai\"?)",
+            "config.json line 2: \"provider\" must be one of offline, openai, anthropic, ollama, openai-compatible, openrouter, groq, mistral, deepseek, gemini, xai, together, fireworks, cerebras, lmstudio, llamacpp, vllm, litellm, not \"opena1\" (did you mean \"openai\"?)",
             "config.json line 3: \"temperature\" must be a number from 0 to 2, not 3",
             "config.json line 4: unknown key \"permision_mode\" (did you mean \"permission_mode\"?)",
             "config.json line 5: \"workers\" must be an integer from 1 to 256, not \"many\"",
@@ -328,6 +328,71 @@ fn channels_do_not_collide() {
     config(
         r#"{"channels":[{"type":"tcp","bind":"127.0.0.1"},{"type":"tcp","bind":"192.168.1.2"}]}"#,
     );
+}
+
+#[test]
+fn the_built_in_tools_that_reach_out_are_strict() {
+    for (tools, says) in [
+        (
+            r#"{"web_fetch":true}"#,
+            "\"tools.web_fetch\" must be an object",
+        ),
+        (
+            r#"{"web_fetch":{"enabled":"on"}}"#,
+            "\"tools.web_fetch.enabled\" must be true or false",
+        ),
+        (
+            r#"{"web_fetch":{"allow":"nas.lan"}}"#,
+            "\"tools.web_fetch.allow\" must be an array",
+        ),
+        (
+            r#"{"web_fetch":{"allow":["nas.lan","192.168.1"]}}"#,
+            "\"tools.web_fetch.allow[1]\" must be a host name in lower case",
+        ),
+        (
+            r#"{"web_fetch":{"allow":["http://nas.lan"]}}"#,
+            "or an address pattern",
+        ),
+        (
+            r#"{"web_fetch":{"max_bytes":1}}"#,
+            "must be an integer from 1024",
+        ),
+        (
+            r#"{"files":{"directory":"notes"}}"#,
+            "\"tools.files.directory\" must be an absolute path",
+        ),
+        (
+            r#"{"run_command":{"timeout_seconds":0}}"#,
+            "must be an integer from 1 to 3600",
+        ),
+        (r#"{"run_comand":{}}"#, "(did you mean \"run_command\"?)"),
+    ] {
+        check_says(&format!(r#"{{"tools":{tools}}}"#), says);
+    }
+    let tools = &config(
+        r#"{"tools":{"web_fetch":{"allow":["10.0.0.0/8","nas.lan"]},"files":{"directory":"/srv/notes"}}}"#,
+    )
+    .tools;
+    let allow = &tools.web_fetch.allow;
+    for (host, address, allowed) in [
+        ("x.example", "10.1.2.3", true),
+        ("x.example", "192.168.1.1", false),
+        ("NAS.lan.", "192.168.1.1", true),
+        ("other.nas.lan", "192.168.1.1", false),
+    ] {
+        assert_eq!(
+            allow.allows(host, address.parse().unwrap()),
+            allowed,
+            "{host} {address}"
+        );
+    }
+    assert_eq!(
+        tools.files.directory.as_deref(),
+        Some(Path::new("/srv/notes"))
+    );
+    assert!(tools.web_fetch.enabled && tools.files.enabled && !tools.run_command.enabled);
+    let shown = serde_json::to_value(&tools.web_fetch).unwrap();
+    assert_eq!(shown["allow"], serde_json::json!(["10.0.0.0/8", "nas.lan"]));
 }
 
 #[test]

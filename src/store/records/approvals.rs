@@ -6,16 +6,23 @@ use crate::ids::{ApprovalId, ConversationId, TurnId};
 /// A question to the owner.
 #[derive(Clone, Debug)]
 pub struct Approval {
+    /// What `approve` and `deny` take.
     pub id: ApprovalId,
+    /// The turn that waits for it.
     pub turn_id: TurnId,
+    /// The turn's conversation.
     pub conversation_id: ConversationId,
+    /// The call of the model's reply that it is about.
     pub call_id: String,
+    /// The tool that would run.
     pub tool: String,
     /// The arguments as JSON text.
     pub arguments: String,
     /// Why it is asked, in words for a person.
     pub reason: String,
+    /// When it was asked.
     pub created_at: Timestamp,
+    /// From then on it counts as denied.
     pub expires_at: Timestamp,
     /// Absent while it waits.
     pub decision: Option<Decision>,
@@ -24,15 +31,20 @@ pub struct Approval {
 /// A question to store.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
+    /// The call of the model's reply that it is about.
     pub call_id: String,
+    /// The tool that would run.
     pub tool: String,
+    /// As JSON text.
     pub arguments: String,
+    /// Why it is asked, in words for a person.
     pub reason: String,
 }
 
 /// The owner's answer, or time's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
+    /// What was decided.
     pub verdict: Verdict,
     /// A user's name, or `timeout`.
     pub by: String,
@@ -47,6 +59,7 @@ pub enum Verdict {
     ApprovedConversation,
     /// This tool from now on.
     ApprovedAlways,
+    /// The call is refused; the turn goes on without it.
     Denied,
     /// Nobody answered in time: the same as denied.
     Expired,

@@ -1,14 +1,19 @@
 //! Webhook callbacks.
 
+use std::time::Duration;
+
 use crate::clock::Timestamp;
 use crate::ids::{ConversationId, DeliveryId, TurnId};
 
 /// A callback to send, stored in the same commit as the turn's end.
 #[derive(Clone, Debug)]
 pub struct NewDelivery {
+    /// The webhook account to whose `outgoing_url` it goes.
     pub account: String,
     /// The JSON body, exactly as it is sent on every attempt.
     pub body: String,
+    /// How long after the turn's end the first attempt is due.
+    pub delay: Duration,
 }
 
 /// Where a delivery stands.
@@ -51,14 +56,21 @@ impl DeliveryState {
 /// A webhook callback with all its attempts.
 #[derive(Clone, Debug)]
 pub struct Delivery {
+    /// Sent as `webhook-id`, the same on every attempt.
     pub id: DeliveryId,
+    /// The turn whose end it tells.
     pub turn_id: TurnId,
+    /// Callbacks of one conversation are sent in order.
     pub conversation_id: ConversationId,
+    /// The webhook account to whose `outgoing_url` it goes.
     pub account: String,
+    /// The JSON body, exactly as it is sent on every attempt.
     pub body: String,
+    /// Whether it is to be sent, was taken or was given up.
     pub state: DeliveryState,
     /// Attempts made so far.
     pub attempts: u32,
+    /// When the turn ended.
     pub created_at: Timestamp,
     /// When the next attempt is due.
     pub next_at: Timestamp,
@@ -72,7 +84,15 @@ pub enum Attempt {
     /// The receiver took it.
     Delivered,
     /// To be tried again at this time.
-    Retry { error: String, next_at: Timestamp },
+    Retry {
+        /// What this attempt met, in words.
+        error: String,
+        /// When to try again.
+        next_at: Timestamp,
+    },
     /// Given up.
-    Dead { error: String },
+    Dead {
+        /// Why no other attempt is made, in words.
+        error: String,
+    },
 }

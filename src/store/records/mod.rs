@@ -6,12 +6,14 @@ mod conversations;
 mod deliveries;
 mod people;
 mod turns;
+mod usage;
 
 pub use approvals::*;
 pub use conversations::*;
 pub use deliveries::*;
 pub use people::*;
 pub use turns::*;
+pub use usage::*;
 
 use crate::clock::Timestamp;
 use crate::ids::MemoryId;
@@ -19,16 +21,20 @@ use crate::ids::MemoryId;
 /// Something that the assistant was asked to remember.
 #[derive(Clone, Debug)]
 pub struct Memory {
+    /// What `delete_memory` takes.
     pub id: MemoryId,
+    /// One fact, as the model worded it; unique.
     pub content: String,
     /// Who said it.
     pub speaker: Option<String>,
+    /// When it was first remembered.
     pub created_at: Timestamp,
 }
 
 /// Unfinished work and totals, for `server_info`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
+    /// Of all channels.
     pub conversations: u64,
     /// Unfinished turns by state.
     pub turns: Vec<(TurnState, u64)>,

@@ -35,44 +35,61 @@ impl UserRole {
 /// A person with an account.
 #[derive(Clone, Debug)]
 pub struct User {
+    /// Stays when the password or the role changes.
     pub id: UserId,
+    /// As typed when it was added; unique without regard to case.
     pub name: String,
+    /// The most that any of the user's tokens may do.
     pub role: UserRole,
     /// The argon2id hash in PHC form.
     pub password_hash: String,
+    /// When the account was added.
     pub created_at: Timestamp,
 }
 
 /// A session or API token to store. Only its fingerprint is kept.
 #[derive(Clone, Debug)]
 pub struct NewToken {
+    /// Whose token it is; goes with the user.
     pub user_id: UserId,
     /// What a person calls it; `session` for those of POST /auth.
     pub name: String,
+    /// SHA-256 of the token.
     pub fingerprint: [u8; 32],
     /// Narrows the user's role; never widens it.
     pub role: UserRole,
+    /// `None` for one that is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
 }
 
 /// A token as a list shows it.
 #[derive(Clone, Debug)]
 pub struct Token {
+    /// What `hearth token revoke` takes.
     pub id: TokenId,
+    /// The owner's name.
     pub user: String,
+    /// What a person calls it.
     pub name: String,
+    /// As given; the user's own role may be less by now.
     pub role: UserRole,
+    /// When it was made.
     pub created_at: Timestamp,
+    /// `None` for one that is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
 }
 
 /// Who presented a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
+    /// Revoking this token ends what the identity may do.
     pub token_id: TokenId,
+    /// The token's owner.
     pub user_id: UserId,
+    /// The owner's name.
     pub user: String,
     /// The lesser of the user's role and the token's.
     pub role: UserRole,
+    /// When the token ends; `None` for never.
     pub expires_at: Option<Timestamp>,
 }

@@ -11,11 +11,17 @@ use crate::ids::{ConversationId, MessageId, TurnId};
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TurnState {
+    /// Waits for a worker, or for an earlier turn of its conversation.
     Queued,
+    /// A worker is at it, or was when the server stopped.
     Running,
+    /// Put away until the owner has decided about its tool calls.
     WaitingApproval,
+    /// It has its reply.
     Done,
+    /// It ended with an error.
     Failed,
+    /// Somebody stopped it.
     Cancelled,
 }
 
@@ -58,8 +64,11 @@ impl TurnState {
 /// One turn: a person's message and all that leads to its reply.
 #[derive(Clone, Debug)]
 pub struct Turn {
+    /// Rises with the time of the message; orders the turns of a conversation.
     pub id: TurnId,
+    /// Where the message was said.
     pub conversation_id: ConversationId,
+    /// Durable: what it says after a crash is where the turn goes on.
     pub state: TurnState,
     /// Where the message came from, as [`Conversation::channel`](super::Conversation::channel).
     pub channel: String,
@@ -67,14 +76,20 @@ pub struct Turn {
     pub account: Option<String>,
     /// The caller's own name of the conversation, repeated in the callback.
     pub external_name: Option<String>,
+    /// The message that it answers.
     pub message_id: MessageId,
     /// The reply, once done.
     pub reply_id: Option<MessageId>,
     /// Why it failed.
     pub error: Option<Error>,
+    /// When the message was accepted.
     pub created_at: Timestamp,
     /// When a worker first took it: its deadline counts from here.
     pub started_at: Option<Timestamp>,
+    /// The model that answered last, or was asked in vain; absent before the first end.
+    pub model: Option<String>,
+    /// Tokens used so far.
+    pub usage: Usage,
 }
 
 /// Where a new message goes.
@@ -86,7 +101,12 @@ pub enum Target {
     New,
     /// The conversation that a webhook account calls by this name; made on
     /// first use. The name is scoped to the account.
-    Named { account: String, name: String },
+    Named {
+        /// The webhook account, whose names are its own.
+        account: String,
+        /// The caller's name, 1 to 128 characters.
+        name: String,
+    },
 }
 
 /// A key under which a request runs once (within 24 hours).
@@ -94,6 +114,7 @@ pub enum Target {
 pub struct IdempotencyKey {
     /// Whose key it is: `user:ID` or `webhook:ACCOUNT`.
     pub scope: String,
+    /// The caller's key, 1 to 255 characters.
     pub key: String,
     /// SHA-256 of what was asked: the same key with another request is refused.
     pub request: [u8; 32],
@@ -102,11 +123,18 @@ pub struct IdempotencyKey {
 /// A message to store and a turn to begin.
 #[derive(Clone, Debug)]
 pub struct NewTurn {
+    /// The conversation.
     pub target: Target,
+    /// Where it comes from, as
+    /// [`Conversation::channel`](super::Conversation::channel).
     pub channel: String,
+    /// The webhook account that gets the reply.
     pub account: Option<String>,
+    /// The person's text.
     pub message: String,
+    /// Who said it, where known.
     pub speaker: Option<String>,
+    /// Set when the request carried a key.
     pub idempotency: Option<IdempotencyKey>,
 }
 
@@ -114,7 +142,12 @@ pub struct NewTurn {
 #[derive(Clone, Debug)]
 pub enum Begun {
     /// It was stored.
-    New { turn: Turn, message: Message },
+    New {
+        /// The new turn, queued.
+        turn: Turn,
+        /// The stored message.
+        message: Message,
+    },
     /// The idempotency key was used before, for this turn.
     Repeat(Turn),
 }
@@ -124,6 +157,7 @@ pub enum Begun {
 pub struct ToolCall {
     /// The model's id of the call; unique within a reply.
     pub id: String,
+    /// The tool's name as the model wrote it; there may be no such tool.
     pub tool: String,
     /// The arguments as the model wrote them: JSON text that may be broken.
     pub arguments: String,
@@ -139,7 +173,9 @@ pub struct ToolCall {
 pub enum Step {
     /// The model answered with tool calls (a reply without calls ends the turn).
     Reply {
+        /// What the model said before its calls; may be empty.
         text: String,
+        /// At least one.
         calls: Vec<ToolCall>,
         /// Members that this provider wants back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -147,39 +183,88 @@ pub enum Step {
     },
     /// A call is about to run. Without a result after a crash, a tool that is
     /// not read-only is not run again.
-    Started { call_id: String },
+    Started {
+        /// The [`ToolCall::id`].
+        call_id: String,
+    },
     /// A call has its result, or was refused.
     Result {
+        /// The [`ToolCall::id`].
         call_id: String,
+        /// False when the tool failed or was refused.
         ok: bool,
+        /// What the model is told.
         content: String,
+        /// Whether the text was written by somebody outside the household, as
+        /// that of web pages is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
     },
 }
 
 /// An earlier turn as the model sees it again.
 #[derive(Clone, Debug)]
 pub struct PastTurn {
+    /// Which turn it was.
+    pub id: TurnId,
     /// Where its message came from, as [`Turn::channel`].
     pub channel: String,
+    /// What the person said.
     pub message: Message,
+    /// In the order in which they happened.
     pub steps: Vec<Step>,
+    /// Absent when the turn failed or was stopped.
     pub reply: Option<Message>,
+}
+
+/// What the model is told in place of a conversation's oldest turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The newest turn that it covers.
+    pub turn_id: TurnId,
+    /// The text.
+    pub content: String,
+}
+
+/// What is read of a conversation for one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// In place of the oldest turns, once there were too many of them.
+    pub summary: Option<Summary>,
+    /// The newest turns that the summary does not cover, oldest first.
+    pub turns: Vec<PastTurn>,
+    /// Whether turns were left out between the summary and `turns`.
+    pub has_more: bool,
 }
 
 /// Tokens that a turn used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
+    /// Tokens of the requests, cached ones included.
     pub input: u64,
+    /// Tokens of the replies.
     pub output: u64,
     /// Part of `input` that the provider had cached.
     pub cached: u64,
+}
+
+impl Usage {
+    /// Adds what another request used.
+    pub fn add(&mut self, more: Usage) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cached += more.cached;
+    }
 }
 
 /// How a turn ends.
 #[derive(Clone, Debug)]
 pub enum TurnEnd {
     /// With a reply.
-    Done { reply: String },
+    Done {
+        /// The model's last words.
+        reply: String,
+    },
     /// Without one.
     Failed(Error),
     /// A person stopped it.
@@ -189,7 +274,10 @@ pub enum TurnEnd {
 /// What the commit of a turn's end made.
 #[derive(Clone, Debug)]
 pub struct Finished {
+    /// The turn in its final state.
     pub turn: Turn,
+    /// The stored reply, when there is one.
     pub reply: Option<Message>,
+    /// The callback to send, when a webhook account asked.
     pub delivery: Option<Delivery>,
 }

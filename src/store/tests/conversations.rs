@@ -59,6 +59,28 @@ fn pages_of_messages_go_back_in_time() {
 }
 
 #[test]
+fn a_page_of_long_messages_is_shorter() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let mib = |count: usize| "x ".repeat(count * 512 * 1024);
+    let first = exchange(&store, Target::New, "big", &mib(5));
+    let id = first.conversation_id;
+    exchange(&store, Target::Existing(id), &mib(2), &mib(1));
+    let mut sizes = Vec::new();
+    let mut before = None;
+    loop {
+        let page = store.messages(id, 500, before).unwrap();
+        sizes.push(page.messages.len());
+        before = Some(page.messages[0].id);
+        if !page.has_more {
+            break;
+        }
+    }
+    assert_eq!(sizes, [2, 1, 1]);
+    assert_eq!(store.search_messages("x", 500).unwrap().len(), 2);
+}
+
+#[test]
 fn a_deleted_conversation_leaves_nothing() {
     let dir = TempDir::new();
     let store = open(&dir);
@@ -103,6 +125,7 @@ fn a_deleted_conversation_leaves_nothing() {
     let delivery = NewDelivery {
         account: "door".to_owned(),
         body: "{}".to_owned(),
+        delay: std::time::Duration::ZERO,
     };
     store
         .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))

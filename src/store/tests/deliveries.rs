@@ -23,6 +23,7 @@ fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
     let delivery = NewDelivery {
         account: "door".to_owned(),
         body: body.to_owned(),
+        delay: std::time::Duration::ZERO,
     };
     store
         .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))

@@ -56,3 +56,42 @@ fn what_is_forgotten_is_not_recalled() {
     assert!(store.recall("safe", 10).unwrap().is_empty());
     assert_eq!(store.forget(memory.id).unwrap_err().code(), Code::NotFound);
 }
+
+#[test]
+fn what_matters_for_a_message_comes_best_first() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    assert!(store.relevant_memories("anything", 5).unwrap().is_empty());
+    for text in [
+        "Zoë is allergic to peanuts",
+        "the bins go out on Tuesday",
+        "the boiler is in the cellar",
+        "the key of the cellar hangs beside the door",
+        "the wifi is called hearth",
+        "granny comes to dinner on Sunday",
+    ] {
+        store.remember(text, None).unwrap();
+    }
+    for (message, expected) in [
+        ("Can zoe eat this cake?", vec!["Zoë is allergic to peanuts"]),
+        (
+            "When do the bins go out?",
+            vec!["the bins go out on Tuesday"],
+        ),
+        (
+            "where is the key of the cellar?",
+            vec![
+                "the key of the cellar hangs beside the door",
+                "the boiler is in the cellar",
+            ],
+        ),
+        ("is it on?", vec![]),
+        ("hello", vec![]),
+    ] {
+        let found = store.relevant_memories(message, 5).unwrap();
+        let found: Vec<&str> = found.iter().map(|m| m.content.as_str()).collect();
+        assert_eq!(found, expected, "{message}");
+    }
+    let one = store.relevant_memories("the key of the cellar", 1).unwrap();
+    assert_eq!(one.len(), 1);
+}

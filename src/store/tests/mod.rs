@@ -6,6 +6,8 @@ mod deliveries;
 mod memories;
 mod people;
 mod plans;
+mod search_speed;
 mod throughput;
 mod turns;
+mod usage;
 mod writing;

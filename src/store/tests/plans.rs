@@ -27,6 +27,8 @@ fn no_list_reads_a_table_from_end_to_end() {
         conversations::PAGE_OF_MESSAGES,
         conversations::SEARCH_MESSAGES,
         history::PAST_TURNS,
+        history::PAST_STEPS,
+        history::SUMMARY,
         turns::FIND_TURN,
         deliveries::DUE_DELIVERIES,
         deliveries::DELIVERIES_OF_STATE,
@@ -58,12 +60,4 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
         let plan = plan(&store, sql);
         assert!(plan.contains(&format!("INDEX {index}")), "{sql}\n{plan}");
     }
-}
-
-#[test]
-fn the_past_is_read_by_seeks_alone() {
-    let dir = TempDir::new();
-    let store = open(&dir);
-    let plan = plan(&store, history::PAST_STEPS);
-    assert!(!plan.contains("SCAN"), "{plan}");
 }

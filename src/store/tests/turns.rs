@@ -40,6 +40,7 @@ fn steps() -> Vec<Step> {
             call_id: "1".to_owned(),
             ok: false,
             content: "no".to_owned(),
+            outside: true,
         },
     ]
 }
@@ -211,9 +212,10 @@ fn the_past_is_what_was_answered_oldest_first() {
     let now = begin(&store, target(), "now");
     let past = |most| {
         let past = store
-            .past_turns(first.conversation_id, now.id, most)
+            .past(first.conversation_id, now.id, most, 10_000)
             .unwrap();
-        let texts = past.iter().map(|turn| {
+        assert_eq!(past.has_more, most < 3);
+        let texts = past.turns.iter().map(|turn| {
             let reply = turn.reply.as_ref().unwrap();
             let text = format!("{}={}", turn.message.content, reply.content);
             (text, turn.steps.len())
@@ -227,6 +229,83 @@ fn the_past_is_what_was_answered_oldest_first() {
         past(9),
         [turn("one=1", 0), turn("two=2", 3), turn("three=3", 0)]
     );
+}
+
+#[test]
+fn the_past_is_read_no_further_than_fits() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let size = 1_000;
+    let first = exchange(&store, Target::New, "0", &"x".repeat(size));
+    let target = || Target::Existing(first.conversation_id);
+    for number in 1..6 {
+        exchange(&store, target(), &number.to_string(), &"x".repeat(size));
+    }
+    let now = begin(&store, target(), "now");
+    let read = |bytes| {
+        let past = store
+            .past(first.conversation_id, now.id, 100, bytes)
+            .unwrap();
+        let names: Vec<String> = past
+            .turns
+            .iter()
+            .map(|turn| turn.message.content.clone())
+            .collect();
+        (names.concat(), past.has_more)
+    };
+    for (bytes, names, has_more) in [
+        (0, "5", true),
+        (size, "5", true),
+        (2 * (size + 1), "45", true),
+        (6 * (size + 1) - 1, "12345", true),
+        (6 * (size + 1), "012345", false),
+    ] {
+        assert_eq!(read(bytes), (names.to_owned(), has_more), "{bytes}");
+    }
+}
+
+#[test]
+fn steps_that_are_too_long_are_left_out_of_the_newest_turn() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let turn = begin(&store, Target::New, "hello");
+    store.record_steps(turn.id, steps()).unwrap();
+    finish(&store, &turn, "hi");
+    let now = begin(&store, Target::Existing(turn.conversation_id), "now");
+    for (bytes, count) in [(20, 0), (10_000, 3)] {
+        let past = store.past(turn.conversation_id, now.id, 9, bytes).unwrap();
+        assert_eq!(past.turns.len(), 1);
+        assert_eq!(past.turns[0].steps.len(), count, "{bytes}");
+    }
+}
+
+#[test]
+fn a_summary_stands_for_the_turns_up_to_its_own() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let one = exchange(&store, Target::New, "one", "1");
+    let id = one.conversation_id;
+    let two = exchange(&store, Target::Existing(id), "two", "2");
+    exchange(&store, Target::Existing(id), "three", "3");
+    let now = begin(&store, Target::Existing(id), "now");
+    let before = store.past(id, now.id, 9, 9_999).unwrap();
+    assert_eq!((before.summary, before.turns.len()), (None, 3));
+    for (turn, text, left) in [(one.id, "first", 2), (two.id, "second", 1)] {
+        store.save_summary(id, turn, text).unwrap();
+        let past = store.past(id, now.id, 9, 9_999).unwrap();
+        let summary = Summary {
+            turn_id: turn,
+            content: text.to_owned(),
+        };
+        assert_eq!((past.summary, past.turns.len()), (Some(summary), left));
+        assert!(!past.has_more);
+    }
+    assert_eq!(store.messages(id, 9, None).unwrap().messages.len(), 7);
+    finish(&store, &now, "done");
+    store.delete_conversation(id).unwrap();
+    let gone = store.save_summary(id, two.id, "x").unwrap_err();
+    assert_eq!(gone.code(), Code::NotFound);
+    assert_eq!(store.past(id, now.id, 9, 9).unwrap().summary, None);
 }
 
 #[test]

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::home::Folder;
-use crate::machine::Machine;
 use crate::process;
 use crate::table::{Figure, Table};
 
@@ -14,7 +13,7 @@ use crate::table::{Figure, Table};
 /// peak, so that only what it takes in its last moments can be missed.
 const LOOK: Duration = Duration::from_millis(50);
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let folder = Folder::new();
     let others = group_members();
     let before = process::children_cpu_seconds();

@@ -8,7 +8,6 @@ use serde_json::json;
 use crate::floor::{self, Floor};
 use crate::home::{Home, unlimited};
 use crate::load::one_by_one;
-use crate::machine::Machine;
 use crate::statistics::median;
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
@@ -17,7 +16,7 @@ const RUNS: usize = 3;
 const ROUND_TRIPS: usize = 5_000;
 const REQUEST: &str = r#"{"type":"ping"}"#;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let home = Home::new(json!({ "limits": unlimited() }));
     let server = home.start();
     let floor = Floor::start(floor::ECHO);

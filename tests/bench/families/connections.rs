@@ -8,13 +8,12 @@ use serde_json::json;
 
 use crate::floor::{self, Floor};
 use crate::home::{Home, unlimited};
-use crate::machine::Machine;
 use crate::table::{Figure, Table, number};
 use crate::websocket::WebSocket;
 
 const COUNTS: [usize; 2] = [1_000, 5_000];
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let home = Home::new(json!({ "limits": unlimited() }));
     for count in COUNTS {
         let server = home.start();

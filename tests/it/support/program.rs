@@ -2,8 +2,8 @@
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::net::SocketAddr;
-use std::path::Path;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Instant;
 
@@ -49,9 +49,21 @@ impl Program {
     }
 
     pub fn start(folder: &Path, arguments: &[&str]) -> Program {
+        Program::start_in(folder, arguments, &[])
+    }
+
+    /// The same with these environment variables.
+    pub fn start_in(folder: &Path, arguments: &[&str], environment: &[(&str, &str)]) -> Program {
+        let mut command = hearth(folder);
+        command.args(arguments).envs(environment.iter().copied());
+        Program::launch(command, folder)
+    }
+
+    /// Starts a command line that ends in `hearth serve`, and waits until it
+    /// listens. What it prints goes to a file in `folder`.
+    pub fn launch(mut command: Command, folder: &Path) -> Program {
         let log = folder.join("stderr.txt");
-        let mut child = hearth(folder)
-            .args(arguments)
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(File::create(&log).unwrap())
@@ -127,4 +139,41 @@ impl Drop for Program {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// A program of examples/, which cargo puts beside the main one. `cargo test`
+/// has built it; `cargo test --test it` alone has not.
+pub fn example(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_BIN_EXE_hearth")).parent().unwrap();
+    let path = folder.join("examples").join(name);
+    if !path.exists() {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "--quiet", "--example", name]);
+        if folder.ends_with("release") {
+            cargo.arg("--release");
+        }
+        cargo.arg("--target-dir").arg(folder.parent().unwrap());
+        assert!(cargo.status().unwrap().success(), "{name} does not build");
+    }
+    path
+}
+
+/// A port on loopback that nobody listens on at the moment.
+pub fn free_port() -> u16 {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// Whether this program is there; says that the test is left out otherwise.
+pub fn is_there(program: &str) -> bool {
+    let there = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    if !there {
+        eprintln!("left out: {program} is not installed");
+    }
+    there
 }

@@ -17,10 +17,10 @@ use wish::{Wish, wish_of};
 
 const HOW_TO_CONNECT: &str = "To connect a real model, for example one that Ollama or llama.cpp \
 serves in the house:\n\n\
-    hearth config set provider openai-compatible\n\
-    hearth config set base_url http://127.0.0.1:11434/v1\n\
-    hearth config set model NAME\n\n\
-(llama.cpp listens on http://127.0.0.1:8080/v1. For OpenAI: provider openai, api_key and model.)";
+\x20   hearth config set model NAME\n\
+\x20   hearth config set provider ollama\n\n\
+(Others: llamacpp, openai, anthropic, ...: `hearth config keys` lists them. Those on the internet \
+need an api_key. `hearth doctor` says whether it works.)";
 /// Longest text of a person that is repeated, in characters.
 const REPEATED: usize = 200;
 
@@ -97,7 +97,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         .map_while(|message| match message {
             ChatMessage::ToolResult {
                 tool, content, ok, ..
-            } => Some((tool.as_str(), content.as_str(), *ok)),
+            } => Some((tool.as_str(), context::told(content), *ok)),
             _ => None,
         })
         .collect();
@@ -124,7 +124,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         Wish::Other => Answer::Say(format!(
             "I am Hearth's offline stand-in and cannot think about: \"{}\"\n\n\
              I answer from rules: say \"hello\" to see what I can do. {HOW_TO_CONNECT}",
-            shorten(text)
+            shorten(context::spoken(text))
         )),
     }
 }

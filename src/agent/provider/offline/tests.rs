@@ -96,7 +96,10 @@ fn wishes_become_calls() {
 #[test]
 fn what_is_no_call_is_answered_plainly() {
     for (said, expected) in [
-        ("Hello!", "hearth config set provider openai-compatible"),
+        (
+            "Hello!",
+            "    hearth config set model NAME\n    hearth config set provider ollama",
+        ),
         ("who are you?", "offline stand-in"),
         ("run nothing {}", "There are: current_time, remember"),
         (

@@ -1,27 +1,27 @@
 //! Writes a request of the Chat Completions API.
 
+use std::borrow::Cow;
+
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::learned::Learned;
-use crate::agent::provider::{ChatMessage, ModelRequest, ToolSpec};
+use crate::agent::provider::dialect::Asking;
+use crate::agent::provider::extra::{own_members, sendable};
+use crate::agent::provider::plain_schema::parameters_of;
+use crate::agent::provider::{ChatMessage, ToolSpec};
+use crate::ids::base32_lower;
+use crate::secret::sha256;
 use crate::store::ToolCall;
 
 /// The body of a request. What stays the same through a conversation stands
 /// before what grows, so that a server that compares beginnings finds them equal.
-pub struct Body<'a> {
-    pub request: &'a ModelRequest<'a>,
-    /// Whose extra members may be sent back.
-    pub origin: &'a str,
-    pub learned: Learned,
-}
+pub struct Body<'a>(pub &'a Asking<'a>);
 
 impl Body<'_> {
     /// As JSON.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let text: usize = self
-            .request
+        let request = self.0.request;
+        let text: usize = request
             .messages
             .iter()
             .map(|message| match message {
@@ -29,16 +29,33 @@ impl Body<'_> {
                 ChatMessage::ToolResult { content, .. } => content.len(),
             })
             .sum();
-        let mut bytes = Vec::with_capacity(4096 + self.request.system.len() + text);
+        let mut bytes = Vec::with_capacity(4096 + request.system.len() + text);
         serde_json::to_writer(&mut bytes, self)
             .expect("strings, numbers and JSON values can be written to memory");
         bytes
+    }
+
+    fn members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
+        extra
+            .filter(|_| !self.0.learned.no_extra)
+            .and_then(|extra| own_members(extra, self.0.base_url))
+    }
+
+    /// A call's id in a form that the server takes.
+    fn call_id<'v>(&self, id: &'v str) -> Cow<'v, str> {
+        let is_short = id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if is_short || !self.0.quirks.short_call_ids {
+            return id.into();
+        }
+        let mut short = base32_lower(&sha256(id.as_bytes())[..6]);
+        short.truncate(9);
+        short.into()
     }
 }
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (request, learned) = (self.request, self.learned);
+        let (request, learned) = (self.0.request, self.0.learned);
         let mut body = serializer.serialize_map(None)?;
         body.serialize_entry("model", request.model)?;
         if request.stream {
@@ -50,26 +67,30 @@ impl Serialize for Body<'_> {
         if let Some(temperature) = request.temperature.filter(|_| !learned.no_temperature) {
             body.serialize_entry("temperature", &temperature)?;
         }
+        if let Some(effort) = self.0.effort() {
+            body.serialize_entry("reasoning_effort", effort)?;
+        }
         if let Some(max_tokens) = request.max_tokens {
             body.serialize_entry(learned.limit_name(), &max_tokens)?;
         }
         if !request.tools.is_empty() && !learned.no_tools {
-            body.serialize_entry("tools", &Tools(request.tools))?;
+            body.serialize_entry("tools", &Tools(request.tools, learned.plain_schemas))?;
         }
         body.serialize_entry("messages", &Messages(self))?;
         body.end()
     }
 }
 
-struct Tools<'a>(&'a [ToolSpec]);
+/// Tools, and whether their schemas must be plain.
+struct Tools<'a>(&'a [ToolSpec], bool);
 
 impl Serialize for Tools<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(Tool))
+        serializer.collect_seq(self.0.iter().map(|tool| Tool(tool, self.1)))
     }
 }
 
-struct Tool<'a>(&'a ToolSpec);
+struct Tool<'a>(&'a ToolSpec, bool);
 
 impl Serialize for Tool<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -84,6 +105,7 @@ impl Serialize for Tool<'_> {
             description,
             parameters,
         } = self.0;
+        let parameters = &*parameters_of(parameters, self.1);
         let mut tool = serializer.serialize_map(Some(2))?;
         tool.serialize_entry("type", "function")?;
         tool.serialize_entry(
@@ -104,13 +126,14 @@ impl Serialize for Messages<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let body = self.0;
         let mut messages = serializer.serialize_seq(None)?;
-        if !body.request.system.is_empty() {
+        let request = body.0.request;
+        if !request.system.is_empty() {
             messages.serialize_element(&Said {
                 role: "system",
-                content: body.request.system,
+                content: request.system,
             })?;
         }
-        for message in body.request.messages {
+        for message in request.messages {
             match message {
                 ChatMessage::User { text } => messages.serialize_element(&Said {
                     role: "user",
@@ -131,7 +154,7 @@ impl Serialize for Messages<'_> {
                     ..
                 } => messages.serialize_element(&Outcome {
                     role: "tool",
-                    tool_call_id: call_id,
+                    tool_call_id: &body.call_id(call_id),
                     content: Told { content, ok: *ok },
                 })?,
             }
@@ -209,7 +232,7 @@ impl Serialize for Call<'_> {
         let Call(call, body) = self;
         let arguments = sendable(&call.arguments);
         let mut entry = serializer.serialize_map(None)?;
-        entry.serialize_entry("id", &call.id)?;
+        entry.serialize_entry("id", &body.call_id(&call.id))?;
         entry.serialize_entry("type", "function")?;
         entry.serialize_entry(
             "function",
@@ -223,39 +246,4 @@ impl Serialize for Call<'_> {
         }
         entry.end()
     }
-}
-
-/// Arguments as they may go back to a server: many parse them, and answer a
-/// whole conversation with an error for one broken call in its past.
-fn sendable(arguments: &str) -> std::borrow::Cow<'_, str> {
-    if arguments.trim().is_empty() {
-        "{}".into()
-    } else if serde_json::from_str::<&RawValue>(arguments).is_ok() {
-        arguments.into()
-    } else {
-        json!({ "unreadable_arguments": arguments })
-            .to_string()
-            .into()
-    }
-}
-
-impl Body<'_> {
-    fn members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
-        extra
-            .filter(|_| !self.learned.no_extra)
-            .and_then(|extra| own_members(extra, self.origin))
-    }
-}
-
-/// Wraps members that only the server at `origin` gets back: another one may
-/// refuse them, and could not read another's signatures.
-pub fn wrap_members(members: Map<String, Value>, origin: &str) -> Option<Value> {
-    (!members.is_empty()).then(|| json!({ "origin": origin, "members": members }))
-}
-
-/// The members in `extra`, if they came from `origin`.
-pub fn own_members<'v>(extra: &'v Value, origin: &str) -> Option<&'v Map<String, Value>> {
-    (extra.get("origin")?.as_str()? == origin)
-        .then(|| extra.get("members")?.as_object())
-        .flatten()
 }

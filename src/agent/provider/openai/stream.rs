@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::reply::{Draft, is_known_member, merge_member, text_of, usage_of};
+use super::reply::{is_known_member, text_of, usage_of};
+use crate::agent::provider::draft::{Draft, merge_member};
 use crate::agent::provider::voice::Voice;
 use crate::store::Usage;
 

@@ -4,8 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Builtin, minute, required_text};
 use crate::agent::tool::ToolContext;
-use crate::agent::tool::output::shorten;
-use crate::store::{Message, Role};
+use crate::store::{Message, Role, excerpt};
 
 /// Messages that one answer lists, unless the model asks for another number.
 const DEFAULT_LIMIT: u64 = 5;
@@ -25,6 +24,7 @@ pub(super) fn search() -> Builtin {
         &["query"],
         run,
     )
+    .bringing_outside_text()
     .read_only()
 }
 
@@ -38,7 +38,10 @@ fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<Stri
     if messages.is_empty() {
         return Ok(format!("No message holds all words of {query:?}."));
     }
-    let lines: Vec<String> = messages.iter().map(line).collect();
+    let lines: Vec<String> = messages
+        .iter()
+        .map(|message| line(message, query))
+        .collect();
     Ok(lines.join("\n"))
 }
 
@@ -55,18 +58,17 @@ fn limit(arguments: &Map<String, Value>) -> Result<usize, String> {
 }
 
 /// One message on one line.
-fn line(message: &Message) -> String {
+fn line(message: &Message, query: &str) -> String {
     let speaker = match (message.role, &message.speaker) {
         (Role::Assistant, _) => "assistant",
         (Role::User, Some(name)) => name,
         (Role::User, None) => "user",
     };
-    let words: Vec<&str> = message.content.split_whitespace().collect();
     format!(
         "{} ({}, {speaker}): {}",
         message.conversation_id,
         minute(message.created_at),
-        shorten(&words.join(" "), SHOWN_CHARS),
+        excerpt(&message.content, query, SHOWN_CHARS),
     )
 }
 
@@ -112,7 +114,7 @@ mod tests {
                 created_at: Timestamp::from_millis(1_795_253_400_125),
             };
             assert_eq!(
-                line(&message),
+                line(&message, "two"),
                 format!("conv_0000000000002 (2026-11-21 09:30 UTC, {text}")
             );
         }

@@ -30,6 +30,7 @@ type Run = fn(&Map<String, Value>, &ToolContext<'_>) -> Result<String, String>;
 struct Builtin {
     spec: ToolSpec,
     is_read_only: bool,
+    brings_outside_text: bool,
     run: Run,
 }
 
@@ -47,8 +48,15 @@ impl Builtin {
                 parameters,
             },
             is_read_only: false,
+            brings_outside_text: false,
             run,
         }
+    }
+
+    /// The same tool, whose results may have been written by anybody.
+    fn bringing_outside_text(mut self) -> Self {
+        self.brings_outside_text = true;
+        self
     }
 
     /// The same tool, which changes nothing.
@@ -71,6 +79,24 @@ impl Tool for Builtin {
         self.is_read_only
     }
 
+    fn brings_outside_text(&self) -> bool {
+        self.brings_outside_text
+    }
+
+    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let argument = |name| text(arguments, name);
+        Some(match self.spec.name.as_str() {
+            "current_time" => "look at the clock".to_owned(),
+            "remember" => format!("remember: {}", argument("content")?),
+            "recall" => format!("look up what it remembers about: {}", argument("query")?),
+            "forget" => format!("forget the memory {}", argument("memory_id")?),
+            "search_conversations" => {
+                format!("search all conversations for: {}", argument("query")?)
+            }
+            _ => return None,
+        })
+    }
+
     fn run(
         &self,
         arguments: &Map<String, Value>,
@@ -82,7 +108,7 @@ impl Tool for Builtin {
 
 /// A string argument without white space around it; absent and blank are the
 /// same.
-fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
+pub(super) fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
     arguments
         .get(name)?
         .as_str()
@@ -91,18 +117,24 @@ fn text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
 }
 
 /// A string argument that must say something.
-fn required_text<'a>(arguments: &'a Map<String, Value>, name: &str) -> Result<&'a str, String> {
+pub(super) fn required_text<'a>(
+    arguments: &'a Map<String, Value>,
+    name: &str,
+) -> Result<&'a str, String> {
     text(arguments, name).ok_or_else(|| format!("the argument \"{name}\" must not be empty"))
 }
 
 /// A time to the minute, as in `2026-11-21 09:30 UTC`.
-fn minute(time: Timestamp) -> String {
+pub(super) fn minute(time: Timestamp) -> String {
     let text = time.to_string();
     match (text.get(..10), text.get(11..16)) {
         (Some(date), Some(minute)) => format!("{date} {minute} UTC"),
         _ => text,
     }
 }
+
+#[cfg(test)]
+use super::testing as household;
 
 #[cfg(test)]
 mod tests {
@@ -149,86 +181,6 @@ mod tests {
         for name in ["b", "c", "d"] {
             assert_eq!(text(arguments, name), None);
             assert!(required_text(arguments, name).is_err());
-        }
-    }
-}
-
-/// What the tests of the tools that use the database have in common.
-#[cfg(test)]
-mod household {
-    use std::path::PathBuf;
-    use std::time::{Duration, Instant};
-
-    use super::*;
-    use crate::agent::provider::Cancel;
-    use crate::clock::Clock;
-    use crate::ids::ConversationId;
-    use crate::secret::reference;
-    use crate::store::{Begun, NewTurn, Store, Target};
-
-    /// A database in a directory of its own, removed at the end.
-    pub(super) struct Household {
-        directory: PathBuf,
-        clock: Clock,
-        store: Store,
-    }
-
-    impl Household {
-        pub(super) fn new() -> Household {
-            let directory = std::env::temp_dir().join(format!("hearth-tool-{}", reference()));
-            std::fs::create_dir_all(&directory).unwrap();
-            let clock = Clock::system();
-            let store = Store::open(&directory.join("hearth.db"), clock.clone()).unwrap();
-            Household {
-                directory,
-                clock,
-                store,
-            }
-        }
-
-        /// Runs a tool with arguments that pass its own schema.
-        pub(super) fn run(&self, name: &str, arguments: Value) -> Result<String, String> {
-            let tools = all();
-            let tool = tools.iter().find(|tool| tool.spec().name == name).unwrap();
-            let arguments =
-                crate::agent::tool::check_arguments(tool.spec(), &arguments.to_string())?;
-            tool.run(
-                &arguments,
-                &ToolContext {
-                    store: &self.store,
-                    clock: &self.clock,
-                    conversation_id: ConversationId::from(1),
-                    speaker: Some("Ann"),
-                    deadline: Instant::now() + Duration::from_secs(10),
-                    cancel: &Cancel::default(),
-                    data_dir: &self.directory,
-                },
-            )
-        }
-
-        /// Stores a message in a conversation of its own.
-        pub(super) fn say(&self, message: &str) -> ConversationId {
-            let begun = self
-                .store
-                .begin_turn(NewTurn {
-                    target: Target::New,
-                    channel: "websocket".to_owned(),
-                    account: None,
-                    message: message.to_owned(),
-                    speaker: Some("Ann".to_owned()),
-                    idempotency: None,
-                })
-                .unwrap();
-            match begun {
-                Begun::New { turn, .. } | Begun::Repeat(turn) => turn.conversation_id,
-            }
-        }
-    }
-
-    impl Drop for Household {
-        fn drop(&mut self) {
-            self.store.close();
-            let _ = std::fs::remove_dir_all(&self.directory);
         }
     }
 }

@@ -1,6 +1,7 @@
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -100,7 +101,14 @@ fn tool(method: &str, url: String, headers: &[(&str, &str)], body: Option<Value>
         timeout_seconds: 60,
         output_bytes: 1_000,
     };
-    HttpTool::new(&custom, method, &url, &headers, body.as_ref())
+    HttpTool::new(
+        &custom,
+        method,
+        &url,
+        &headers,
+        body.as_ref(),
+        Arc::default(),
+    )
 }
 
 fn run(tool: &HttpTool, arguments: &Value) -> Result<String, String> {
@@ -281,7 +289,7 @@ fn arguments_cannot_change_what_is_asked() {
         (json!({"room": "../..", "level": 1}), "got no answer"),
         (
             json!({"room": "a", "level": 1}),
-            "got no answer: connection refused",
+            "got no answer: no connection: Connection refused",
         ),
     ] {
         let result = run(&tool, &arguments).unwrap_err();

@@ -194,12 +194,17 @@ fn types_are_named_for_people() {
         "d": {"enum": ["x", "y"]},
         "e": {"enum": ["x", 1]},
         "f": true,
+        "g": {"anyOf": [{"type": "string"}, {"type": "null"}], "default": null},
+        "h": {"oneOf": [{"enum": ["x"]}, {"type": "string"}]},
+        "i": {"anyOf": [{"type": "string"}, {"$ref": "#/$defs/A"}]},
+        "j": {"anyOf": []},
     }});
     assert_eq!(
         Value::Object(parameter_types(&schema)),
         json!({
             "a": "string", "b": "string|null", "c": "any",
             "d": "string", "e": "any", "f": "any",
+            "g": "string|null", "h": "string", "i": "any", "j": "any",
         })
     );
     assert!(parameter_types(&json!({})).is_empty());

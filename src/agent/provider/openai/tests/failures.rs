@@ -77,7 +77,7 @@ fn failures_are_told_in_the_servers_name_and_without_the_key() {
         ),
         (
             answer(404, &json!({"detail": "Not Found"})),
-            "has no chat completions at this address (404): base_url usually ends in /v1",
+            "has nothing to chat with at this address (404): see base_url, which usually ends in /v1",
         ),
         (
             answer(
@@ -272,7 +272,9 @@ fn nobody_there_is_said_plainly() {
     let address = listener.local_addr().unwrap();
     drop(listener);
     let url = format!("http://{address}/v1");
-    let provider = OpenAi::new(Endpoint::new("The model server", &url, None));
+    let endpoint = Endpoint::new("The model server", &url, None);
+    let quirks = Preset::of("openai-compatible").unwrap().quirks;
+    let provider = Remote::new(endpoint, Box::new(OpenAi), quirks, Options::default());
     let ask = Ask {
         time: Duration::from_millis(300),
         ..Ask::hello()

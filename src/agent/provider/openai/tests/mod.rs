@@ -2,6 +2,7 @@
 
 mod failures;
 mod replies;
+mod responses;
 
 use std::sync::mpsc;
 use std::thread;
@@ -13,16 +14,27 @@ use super::*;
 use crate::agent::outbound::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
-use crate::agent::provider::{Cancel, ChatMessage, ToolSpec};
+use crate::agent::provider::dialect::Options;
+use crate::agent::provider::endpoint::Endpoint;
+use crate::agent::provider::remote::Remote;
+use crate::agent::provider::{
+    Cancel, ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec,
+};
+use crate::config::Preset;
 use crate::secret::Secret;
 use crate::store::{ToolCall, Usage};
 
 const KEY: &str = "sk-test-0123456789abcdefWXYZ";
 const LONG: Duration = Duration::from_secs(20);
 
-fn provider(server: &TestServer) -> OpenAi {
-    let key = Some(Secret::new(KEY));
-    OpenAi::new(Endpoint::new("The model server", &server.url(), key))
+fn provider(server: &TestServer) -> Remote {
+    provider_with(server, Options::default(), "openai-compatible")
+}
+
+fn provider_with(server: &TestServer, options: Options, name: &str) -> Remote {
+    let endpoint = Endpoint::new("The model server", &server.url(), Some(Secret::new(KEY)));
+    let quirks = Preset::of(name).unwrap().quirks;
+    Remote::new(endpoint, Box::new(OpenAi), quirks, options)
 }
 
 /// What a test asks, with the usual answers to what it does not care about.
@@ -76,7 +88,7 @@ impl Ask {
     }
 
     /// The reply and the pieces that were heard.
-    fn of(&self, provider: &OpenAi) -> (Result<ModelReply, ProviderError>, Vec<String>) {
+    fn of(&self, provider: &Remote) -> (Result<ModelReply, ProviderError>, Vec<String>) {
         let mut heard = Vec::new();
         let request = ModelRequest {
             model: "m",
@@ -93,15 +105,18 @@ impl Ask {
         (reply, heard)
     }
 
-    fn reply(&self, provider: &OpenAi) -> ModelReply {
+    fn reply(&self, provider: &Remote) -> ModelReply {
         self.of(provider).0.unwrap()
     }
 
     /// What a person and the log read of a failure; checks that neither holds
     /// the key.
-    fn failure(&self, provider: &OpenAi) -> (String, String) {
+    fn failure(&self, provider: &Remote) -> (String, String) {
         match self.of(provider).0 {
-            Err(ProviderError::Failed { public, detail }) => {
+            Err(
+                ProviderError::Failed { public, detail, .. }
+                | ProviderError::ContextOverflow { public, detail },
+            ) => {
                 for text in [&public, &detail] {
                     assert!(!text.contains(KEY) && !text.contains("cdefWXYZ"), "{text}");
                 }

@@ -1,0 +1,229 @@
+//! How many tokens a request takes, without the model's tokenizer.
+//!
+//! Four bytes of a Latin text are about a token, one and a half letters of any
+//! other, and three bytes of JSON. What a provider says that a request took
+//! corrects the estimates of the next ones to the same model.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::agent::provider::{ChatMessage, ToolSpec};
+
+/// What a message costs beside its text.
+const MESSAGE_TOKENS: usize = 4;
+/// The last character of Unicode's Latin blocks.
+const LAST_LATIN: char = '\u{24F}';
+/// Estimates below this say little: what every request costs outweighs them.
+const LEAST_TELLING: usize = 256;
+/// Figures further off than this count something else than the request, for
+/// example only what the server did not have in its cache.
+const CREDIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
+/// How far estimates are corrected.
+const CORRECTION: (f64, f64) = (0.5, 2.0);
+/// Models of which figures are kept.
+const MODELS: usize = 64;
+
+/// The tokens of a text.
+pub fn text_tokens(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len().div_ceil(4);
+    }
+    let (mut latin_bytes, mut other_letters) = (0_usize, 0_usize);
+    for character in text.chars() {
+        if character <= LAST_LATIN {
+            latin_bytes += character.len_utf8();
+        } else {
+            other_letters += 1;
+        }
+    }
+    latin_bytes.div_ceil(4) + (2 * other_letters).div_ceil(3)
+}
+
+/// The tokens of so many bytes of JSON.
+fn json_tokens(bytes: usize) -> usize {
+    bytes.div_ceil(3)
+}
+
+/// The tokens of messages.
+pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -> usize {
+    let of_message = |message: &ChatMessage| match message {
+        ChatMessage::User { text } => text_tokens(text),
+        ChatMessage::Assistant { text, calls, extra } => {
+            let calls = calls.iter().map(|call| {
+                MESSAGE_TOKENS + text_tokens(&call.tool) + json_tokens(call.arguments.len())
+            });
+            let extra = extra.as_ref().map_or(0, |extra| extra.to_string().len());
+            text_tokens(text) + calls.sum::<usize>() + json_tokens(extra)
+        }
+        ChatMessage::ToolResult { content, .. } => text_tokens(content),
+    };
+    messages
+        .into_iter()
+        .map(|message| MESSAGE_TOKENS + of_message(message))
+        .sum()
+}
+
+/// The tokens of the tools that a model is told of.
+pub fn tool_tokens(tools: &[ToolSpec]) -> usize {
+    let of_tool = |tool: &ToolSpec| {
+        let parameters = tool.parameters.to_string().len();
+        json_tokens(tool.name.len() + tool.description.len() + parameters) + MESSAGE_TOKENS
+    };
+    tools.iter().map(of_tool).sum()
+}
+
+/// What was learned of one model at one provider.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reading {
+    /// By what an estimate is multiplied: from 0.5 to 2.
+    pub factor: f64,
+    /// Most tokens of a request, by the last refusal of a longer one.
+    pub ceiling: Option<usize>,
+}
+
+/// Figures by provider and model, kept while the server runs.
+#[derive(Debug, Default)]
+pub struct Gauge {
+    readings: Mutex<HashMap<(String, String), Reading>>,
+}
+
+impl Gauge {
+    /// What is known of a model.
+    pub fn reading(&self, provider: &str, model: &str) -> Reading {
+        let known = self.readings();
+        let known = known.get(&(provider.to_owned(), model.to_owned()));
+        known.copied().unwrap_or(Reading {
+            factor: 1.0,
+            ceiling: None,
+        })
+    }
+
+    /// Notes that a request of `estimated` tokens (uncorrected) took `counted`.
+    pub fn counted(&self, provider: &str, model: &str, estimated: usize, counted: u64) {
+        let measured = counted as f64 / estimated.max(1) as f64;
+        if estimated < LEAST_TELLING || !CREDIBLE.contains(&measured) {
+            return;
+        }
+        self.update(provider, model, |reading| {
+            reading.factor = measured.clamp(CORRECTION.0, CORRECTION.1);
+        });
+    }
+
+    /// Notes that a request was too long, so that the next ones take at most
+    /// `ceiling` tokens (corrected).
+    pub fn overflowed(&self, provider: &str, model: &str, ceiling: usize) {
+        self.update(provider, model, |reading| reading.ceiling = Some(ceiling));
+    }
+
+    fn update(&self, provider: &str, model: &str, change: impl FnOnce(&mut Reading)) {
+        let mut reading = self.reading(provider, model);
+        change(&mut reading);
+        let mut readings = self.readings();
+        if readings.len() >= MODELS {
+            readings.clear();
+        }
+        readings.insert((provider.to_owned(), model.to_owned()), reading);
+    }
+
+    fn readings(&self) -> MutexGuard<'_, HashMap<(String, String), Reading>> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::store::ToolCall;
+
+    #[test]
+    fn texts_are_estimated_by_their_script() {
+        for (text, tokens) in [
+            ("", 0),
+            ("a", 1),
+            ("four", 1),
+            ("hello", 2),
+            ("größer", 2),
+            ("привет", 4),
+            ("你好吗", 2),
+            ("say 你好吗", 3),
+        ] {
+            assert_eq!(text_tokens(text), tokens, "{text}");
+        }
+    }
+
+    #[test]
+    fn messages_and_tools_cost_what_is_sent_of_them() {
+        let call = ToolCall {
+            id: "1".to_owned(),
+            tool: "look".to_owned(),
+            arguments: "{\"a\":1}".to_owned(),
+            extra: None,
+        };
+        for (message, tokens) in [
+            (
+                ChatMessage::User {
+                    text: "four".to_owned(),
+                },
+                5,
+            ),
+            (
+                ChatMessage::Assistant {
+                    text: "four".to_owned(),
+                    calls: vec![call],
+                    extra: Some(json!("abcd")),
+                },
+                4 + 1 + (4 + 1 + 3) + 2,
+            ),
+            (
+                ChatMessage::ToolResult {
+                    call_id: "1".to_owned(),
+                    tool: "look".to_owned(),
+                    content: "12345678".to_owned(),
+                    ok: true,
+                },
+                6,
+            ),
+        ] {
+            assert_eq!(message_tokens([&message]), tokens, "{message:?}");
+        }
+        let tool = ToolSpec {
+            name: "look".to_owned(),
+            description: "Look at it.".to_owned(),
+            parameters: json!({}),
+        };
+        assert_eq!(tool_tokens(&[tool]), 4 + 6);
+    }
+
+    #[test]
+    fn figures_of_the_provider_correct_the_estimate() {
+        let gauge = Gauge::default();
+        let factor = |gauge: &Gauge| gauge.reading("p", "m").factor;
+        for (estimated, counted, expected) in [
+            (1_000, 1_300, 1.3),
+            (1_000, 3_000, 2.0),
+            (1_000, 300, 0.5),
+            // Not credible, or too little to say anything: nothing changes.
+            (1_000, 10, 0.5),
+            (1_000, 9_000, 0.5),
+            (100, 150, 0.5),
+            (0, 150, 0.5),
+            (1_000, 900, 0.9),
+        ] {
+            gauge.counted("p", "m", estimated, counted);
+            assert_eq!(factor(&gauge), expected, "{estimated} {counted}");
+        }
+        gauge.overflowed("p", "m", 2_000);
+        let reading = gauge.reading("p", "m");
+        assert_eq!((reading.factor, reading.ceiling), (0.9, Some(2_000)));
+        for (provider, model) in [("p", "other"), ("q", "m")] {
+            let other = gauge.reading(provider, model);
+            assert_eq!((other.factor, other.ceiling), (1.0, None));
+        }
+        for number in 0..1_000 {
+            gauge.overflowed("p", &number.to_string(), 1);
+        }
+        assert!(gauge.readings().len() <= MODELS);
+    }
+}

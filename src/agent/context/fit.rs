@@ -1,0 +1,177 @@
+//! What of a conversation has a place in a request: a pure function.
+//!
+//! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
+
+use super::estimate::{message_tokens, text_tokens};
+use super::{Context, Material, Results, past_messages};
+use crate::agent::provider::ChatMessage;
+
+/// Of a model's room, the part that may be full before the oldest turns have to
+/// go: the present turn still grows.
+const COMFORTABLE: f64 = 0.78;
+/// The part that is full after that, so that many turns pass until the next time.
+const AFTERWARDS: f64 = 0.45;
+/// The newest turns of the past, whose tool results are not shortened.
+const WHOLE_TURNS: usize = 2;
+/// Least characters that are kept of a result of the present turn.
+const LEAST_RESULT: usize = 200;
+
+/// How much there is room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// Most tokens of the whole request.
+    pub tokens: usize,
+    /// Most characters of one tool's result.
+    pub result_chars: usize,
+    /// Most turns of the past.
+    pub turns: usize,
+}
+
+/// A request's content, and what it leaves out.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// What is shown.
+    pub context: Context,
+    /// How many turns of the past, the oldest, are not.
+    pub left_out: usize,
+    /// The tokens of the request, its tools included.
+    pub tokens: usize,
+}
+
+/// Fits a conversation into a room of which tools take `tool_tokens`.
+///
+/// All is shown while it fills no more than about four fifths of the room.
+/// After that the results of tools in older turns are shortened to a line, and
+/// where that is not enough (or there are too many turns), the oldest turns are
+/// left out whole until less than half of the room is full. With `to_the_brim`
+/// only as many are left out as have no place at all.
+///
+/// The present turn is always shown. Where it alone is too long, the results of
+/// its tools are shortened; what a person said never is.
+pub fn fit(material: &Material<'_>, tool_tokens: usize, room: Room, to_the_brim: bool) -> Fitted {
+    let part = |share: f64| match to_the_brim {
+        true => room.tokens,
+        false => (room.tokens as f64 * share) as usize,
+    };
+    let system = material.system();
+    let earlier = material.earlier();
+    let remembered = material.remembered();
+    let added = [&earlier, &remembered].into_iter().flatten();
+    let fixed =
+        text_tokens(&system) + tool_tokens + added.map(|text| text_tokens(text)).sum::<usize>();
+    let present = fit_present(material, room, fixed);
+    let fixed = fixed + message_tokens(&present);
+
+    let past = choose_past(material, fixed, room, part(COMFORTABLE), part(AFTERWARDS));
+    let left_out = material.past.len() - past.len();
+    let tokens = fixed + past.iter().map(|turn| turn.tokens).sum::<usize>();
+    let mut messages: Vec<ChatMessage> = past.into_iter().flat_map(|turn| turn.messages).collect();
+    let begin = messages.len();
+    messages.extend(present);
+    put_before(&mut messages[begin], remembered);
+    put_before(&mut messages[0], earlier);
+    Fitted {
+        context: Context { system, messages },
+        left_out,
+        tokens,
+    }
+}
+
+/// A turn in one of its forms.
+struct Shown {
+    messages: Vec<ChatMessage>,
+    tokens: usize,
+}
+
+impl Shown {
+    fn of(messages: Vec<ChatMessage>) -> Shown {
+        Shown {
+            tokens: message_tokens(&messages),
+            messages,
+        }
+    }
+}
+
+/// The turns of the past that are shown beside what takes `fixed` tokens,
+/// oldest first.
+fn choose_past(
+    material: &Material<'_>,
+    fixed: usize,
+    room: Room,
+    comfortable: usize,
+    afterwards: usize,
+) -> Vec<Shown> {
+    let is_few = material.past.len() <= room.turns;
+    let whole = || {
+        let capped = Results::Capped(room.result_chars);
+        material.past.iter().map(move |turn| (turn, capped))
+    };
+    let all: Vec<Shown> = whole()
+        .map(|(turn, results)| Shown::of(past_messages(turn, results)))
+        .collect();
+    let tokens = |turns: &[Shown]| fixed + turns.iter().map(|turn| turn.tokens).sum::<usize>();
+    if is_few && tokens(&all) <= comfortable {
+        return all;
+    }
+    let older = all.len().saturating_sub(WHOLE_TURNS);
+    let mut shortened: Vec<Shown> = whole()
+        .zip(all)
+        .enumerate()
+        .map(|(place, ((turn, _), whole))| match place < older {
+            true if !turn.steps.is_empty() => Shown::of(past_messages(turn, Results::Line)),
+            _ => whole,
+        })
+        .collect();
+    if is_few && tokens(&shortened) <= comfortable {
+        return shortened;
+    }
+    // Of too many turns half go, so that the next turn does not have one too
+    // many again.
+    let most_turns = if is_few { room.turns } else { room.turns / 2 };
+    let mut spent = fixed;
+    let kept = shortened
+        .iter()
+        .rev()
+        .enumerate()
+        .take_while(|(age, turn)| {
+            spent += turn.tokens;
+            let limit = if *age < WHOLE_TURNS {
+                comfortable
+            } else {
+                afterwards
+            };
+            *age < most_turns && spent <= limit
+        })
+        .count();
+    shortened.split_off(shortened.len() - kept)
+}
+
+/// The present turn, shortened where it alone is too long.
+fn fit_present(material: &Material<'_>, room: Room, fixed: usize) -> Vec<ChatMessage> {
+    let whole = material.present(Results::Capped(room.result_chars));
+    if fixed + message_tokens(&whole) <= room.tokens {
+        return whole;
+    }
+    let shortened = material.present_shortened(room.result_chars);
+    let results = shortened
+        .iter()
+        .rev()
+        .take_while(|message| matches!(message, ChatMessage::ToolResult { .. }))
+        .count();
+    if results == 0 || fixed + message_tokens(&shortened) <= room.tokens {
+        return shortened;
+    }
+    let beside = fixed + message_tokens(&material.present_shortened(0));
+    // A token has at least one character and a half.
+    let left = room.tokens.saturating_sub(beside) * 3 / 2;
+    material.present_shortened((left / results).max(LEAST_RESULT))
+}
+
+fn put_before(message: &mut ChatMessage, added: Option<String>) {
+    if let (ChatMessage::User { text }, Some(added)) = (message, added) {
+        text.insert_str(0, &added);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,334 @@
+use std::collections::VecDeque;
+
+use super::*;
+use crate::agent::context::estimate::text_tokens;
+use crate::clock::Timestamp;
+use crate::ids::{ConversationId, MessageId, TurnId};
+use crate::store::{Message, PastTurn, Role, Step, ToolCall};
+
+fn said(role: Role, content: String) -> Message {
+    Message {
+        id: MessageId::from(1),
+        conversation_id: ConversationId::from(1),
+        turn_id: None,
+        role,
+        content,
+        speaker: None,
+        created_at: Timestamp::from_millis(0),
+    }
+}
+
+fn round(id: &str, result: String) -> Vec<Step> {
+    let call = ToolCall {
+        id: id.to_owned(),
+        tool: "look".to_owned(),
+        arguments: "{}".to_owned(),
+        extra: None,
+    };
+    vec![
+        Step::Reply {
+            text: String::new(),
+            calls: vec![call],
+            extra: None,
+        },
+        Step::Started {
+            call_id: id.to_owned(),
+        },
+        Step::Result {
+            call_id: id.to_owned(),
+            ok: true,
+            content: result,
+            outside: false,
+        },
+    ]
+}
+
+fn past(number: i64, words: usize, steps: Vec<Step>) -> PastTurn {
+    PastTurn {
+        id: TurnId::from(number),
+        channel: "websocket".to_owned(),
+        message: said(Role::User, format!("q{number} ")),
+        steps,
+        reply: Some(said(Role::Assistant, "abc ".repeat(words))),
+    }
+}
+
+fn material<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> Material<'a> {
+    Material {
+        system_prompt: "prompt",
+        summary: None,
+        memories: None,
+        past,
+        present,
+        steps,
+        channel: "websocket",
+    }
+}
+
+fn room(tokens: usize) -> Room {
+    Room {
+        tokens,
+        result_chars: tokens.min(16_000),
+        turns: 100,
+    }
+}
+
+/// Fails unless every call has exactly one result, in order, before anything
+/// else is said.
+fn assert_paired(messages: &[ChatMessage]) {
+    let mut open: VecDeque<&str> = VecDeque::new();
+    for message in messages {
+        match message {
+            ChatMessage::ToolResult { call_id, .. } => {
+                assert_eq!(
+                    open.pop_front(),
+                    Some(call_id.as_str()),
+                    "an orphaned result"
+                );
+            }
+            ChatMessage::Assistant { calls, .. } => {
+                assert!(open.is_empty(), "an orphaned call");
+                open.extend(calls.iter().map(|call| call.id.as_str()));
+            }
+            ChatMessage::User { .. } => assert!(open.is_empty(), "an orphaned call"),
+        }
+    }
+    assert!(open.is_empty(), "an orphaned call");
+}
+
+fn results(messages: &[ChatMessage]) -> Vec<usize> {
+    let sizes = messages.iter().filter_map(|message| match message {
+        ChatMessage::ToolResult { content, .. } => Some(content.len()),
+        _ => None,
+    });
+    sizes.collect()
+}
+
+#[test]
+fn first_results_are_shortened_then_turns_go() {
+    let turns: Vec<PastTurn> = (0..6)
+        .map(|number| past(number, 100, round("1", "r ".repeat(500))))
+        .collect();
+    let now = said(Role::User, "now".to_owned());
+    // A turn takes about 373 tokens, and 163 with its result in a line.
+    for (tokens, left_out, shortened) in [
+        (10_000, 0, 0),
+        (2_900, 0, 0),
+        (2_600, 0, 4),
+        (1_900, 0, 4),
+        (1_700, 4, 0),
+        (1_000, 4, 0),
+        (800, 5, 0),
+        (300, 5, 0),
+        (200, 6, 0),
+    ] {
+        let fitted = fit(&material(&turns, &now, &[]), 0, room(tokens), false);
+        let sizes = results(&fitted.context.messages);
+        let short = sizes.iter().filter(|size| **size < 200).count();
+        assert_eq!(
+            (fitted.left_out, short),
+            (left_out, shortened),
+            "{tokens}: {} {sizes:?}",
+            fitted.tokens
+        );
+        assert!(fitted.tokens <= tokens);
+        assert_paired(&fitted.context.messages);
+    }
+}
+
+#[test]
+fn to_the_brim_more_is_shown() {
+    let turns: Vec<PastTurn> = (0..20).map(|number| past(number, 100, vec![])).collect();
+    let now = said(Role::User, "now".to_owned());
+    let material = material(&turns, &now, &[]);
+    let usual = fit(&material, 0, room(1_000), false);
+    let brim = fit(&material, 0, room(1_000), true);
+    assert_eq!((usual.left_out, brim.left_out), (16, 11));
+    assert!(usual.tokens <= 450 && brim.tokens <= 1_000);
+}
+
+#[test]
+fn of_too_many_turns_half_go() {
+    let turns: Vec<PastTurn> = (0..101).map(|number| past(number, 1, vec![])).collect();
+    let now = said(Role::User, "now".to_owned());
+    let all = fit(&material(&turns[1..], &now, &[]), 0, room(100_000), false);
+    assert_eq!(all.left_out, 0);
+    let fewer = fit(&material(&turns, &now, &[]), 0, room(100_000), false);
+    assert_eq!(fewer.left_out, 51);
+}
+
+#[test]
+fn the_tools_and_what_is_added_take_their_room() {
+    let turns: Vec<PastTurn> = (0..4).map(|number| past(number, 100, vec![])).collect();
+    let now = said(Role::User, "now".to_owned());
+    let plain = material(&turns, &now, &[]);
+    let left_out = |material: &Material<'_>, tools| fit(material, tools, room(800), false).left_out;
+    assert_eq!(left_out(&plain, 0), 0);
+    assert!(left_out(&plain, 400) > 0);
+    let text = "abc ".repeat(400);
+    let summary = Material {
+        summary: Some(&text),
+        ..plain
+    };
+    let memories = Material {
+        memories: Some(&text),
+        ..plain
+    };
+    assert!(left_out(&summary, 0) > 0 && left_out(&memories, 0) > 0);
+}
+
+#[test]
+fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
+    let now = said(Role::User, "what a person said ".repeat(20));
+    let steps: Vec<Step> = (0..5)
+        .flat_map(|number| round(&number.to_string(), "result ".repeat(600)))
+        .collect();
+    for (tokens, expected) in [
+        (20_000, vec![4_200; 5]),
+        (4_000, vec![150, 150, 150, 150, 4_000]),
+    ] {
+        let fitted = fit(&material(&[], &now, &steps), 0, room(tokens), false);
+        let messages = &fitted.context.messages;
+        assert_paired(messages);
+        let sizes = results(messages);
+        assert_eq!(sizes.len(), 5);
+        assert!(fitted.tokens <= tokens, "{tokens}: {}", fitted.tokens);
+        for (size, expected) in sizes.iter().zip(&expected) {
+            assert!(size.abs_diff(*expected) < 50, "{tokens}: {sizes:?}");
+        }
+        assert!(matches!(
+            &messages[0],
+            ChatMessage::User { text } if *text == now.content
+        ));
+    }
+    let tight = fit(&material(&[], &now, &steps), 0, room(600), false);
+    assert!(tight.tokens <= 600, "{}", tight.tokens);
+}
+
+/// A sequence of numbers that is the same in every run (xorshift64*).
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) as usize % limit
+    }
+
+    fn text(&mut self, longest: usize) -> String {
+        let word = ["word ", "größe ", "слово ", "言葉", "\n"][self.below(5)];
+        word.repeat(self.below(longest / word.len() + 1))
+    }
+
+    fn steps(&mut self, rounds: usize, longest: usize) -> Vec<Step> {
+        let mut steps = Vec::new();
+        for round in 0..self.below(rounds + 1) {
+            let count = self.below(4);
+            let calls: Vec<ToolCall> = (0..count)
+                .map(|place| ToolCall {
+                    id: format!("{round}-{place}"),
+                    tool: "look".to_owned(),
+                    arguments: format!("{{\"at\":\"{}\"}}", "x".repeat(self.below(40))),
+                    extra: None,
+                })
+                .collect();
+            let ids: Vec<String> = calls.iter().map(|call| call.id.clone()).collect();
+            steps.push(Step::Reply {
+                text: self.text(40),
+                calls,
+                extra: None,
+            });
+            // Some results are missing, as after a crash.
+            for call_id in ids {
+                steps.push(Step::Started {
+                    call_id: call_id.clone(),
+                });
+                if self.below(8) > 0 {
+                    steps.push(Step::Result {
+                        call_id,
+                        ok: self.below(2) == 0,
+                        content: self.text(longest),
+                        outside: false,
+                    });
+                }
+            }
+        }
+        steps
+    }
+}
+
+#[test]
+fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
+    let mut numbers = Numbers(11);
+    for history in 0..400 {
+        let longest = [20, 300, 3_000][numbers.below(3)];
+        let turns: Vec<PastTurn> = (0..numbers.below(30))
+            .map(|number| {
+                let steps = match numbers.below(3) {
+                    0 => numbers.steps(3, longest),
+                    _ => Vec::new(),
+                };
+                PastTurn {
+                    message: said(Role::User, format!("q{number} {}", numbers.text(longest))),
+                    reply: (numbers.below(6) > 0)
+                        .then(|| said(Role::Assistant, numbers.text(longest))),
+                    ..past(number as i64, 0, steps)
+                }
+            })
+            .collect();
+        let now = said(Role::User, format!("now {}", numbers.text(200)));
+        let steps = numbers.steps(5, longest);
+        let material = material(&turns, &now, &steps);
+        let tools = numbers.below(200);
+        let room = room(300 + numbers.below(4_000));
+        for to_the_brim in [false, true] {
+            let fitted = fit(&material, tools, room, to_the_brim);
+            let messages = &fitted.context.messages;
+            assert_paired(messages);
+            assert_eq!(
+                fitted.tokens,
+                text_tokens(&fitted.context.system) + tools + message_tokens(messages)
+            );
+            // The shown turns are the newest, without a gap.
+            let shown: Vec<&str> = messages
+                .iter()
+                .filter_map(|message| match message {
+                    ChatMessage::User { text } => text.split(' ').next(),
+                    _ => None,
+                })
+                .collect();
+            let mut expected: Vec<String> = (fitted.left_out..turns.len())
+                .map(|number| format!("q{number}"))
+                .collect();
+            expected.push("now".to_owned());
+            assert_eq!(shown, expected, "{history}");
+            // The newest turn is whole: its words, its replies and calls.
+            let begin = messages
+                .iter()
+                .rposition(|message| matches!(message, ChatMessage::User { .. }))
+                .unwrap();
+            assert_eq!(
+                messages[begin],
+                ChatMessage::User {
+                    text: now.content.clone()
+                }
+            );
+            let replies = |step: &&Step| matches!(step, Step::Reply { .. });
+            let answers = |message: &&ChatMessage| matches!(message, ChatMessage::Assistant { .. });
+            assert_eq!(
+                messages[begin..].iter().filter(answers).count(),
+                steps.iter().filter(replies).count()
+            );
+            // Only a present turn of irreducible length may take more.
+            let least = material.present_shortened(LEAST_RESULT);
+            let irreducible = text_tokens(&fitted.context.system) + tools + message_tokens(&least);
+            assert!(
+                fitted.tokens <= room.tokens.max(irreducible),
+                "{history}: {} of {}",
+                fitted.tokens,
+                room.tokens
+            );
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The past of a conversation during one run of a turn: read, fitted, and
+//! folded into its summary when it has become too long.
+//!
+//! Folding costs one call of the model, inside the turn that needs it; it
+//! empties the room by half, so that most turns need none. What a person said
+//! stays on disk whole: only the model's view shrinks.
+
+use std::time::Instant;
+
+use super::estimate::{Reading, text_tokens, tool_tokens};
+use super::fit::{Fitted, Room, fit};
+use super::{Context, Material, budget, memories, summary};
+use crate::agent::provider::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
+use crate::agent::tool::output::MAX_RESULT_CHARS;
+use crate::agent::turn::{Stop, TurnRun};
+use crate::config::OFFLINE;
+use crate::error::Result;
+use crate::ids::TurnId;
+use crate::store::{Past, Step, Summary, Usage};
+
+/// Most turns of the past that are read and shown.
+const MOST_TURNS: usize = 400;
+/// Most bytes of the past that are read for each token of the budget: more than
+/// any text needs.
+const BYTES_PER_TOKEN: usize = 8;
+/// Bytes of the past that are read however small the budget is, and however
+/// large.
+const READ_BYTES: (usize, usize) = (64 * 1024, 8 * 1024 * 1024);
+/// Below this no request has room for an answer to anything.
+const LEAST_BUDGET: usize = 256;
+
+/// The past of a conversation, for one run of one turn.
+pub struct History<'a> {
+    run: &'a TurnRun<'a>,
+    model: &'a str,
+    /// The provider's name for the gauge.
+    provider: String,
+    /// Most tokens of a request, as the provider counts them.
+    budget: usize,
+    past: Past,
+    memories: Option<String>,
+    /// Whether a model was asked for a summary in this run.
+    has_summarised: bool,
+    /// Up to which turn the past was cut without a summary; on disk once the
+    /// model has answered without it.
+    unsaved_cut: Option<TurnId>,
+    /// The uncorrected estimate of the newest context.
+    sent: usize,
+}
+
+impl<'a> History<'a> {
+    /// Reads what the run's model is shown of the past, and the memories that
+    /// fit the message if they may go with it.
+    pub fn open(run: &'a TurnRun<'a>, model: &'a str, may_recall: bool) -> Result<History<'a>> {
+        let config = &run.assistant.config;
+        let address = config.base_url.as_deref().unwrap_or_default();
+        let provider = format!("{} {address}", config.provider);
+        let Reading { ceiling, .. } = run.assistant.gauge.reading(&provider, model);
+        let budget = budget::budget(config, model).min(ceiling.unwrap_or(usize::MAX));
+        let bytes = (budget * BYTES_PER_TOKEN).clamp(READ_BYTES.0, READ_BYTES.1);
+        let conversation = run.turn.conversation_id;
+        Ok(History {
+            run,
+            model,
+            provider,
+            budget,
+            past: run
+                .store
+                .past(conversation, run.turn.id, MOST_TURNS, bytes)?,
+            memories: match may_recall {
+                true => memories::relevant(run.store, &run.message.content)?,
+                false => None,
+            },
+            has_summarised: false,
+            unsaved_cut: None,
+            sent: 0,
+        })
+    }
+
+    /// What the model is shown next, after these steps of the present turn and
+    /// with these tools. Folds the oldest turns where they have no place any
+    /// more; what that took is added to `usage`.
+    pub fn context(
+        &mut self,
+        steps: &[Step],
+        tools: &[ToolSpec],
+        usage: &mut Usage,
+    ) -> Result<Context, Stop> {
+        let tool_tokens = tool_tokens(tools);
+        let room = self.room();
+        let mut fitted = fit(&self.material(steps), tool_tokens, room, false);
+        if fitted.left_out > 0 && !self.has_summarised {
+            self.fold(fitted.left_out, room, usage)?;
+            fitted = fit(&self.material(steps), tool_tokens, self.room(), false);
+        }
+        if fitted.left_out > 0 {
+            fitted = fit(&self.material(steps), tool_tokens, self.room(), true);
+        }
+        let Fitted {
+            context, tokens, ..
+        } = fitted;
+        self.sent = tokens;
+        Ok(context)
+    }
+
+    /// Notes that the model has answered the newest context, of which it
+    /// counted so many tokens (0 if it did not).
+    pub fn answered(&mut self, counted: u64) -> Result<()> {
+        let gauge = &self.run.assistant.gauge;
+        gauge.counted(&self.provider, self.model, self.sent, counted);
+        if let (Some(turn_id), Some(summary)) = (self.unsaved_cut.take(), &self.past.summary) {
+            let conversation = self.run.turn.conversation_id;
+            self.run
+                .store
+                .save_summary(conversation, turn_id, &summary.content)?;
+        }
+        Ok(())
+    }
+
+    /// Halves the budget after the model refused the newest context as too
+    /// long. Returns whether there is anything left to try.
+    pub fn shrink(&mut self) -> bool {
+        let sent = (self.sent as f64 * self.factor()) as usize;
+        // A message that is too long by itself says nothing of the model.
+        let was_unexpected = sent <= self.budget;
+        self.budget = self.budget.min(sent) / 2;
+        if was_unexpected && self.budget >= LEAST_BUDGET {
+            let gauge = &self.run.assistant.gauge;
+            gauge.overflowed(&self.provider, self.model, self.budget);
+        }
+        self.budget >= LEAST_BUDGET
+    }
+
+    fn factor(&self) -> f64 {
+        let gauge = &self.run.assistant.gauge;
+        gauge.reading(&self.provider, self.model).factor
+    }
+
+    fn room(&self) -> Room {
+        Room {
+            tokens: (self.budget as f64 / self.factor()) as usize,
+            // By the budget alone, so that a result is the same in every turn:
+            // about a quarter of the request.
+            result_chars: self.budget.min(MAX_RESULT_CHARS),
+            // Where turns were left unread, some are folded in any case.
+            turns: match self.past.has_more {
+                true => self.past.turns.len().saturating_sub(1),
+                false => MOST_TURNS,
+            },
+        }
+    }
+
+    fn material<'m>(&'m self, steps: &'m [Step]) -> Material<'m> {
+        Material {
+            system_prompt: &self.run.assistant.config.system_prompt,
+            summary: self
+                .past
+                .summary
+                .as_ref()
+                .map(|summary| summary.content.as_str()),
+            memories: self.memories.as_deref(),
+            past: &self.past.turns,
+            present: self.run.message,
+            steps,
+            channel: &self.run.turn.channel,
+        }
+    }
+
+    /// Puts a summary in place of the oldest `count` turns; a note that they
+    /// are missing where there is none to be had.
+    fn fold(&mut self, count: usize, room: Room, usage: &mut Usage) -> Result<(), Stop> {
+        self.has_summarised = true;
+        let began = Instant::now();
+        let written = self.summarise(count, room, usage)?;
+        let (run, id) = (self.run, self.run.turn.id);
+        let Some(turn_id) = self.past.turns[..count].last().map(|turn| turn.id) else {
+            return Ok(());
+        };
+        let content = match written {
+            Some(text) => {
+                let took = began.elapsed().as_millis();
+                log::info!("turn {id}: {count} older turns were summarised in {took} ms");
+                run.store
+                    .save_summary(run.turn.conversation_id, turn_id, &text)?;
+                text
+            }
+            None => {
+                log::info!("turn {id}: {count} older turns are no longer shown to the model");
+                self.unsaved_cut = Some(turn_id);
+                let earlier = self.past.summary.as_ref();
+                summary::without_summary(earlier.map(|summary| summary.content.as_str()))
+            }
+        };
+        self.past.summary = Some(Summary { turn_id, content });
+        self.past.turns.drain(..count);
+        self.past.has_more = false;
+        Ok(())
+    }
+
+    /// Asks the model for a summary; none when it gave none.
+    fn summarise(
+        &self,
+        count: usize,
+        room: Room,
+        usage: &mut Usage,
+    ) -> Result<Option<String>, Stop> {
+        let run = self.run;
+        let config = &run.assistant.config;
+        // It answers by rules and can summarise nothing.
+        if config.provider == OFFLINE {
+            return Ok(None);
+        }
+        let earlier = self.past.summary.as_ref();
+        let text = summary::transcript(
+            earlier.map(|summary| summary.content.as_str()),
+            &self.past.turns[..count],
+            self.past.has_more,
+            room.tokens
+                .saturating_sub(text_tokens(summary::INSTRUCTIONS)),
+        );
+        // The reply itself needs its time.
+        let now = Instant::now();
+        let deadline = now + run.deadline.saturating_duration_since(now) / 2;
+        let request = ModelRequest {
+            model: self.model,
+            system: summary::INSTRUCTIONS,
+            messages: &[ChatMessage::User { text }],
+            tools: &[],
+            temperature: config.temperature,
+            max_tokens: config.max_tokens,
+            stream: false,
+            deadline,
+            cancel: run.cancel,
+        };
+        match run.assistant.provider.complete(&request, &mut |_| {}) {
+            Ok(reply) => {
+                usage.add(reply.usage);
+                Ok(summary::cleaned(&reply.text))
+            }
+            Err(ProviderError::Cancelled) => Err(Stop::Cancelled),
+            Err(error) => {
+                let error = error.into_error();
+                log::warn!("turn {}: no summary: {error}", run.turn.id);
+                Ok(None)
+            }
+        }
+    }
+}

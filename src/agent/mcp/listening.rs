@@ -1,0 +1,67 @@
+//! The stream of what a server on the network says unasked.
+
+use std::time::Duration;
+
+use super::peer::{CallError, Peer};
+use super::streamable_http::{Exchange, Failure, Shared, is_event_stream, patience};
+use crate::agent::cancel::Cancel;
+use crate::agent::outbound::OutboundError;
+
+/// How long one stream may last; then it is opened anew.
+const LISTEN_LIMIT: Duration = Duration::from_secs(24 * 3600);
+/// Pauses before a stream that ended is opened again: the first, and the most.
+const LISTEN_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+impl Shared {
+    /// Listens to what the server says unasked, until it is told to stop, the
+    /// server does not offer it, or the session is over.
+    pub(super) fn listen(&self, peer: &Peer, subscription: Option<&[u8]>, stop: &Cancel) {
+        let (first_pause, longest_pause) = LISTEN_PAUSES;
+        let mut pause = first_pause;
+        let mut was_open = false;
+        loop {
+            let exchange = Exchange {
+                http_method: match subscription {
+                    Some(_) => "POST",
+                    None => "GET",
+                },
+                method: "subscriptions/listen",
+                tool: None,
+                body: subscription,
+                patience: patience(LISTEN_LIMIT),
+                cancel: stop,
+            };
+            let listened = self.exchange(&exchange, |answer| {
+                let status = answer.status();
+                if status == 200 && is_event_stream(answer) {
+                    was_open = true;
+                    pause = first_pause;
+                    self.read_events(answer, peer, &exchange.patience, None)?;
+                }
+                Ok(status)
+            });
+            match listened {
+                Ok(200) if was_open => {}
+                // What was offered before is refused now: not to this session.
+                Ok(400 | 404) if was_open => {
+                    return peer.close(&CallError::SessionLost.to_string());
+                }
+                Ok(500..) if was_open => {}
+                Ok(status) => {
+                    log::debug!("mcp {}: offers no stream (status {status})", self.name);
+                    return;
+                }
+                Err(Failure::Connection(OutboundError::Cancelled)) => return,
+                Err(Failure::Connection(error @ OutboundError::Unreachable(_))) => {
+                    return peer.close(&error.to_string());
+                }
+                Err(Failure::Connection(error)) => log::debug!("mcp {}: {error}", self.name),
+                Err(Failure::Call(error)) => log::debug!("mcp {}: {error}", self.name),
+            }
+            if stop.wait(pause) {
+                return;
+            }
+            pause = (pause * 2).min(longest_pause);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Messages of the Model Context Protocol: JSON-RPC 2.0 objects in UTF-8.
+
+use std::fmt;
+
+use serde_json::{Map, Value, json};
+
+use crate::agent::tool::output::shorten;
+
+/// Longest message that is taken from a server, in bytes.
+pub(super) const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
+/// A request names a method that the other side does not have (JSON-RPC 2.0,
+/// section 5.1).
+pub(super) const METHOD_NOT_FOUND: i64 = -32601;
+
+/// A message that came from a server.
+#[derive(Debug, PartialEq)]
+pub(super) enum Incoming {
+    /// What came of one of our requests.
+    Answer {
+        id: u64,
+        result: Result<Value, Refusal>,
+    },
+    /// The server asks something.
+    Request { id: Value, method: String },
+    /// The server tells something.
+    Notification { method: String, params: Value },
+}
+
+/// A JSON-RPC error.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refusal {
+    pub(super) code: i64,
+    pub(super) message: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.message.trim() {
+            "" => write!(f, "error {}", self.code),
+            message => write!(f, "{} (error {})", shorten(message, 2_000), self.code),
+        }
+    }
+}
+
+/// Reads what stands in one line or body: a message, or several in an array,
+/// which the revision 2025-03-26 has. None when it is not JSON-RPC.
+pub(super) fn read(text: &[u8]) -> Option<Vec<Incoming>> {
+    match serde_json::from_slice(text).ok()? {
+        Value::Array(items) => items.into_iter().map(message).collect(),
+        value => Some(vec![message(value)?]),
+    }
+}
+
+fn message(value: Value) -> Option<Incoming> {
+    let Value::Object(mut members) = value else {
+        return None;
+    };
+    if members.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+        return None;
+    }
+    let id = members.remove("id").filter(|id| !id.is_null());
+    match (members.remove("method"), id) {
+        (Some(Value::String(method)), Some(id)) => Some(Incoming::Request { id, method }),
+        (Some(Value::String(method)), None) => Some(Incoming::Notification {
+            method,
+            params: members.remove("params").unwrap_or_default(),
+        }),
+        (None, Some(id)) => Some(Incoming::Answer {
+            id: own_id(&id)?,
+            result: result(members)?,
+        }),
+        _ => None,
+    }
+}
+
+/// An id of ours. Some servers give the number back as text.
+pub(super) fn own_id(id: &Value) -> Option<u64> {
+    match id {
+        Value::String(text) => text.parse().ok(),
+        id => id.as_u64(),
+    }
+}
+
+fn result(mut members: Map<String, Value>) -> Option<Result<Value, Refusal>> {
+    if let Some(error) = members.remove("error").filter(|error| !error.is_null()) {
+        return Some(Err(Refusal {
+            code: error.get("code").and_then(Value::as_i64).unwrap_or(0),
+            message: error
+                .get("message")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned(),
+        }));
+    }
+    members.remove("result").map(Ok)
+}
+
+/// The error that a body holds, whichever request it names: one that could not
+/// be read has no number.
+pub(super) fn refusal(body: &[u8]) -> Option<Refusal> {
+    let Value::Object(members) = serde_json::from_slice(body).ok()? else {
+        return None;
+    };
+    let is_own = members.get("jsonrpc").and_then(Value::as_str) == Some("2.0");
+    result(members).filter(|_| is_own)?.err()
+}
+
+/// A request of ours.
+pub(super) fn request(id: u64, method: &str, params: Value) -> Vec<u8> {
+    text(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+}
+
+/// Something that we tell a server.
+pub(super) fn notification(method: &str, params: Option<Value>) -> Vec<u8> {
+    let mut message = json!({"jsonrpc": "2.0", "method": method});
+    if let Some(params) = params {
+        message["params"] = params;
+    }
+    text(message)
+}
+
+/// That nobody waits for a request any more.
+pub(super) fn cancelled(id: u64, reason: &str) -> Vec<u8> {
+    notification(
+        "notifications/cancelled",
+        Some(json!({"requestId": id, "reason": reason})),
+    )
+}
+
+/// Our answer to a server's request: only `ping` is served, since no other
+/// ability is declared in the handshake.
+pub(super) fn answer(id: &Value, method: &str) -> Vec<u8> {
+    text(match method {
+        "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
+        _ => json!({"jsonrpc": "2.0", "id": id, "error": {
+            "code": METHOD_NOT_FOUND,
+            "message": format!("this client does not serve {}", shorten(method, 100)),
+        }}),
+    })
+}
+
+/// JSON without line breaks: those within strings are escaped.
+fn text(message: Value) -> Vec<u8> {
+    message.to_string().into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answered(id: u64, result: Result<Value, Refusal>) -> Incoming {
+        Incoming::Answer { id, result }
+    }
+
+    fn refused(code: i64, message: &str) -> Result<Value, Refusal> {
+        Err(Refusal {
+            code,
+            message: message.to_owned(),
+        })
+    }
+
+    #[test]
+    fn messages_are_told_apart() {
+        let ping = || Incoming::Request {
+            id: json!("a"),
+            method: "ping".to_owned(),
+        };
+        for (text, expected) in [
+            (
+                r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#,
+                vec![answered(3, Ok(json!({"a": 1})))],
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":"3","result":null}"#,
+                vec![answered(3, Ok(Value::Null))],
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no"}}"#,
+                vec![answered(3, refused(-32602, "no"))],
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":3,"error":{}}"#,
+                vec![answered(3, refused(0, ""))],
+            ),
+            (
+                r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
+                vec![ping()],
+            ),
+            (
+                r#"{"jsonrpc":"2.0","method":"m","params":{"x":1}}"#,
+                vec![Incoming::Notification {
+                    method: "m".to_owned(),
+                    params: json!({"x": 1}),
+                }],
+            ),
+            (
+                r#"[{"jsonrpc":"2.0","id":1,"result":1},{"jsonrpc":"2.0","id":"a","method":"ping"}]"#,
+                vec![answered(1, Ok(json!(1))), ping()],
+            ),
+        ] {
+            assert_eq!(read(text.as_bytes()), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_none() {
+        for text in [
+            "",
+            "Starting server on stdio",
+            "42",
+            "{}",
+            r#"{"level":"info","msg":"listening"}"#,
+            r#"{"jsonrpc":"1.0","id":1,"result":1}"#,
+            r#"{"jsonrpc":"2.0","id":"someone else's","result":1}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"parse error"}}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            r#"{"jsonrpc":"2.0","method":7}"#,
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":\"\u{fffd}",
+        ] {
+            assert_eq!(read(text.as_bytes()), None, "{text}");
+        }
+        assert_eq!(read(b"\xff\xfe{}"), None);
+        assert_eq!(read("[".repeat(100_000).as_bytes()), None);
+    }
+
+    #[test]
+    fn a_message_is_one_line() {
+        let line = request(1, "tools/call", json!({"text": "a\nb\u{2028}"}));
+        assert!(!line.contains(&b'\n'));
+        assert_eq!(
+            String::from_utf8(answer(&json!("7"), "ping")).unwrap(),
+            r#"{"jsonrpc":"2.0","id":"7","result":{}}"#
+        );
+        let refused = answer(&json!(7), "sampling/createMessage");
+        assert!(String::from_utf8(refused).unwrap().contains("-32601"));
+    }
+}

@@ -1,0 +1,189 @@
+//! Servers of the Model Context Protocol (MCP) as a source of tools: a blocking
+//! client for programs (stdio) and for servers on the network (Streamable HTTP).
+//!
+//! ```text
+//! Mcp (all servers) -> server (one: start, restart, list) -> session (handshake, ids, calls)
+//!     -> stdio -> program (a process and its pipes) | streamable_http -> message (JSON-RPC)
+//! names, tools: a server's tools as the house's;  content: results as text
+//! ```
+//!
+//! Servers start in the background; their tools are there once they are ready,
+//! and gone while they are not. A server has the rights of the user who runs
+//! the house, and its tools ask like any other: nothing that a server says of
+//! itself widens what it may do.
+
+mod content;
+mod lines;
+mod listening;
+mod log_lines;
+mod message;
+mod names;
+mod peer;
+mod program;
+mod server;
+mod session;
+mod stdio;
+mod streamable_http;
+mod tools;
+mod transport;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::cancel::Cancel;
+use super::tool::Tool;
+use crate::config::McpServer;
+use names::tool_names;
+use server::Server;
+pub use server::State;
+use tools::McpTool;
+
+/// All configured servers. It outlives changes of the configuration.
+pub struct Mcp {
+    data_dir: PathBuf,
+    servers: Mutex<Servers>,
+    version: Arc<AtomicU64>,
+}
+
+#[derive(Default)]
+struct Servers {
+    /// In the order of the configuration.
+    kept: Vec<Server>,
+    /// Told to end, and perhaps not over yet.
+    ending: Vec<Server>,
+    is_stopped: bool,
+}
+
+/// What is to be known of one server.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What it is doing.
+    pub state: State,
+    /// How many tools it has.
+    pub tools: usize,
+    /// Why it is not there, when it is not.
+    pub problem: Option<String>,
+}
+
+impl Mcp {
+    /// No servers yet; their programs run in `data_dir` by default.
+    pub fn new(data_dir: PathBuf) -> Mcp {
+        Mcp {
+            data_dir,
+            servers: Mutex::default(),
+            version: Arc::default(),
+        }
+    }
+
+    fn servers(&self) -> MutexGuard<'_, Servers> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has exactly these servers from now on: ends those that are gone from the
+    /// configuration or changed in it, starts the new ones, and leaves the others
+    /// as they are. Waits for nothing.
+    pub fn apply(&self, configured: &[McpServer]) {
+        let mut servers = self.servers();
+        let is_same = servers.kept.len() == configured.len()
+            && (servers.kept.iter().zip(configured)).all(|(one, new)| one.shared().config() == new);
+        if servers.is_stopped || is_same {
+            return;
+        }
+        let mut before = std::mem::take(&mut servers.kept);
+        let mut ended = Vec::new();
+        for new in configured {
+            let place = before.iter().position(|one| one.shared().config() == new);
+            servers.kept.push(match place {
+                Some(place) => before.swap_remove(place),
+                None => Server::start(new, self.data_dir.clone(), Arc::clone(&self.version)),
+            });
+        }
+        before.iter().for_each(|server| server.stop(false));
+        servers.ending.append(&mut before);
+        let (over, ending) = std::mem::take(&mut servers.ending)
+            .into_iter()
+            .partition(Server::is_over);
+        ended.extend::<Vec<Server>>(over);
+        servers.ending = ending;
+        self.version.fetch_add(1, Ordering::SeqCst);
+        drop(servers);
+        ended.into_iter().for_each(Server::join);
+    }
+
+    /// Rises with every change of the tools or of a server's state.
+    pub fn version(&self) -> u64 {
+        self.version.load(Ordering::SeqCst)
+    }
+
+    /// The tools of the servers that are ready, in the order of the
+    /// configuration and of their lists.
+    pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
+        let servers = self.servers();
+        let prefix = |server: &Server| server.shared().config().tool_prefix();
+        let prefixes: Vec<String> = servers.kept.iter().map(prefix).collect();
+        let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
+        for (server, prefix) in servers.kept.iter().zip(&prefixes) {
+            let (_, remote, _) = server.shared().look();
+            let remote_names: Vec<&str> = remote.iter().map(|tool| tool.name.as_str()).collect();
+            let names = tool_names(prefix, &remote_names, &prefixes);
+            for (tool, name) in remote.iter().zip(names) {
+                tools.push(Arc::new(McpTool::new(server.shared(), tool, name)));
+            }
+        }
+        tools
+    }
+
+    /// What each server is doing, in the order of the configuration.
+    pub fn statuses(&self) -> Vec<Status> {
+        let servers = self.servers();
+        let status = |server: &Server| {
+            let (state, tools, problem) = server.shared().look();
+            Status {
+                name: server.shared().name().to_owned(),
+                state,
+                tools: tools.len(),
+                problem,
+            }
+        };
+        servers.kept.iter().map(status).collect()
+    }
+
+    /// Waits until no server is being started for the first time any more, at
+    /// most for `limit` or until the turn is stopped: whoever goes on with a turn
+    /// from before a restart needs the tools that it had.
+    pub fn wait_until_settled(&self, limit: Duration, cancel: &Cancel) {
+        let deadline = Instant::now() + limit;
+        let shared: Vec<_> = self
+            .servers()
+            .kept
+            .iter()
+            .map(|server| Arc::clone(server.shared()))
+            .collect();
+        for server in shared {
+            server.wait_until_settled(deadline, cancel);
+        }
+    }
+
+    /// Ends all servers for good. When this returns, no program and no thread
+    /// of theirs is left. `at_once` gives the programs less time to end by
+    /// themselves.
+    pub fn stop(&self, at_once: bool) {
+        let mut servers = self.servers();
+        servers.is_stopped = true;
+        let mut all = std::mem::take(&mut servers.kept);
+        all.append(&mut servers.ending);
+        drop(servers);
+        all.iter().for_each(|server| server.stop(at_once));
+        all.into_iter().for_each(Server::join);
+    }
+}
+
+impl Drop for Mcp {
+    fn drop(&mut self) {
+        self.stop(true);
+    }
+}

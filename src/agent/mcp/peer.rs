@@ -1,0 +1,238 @@
+//! What is known of the other side of one session: the calls that wait for it,
+//! what it told, and whether it is gone.
+
+use std::collections::HashMap;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use serde_json::Value;
+
+use super::message::{self, Incoming, Refusal};
+
+/// Why a request has no result.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum CallError {
+    /// The server answered with an error.
+    Refused(Refusal),
+    /// The server is gone, or cannot be reached.
+    Closed(String),
+    /// The server has forgotten the session and has not looked at the request.
+    SessionLost,
+    /// The answer cannot be used.
+    Unusable(String),
+    /// Nothing was heard of the request for this long.
+    Silent(Duration),
+    /// The time for the request, or for the turn, is up.
+    TimedOut,
+    /// The turn was stopped, or the house stops.
+    Cancelled,
+}
+
+/// How long a request is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// Most time without an answer or news of progress.
+    pub(super) silence: Duration,
+    /// When it must be over, whatever is heard.
+    pub(super) deadline: Instant,
+}
+
+impl Patience {
+    /// Until when it may take, having last been heard of at this time.
+    pub(super) fn until(&self, heard_at: Instant) -> Instant {
+        let own = heard_at.checked_add(self.silence);
+        own.map_or(self.deadline, |own| own.min(self.deadline))
+    }
+
+    /// Why it is over now.
+    pub(super) fn exceeded(&self) -> CallError {
+        if Instant::now() >= self.deadline {
+            CallError::TimedOut
+        } else {
+            CallError::Silent(self.silence)
+        }
+    }
+}
+
+/// What came of a request.
+pub(super) type Outcome = Result<Value, CallError>;
+
+/// What the one who keeps a session waits for.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// The server says that it has other tools now.
+    ToolsChanged,
+    /// The session is over, for this reason.
+    Closed(String),
+    /// The time is up.
+    Nothing,
+}
+
+/// The other side of one session.
+#[derive(Default)]
+pub(super) struct Peer {
+    state: Mutex<State>,
+    news: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: HashMap<u64, Waiting>,
+    tools_changed: bool,
+    closed: Option<String>,
+}
+
+struct Waiting {
+    outcome: Sender<Outcome>,
+    heard_at: Instant,
+}
+
+impl Peer {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Announces a request before it is sent. The sender is for the hook that
+    /// cancels it. [`Peer::forget`] must follow.
+    pub(super) fn expect(&self, id: u64) -> (Sender<Outcome>, Receiver<Outcome>) {
+        // An answer, the end of the session and a cancellation fit all three,
+        // so that nobody who brings one of them waits.
+        let (sender, receiver) = bounded(3);
+        let mut state = self.state();
+        if let Some(reason) = &state.closed {
+            let _ = sender.try_send(Err(CallError::Closed(reason.clone())));
+        }
+        state.waiting.insert(
+            id,
+            Waiting {
+                outcome: sender.clone(),
+                heard_at: Instant::now(),
+            },
+        );
+        (sender, receiver)
+    }
+
+    /// Drops a request: whatever still comes for it is ignored.
+    pub(super) fn forget(&self, id: u64) {
+        self.state().waiting.remove(&id);
+    }
+
+    /// When the request was sent, or news of its progress last came.
+    pub(super) fn heard_at(&self, id: u64) -> Option<Instant> {
+        self.state().waiting.get(&id).map(|one| one.heard_at)
+    }
+
+    /// Waits for what comes of a request that was announced and sent.
+    pub(super) fn wait_for(
+        &self,
+        id: u64,
+        outcome: &Receiver<Outcome>,
+        patience: &Patience,
+    ) -> Outcome {
+        let mut until = patience.until(Instant::now());
+        loop {
+            if let Ok(outcome) = outcome.recv_deadline(until) {
+                return outcome;
+            }
+            match self.heard_at(id).map(|heard_at| patience.until(heard_at)) {
+                Some(later) if later > until => until = later,
+                // Answered in this very moment, or over.
+                _ => return outcome.try_recv().unwrap_or(Err(patience.exceeded())),
+            }
+        }
+    }
+
+    /// Takes a message. Returns what is to be sent in answer, if anything.
+    pub(super) fn receive(&self, incoming: Incoming) -> Option<Vec<u8>> {
+        match incoming {
+            Incoming::Answer { id, result } => {
+                if let Some(waiting) = self.state().waiting.remove(&id) {
+                    let _ = waiting.outcome.try_send(result.map_err(CallError::Refused));
+                }
+                None
+            }
+            Incoming::Request { id, method } => Some(message::answer(&id, &method)),
+            Incoming::Notification { method, params } => {
+                match method.as_str() {
+                    "notifications/tools/list_changed" => {
+                        self.state().tools_changed = true;
+                        self.news.notify_all();
+                    }
+                    // The token is the id of the request.
+                    "notifications/progress" => {
+                        let id = params.get("progressToken").and_then(message::own_id);
+                        let mut state = self.state();
+                        if let Some(waiting) = id.and_then(|id| state.waiting.get_mut(&id)) {
+                            waiting.heard_at = Instant::now();
+                        }
+                    }
+                    _ => {}
+                }
+                None
+            }
+        }
+    }
+
+    /// Ends the session: every request that waits, and any later one, fails
+    /// with this reason. The first reason counts.
+    pub(super) fn close(&self, reason: &str) {
+        let mut state = self.state();
+        if state.closed.is_none() {
+            state.closed = Some(reason.to_owned());
+        }
+        for (_, waiting) in state.waiting.drain() {
+            let closed = CallError::Closed(reason.to_owned());
+            let _ = waiting.outcome.try_send(Err(closed));
+        }
+        drop(state);
+        self.news.notify_all();
+    }
+
+    /// Why the session is over, if it is.
+    pub(super) fn closed(&self) -> Option<String> {
+        self.state().closed.clone()
+    }
+
+    /// Fails the requests that wait, and leaves the session as it is.
+    pub(super) fn fail_waiting(&self, reason: &str) {
+        for (_, waiting) in self.state().waiting.drain() {
+            let unusable = CallError::Unusable(reason.to_owned());
+            let _ = waiting.outcome.try_send(Err(unusable));
+        }
+    }
+
+    /// Forgets that the tools changed: they are about to be listed.
+    pub(super) fn tools_are_being_listed(&self) {
+        self.state().tools_changed = false;
+    }
+
+    /// Waits for the end of the session, or for other tools where `tools` says
+    /// so; until `deadline` where there is one.
+    pub(super) fn wait_for_news(&self, tools: bool, deadline: Option<Instant>) -> News {
+        let mut state = self.state();
+        loop {
+            if let Some(reason) = &state.closed {
+                return News::Closed(reason.clone());
+            }
+            if tools && state.tools_changed {
+                return News::ToolsChanged;
+            }
+            state = match deadline {
+                None => self
+                    .news
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let Some(left) = deadline.checked_duration_since(Instant::now()) else {
+                        return News::Nothing;
+                    };
+                    self.news
+                        .wait_timeout(state, left)
+                        .unwrap_or_else(PoisonError::into_inner)
+                        .0
+                }
+            };
+        }
+    }
+}

@@ -1,0 +1,347 @@
+//! A program that serves over its standard streams, in the hands of one thread,
+//! which moves all of its pipes, notices its exit, and ends it.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
+};
+
+use super::lines::{IncomingLines, Line};
+use super::log_lines::LogLines;
+use super::message::{self, MESSAGE_BYTES};
+use super::peer::Peer;
+use super::stdio::{Haste, Shared, Start};
+
+/// Bytes read at a time.
+const CHUNK: usize = 16 * 1024;
+/// How long a program may take to end after the end of its input, and then
+/// after being told to terminate.
+const STOP_GRACE: Duration = Duration::from_secs(2);
+/// The same when it has to go at once.
+const HASTY_GRACE: Duration = Duration::from_millis(300);
+/// How long output is still read after the exit.
+const OUTPUT_GRACE: Duration = Duration::from_millis(200);
+/// How often the exit is looked for on kernels without pidfd (Linux before 5.3).
+const EXIT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The program and our ends of its pipes, in the hands of their thread.
+pub(super) struct Program {
+    child: Child,
+    /// Its process id, which is also that of its group.
+    leader: Pid,
+    /// Readable once it has exited; absent on old kernels.
+    exit: Option<OwnedFd>,
+    stdin: Option<ChildStdin>,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    /// The line being written, and how much of it is.
+    writing: Vec<u8>,
+    written: usize,
+    incoming: IncomingLines,
+    log: LogLines,
+    noise: LogLines,
+    buffer: Box<[u8]>,
+    peer: Arc<Peer>,
+    shared: Arc<Shared>,
+    /// Whether nothing more is to be done about it: it was reaped, or given up.
+    is_over: bool,
+}
+
+impl Program {
+    /// Starts it in a process group of its own.
+    pub(super) fn start(
+        start: &Start<'_>,
+        peer: Arc<Peer>,
+        shared: Arc<Shared>,
+    ) -> io::Result<Program> {
+        let mut child = start
+            .command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
+        let leader = Pid::from_child(&child);
+        let program = Program {
+            leader,
+            exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
+            stdin: child.stdin.take(),
+            stdout: child.stdout.take(),
+            stderr: child.stderr.take(),
+            child,
+            writing: Vec::new(),
+            written: 0,
+            incoming: IncomingLines::default(),
+            log: LogLines::new(format!("mcp {}", start.name)),
+            noise: LogLines::new(format!("mcp {}: not a message", start.name)),
+            buffer: vec![0; CHUNK].into_boxed_slice(),
+            peer,
+            shared,
+            is_over: false,
+        };
+        for pipe in [
+            program.stdin.as_ref().map(AsFd::as_fd),
+            program.stdout.as_ref().map(AsFd::as_fd),
+            program.stderr.as_ref().map(AsFd::as_fd),
+        ] {
+            rustix::io::ioctl_fionbio(pipe.expect("the three pipes were asked for"), true)?;
+        }
+        Ok(program)
+    }
+
+    /// Serves the pipes until the program is gone, and says so to the peer.
+    pub(super) fn run(mut self) {
+        let reason = match self.serve() {
+            Ok(reason) => reason,
+            Err(error) => format!("it cannot be waited for: {error}"),
+        };
+        if !self.is_over {
+            self.kill();
+        }
+        self.noise.finish();
+        self.log.finish();
+        self.peer.close(&reason);
+    }
+
+    fn serve(&mut self) -> io::Result<String> {
+        loop {
+            let stop = self.shared.outbox().stop;
+            if let Some(haste) = stop {
+                self.end(haste)?;
+                return Ok("it was stopped".to_owned());
+            }
+            if self.has_exited()? {
+                // It would wake every wait for the rest of the output.
+                self.exit = None;
+                let until = Instant::now() + OUTPUT_GRACE;
+                while (self.stdout.is_some() || self.stderr.is_some()) && self.step(Some(until))? {}
+                let status = self.reap()?;
+                return Ok(epitaph(status, self.log.finish()));
+            }
+            if self.stdout.is_none() && !self.exits_within(OUTPUT_GRACE)? {
+                self.end(Haste::Gentle)?;
+                return Ok("it closed its output".to_owned());
+            }
+            self.step(None)?;
+        }
+    }
+
+    /// Waits until something can be done, and does it. False when it is later
+    /// than `until`.
+    fn step(&mut self, until: Option<Instant>) -> io::Result<bool> {
+        let left = match until {
+            Some(until) => match until.checked_duration_since(Instant::now()) {
+                Some(left) => Some(left),
+                None => return Ok(false),
+            },
+            None => self.exit.is_none().then_some(EXIT_INTERVAL),
+        };
+        self.sleep(left)?;
+        self.feed();
+        self.take_output();
+        let buffer = &mut self.buffer;
+        drain(&mut self.stderr, buffer, |bytes| self.log.push(bytes));
+        Ok(true)
+    }
+
+    fn sleep(&mut self, left: Option<Duration>) -> io::Result<()> {
+        fn watch<'fd>(fd: Option<BorrowedFd<'fd>>, flags: PollFlags) -> Option<PollFd<'fd>> {
+            fd.map(|fd| PollFd::from_borrowed_fd(fd, flags))
+        }
+        let has_input = self.written < self.writing.len() || !self.shared.outbox().lines.is_empty();
+        let stdin = self.stdin.as_ref().filter(|_| has_input);
+        let mut watched: Vec<PollFd<'_>> = [
+            watch(stdin.map(AsFd::as_fd), PollFlags::OUT),
+            watch(self.stdout.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            watch(self.stderr.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            watch(self.exit.as_ref().map(AsFd::as_fd), PollFlags::IN),
+            watch(Some(self.shared.wake.as_fd()), PollFlags::IN),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let left = left
+            .map(Timespec::try_from)
+            .transpose()
+            .map_err(|_| ErrorKind::InvalidInput)?;
+        match poll(&mut watched, left.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        // Empties the counter; there is nothing to learn from it.
+        let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
+        Ok(())
+    }
+
+    /// Writes what the pipe takes; closes it when the program does not want
+    /// more.
+    fn feed(&mut self) {
+        while let Some(pipe) = &mut self.stdin {
+            if self.written == self.writing.len() {
+                let mut outbox = self.shared.outbox();
+                let Some(line) = outbox.lines.pop_front() else {
+                    return;
+                };
+                outbox.bytes -= line.len();
+                drop(outbox);
+                (self.writing, self.written) = (line, 0);
+            }
+            match pipe.write(&self.writing[self.written..]) {
+                Ok(count) if count > 0 => self.written += count,
+                Err(error) if is_transient(&error) => return,
+                Ok(_) | Err(_) => self.stdin = None,
+            }
+        }
+    }
+
+    /// Reads what the program says, and hands its messages on.
+    fn take_output(&mut self) {
+        let Some(pipe) = &mut self.stdout else { return };
+        let length = match pipe.read(&mut self.buffer) {
+            Ok(length) if length > 0 => length,
+            Err(error) if is_transient(&error) => return,
+            Ok(_) | Err(_) => {
+                self.stdout = None;
+                0
+            }
+        };
+        let (peer, shared, noise) = (&self.peer, &self.shared, &mut self.noise);
+        let mut take = |line: Line<'_>| match line {
+            Line::Whole(line) => match message::read(line) {
+                Some(messages) => {
+                    for answer in messages.into_iter().filter_map(|one| peer.receive(one)) {
+                        // A server that asks and does not read gets no answer.
+                        let _ = shared.send(answer);
+                    }
+                }
+                None => noise.push_line(line),
+            },
+            Line::TooLong => {
+                peer.fail_waiting(&format!(
+                    "it sent a message of more than {} MiB",
+                    MESSAGE_BYTES >> 20
+                ));
+            }
+            Line::LongNoise(start) => noise.push_line(start),
+        };
+        match length {
+            0 => self.incoming.end(&mut take),
+            length => self.incoming.push(&self.buffer[..length], &mut take),
+        }
+    }
+
+    /// Whether it has exited. It stays a zombie until [`Program::reap`], so
+    /// that its id, and with it that of its group, cannot be taken by another.
+    fn has_exited(&self) -> io::Result<bool> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::Pid(self.leader), options) {
+            Ok(status) => Ok(status.is_some()),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Closes its input, then asks its group to terminate, then kills it.
+    fn end(&mut self, haste: Haste) -> io::Result<()> {
+        self.stdin = None;
+        let grace = match haste {
+            Haste::Gentle => STOP_GRACE,
+            Haste::AtOnce => HASTY_GRACE,
+        };
+        if !self.exits_within(grace)? {
+            self.signal(Signal::TERM);
+            if !self.exits_within(grace)? {
+                self.signal(Signal::KILL);
+                if !self.exits_within(STOP_GRACE)? {
+                    self.is_over = true;
+                    log::warn!(
+                        "process {} was killed and is still there: it hangs inside the kernel",
+                        self.leader.as_raw_nonzero()
+                    );
+                    return Ok(());
+                }
+            }
+        }
+        self.reap().map(drop)
+    }
+
+    fn exits_within(&mut self, grace: Duration) -> io::Result<bool> {
+        let until = Instant::now() + grace;
+        loop {
+            if self.has_exited()? {
+                return Ok(true);
+            }
+            // Without a pidfd the exit wakes nobody.
+            let soon = match self.exit {
+                Some(_) => until,
+                None => until.min(Instant::now() + EXIT_INTERVAL / 10),
+            };
+            if !self.step(Some(soon))? && Instant::now() >= until {
+                return self.has_exited();
+            }
+        }
+    }
+
+    /// Kills what it left running, while its group's id is still taken.
+    fn reap(&mut self) -> io::Result<ExitStatus> {
+        self.signal(Signal::KILL);
+        self.is_over = true;
+        self.child.wait()
+    }
+
+    fn kill(&mut self) {
+        self.signal(Signal::KILL);
+        self.is_over = true;
+        let _ = self.child.wait();
+    }
+
+    fn signal(&self, signal: Signal) {
+        // Fails only when no process of the group is left.
+        let _ = kill_process_group(self.leader, signal);
+    }
+}
+
+impl Drop for Program {
+    /// Reached alive only when its thread could not be started or panicked.
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.kill();
+        }
+        self.peer.close("it is gone");
+    }
+}
+
+/// Reads what the pipe has, once, and closes it at its end.
+fn drain(pipe: &mut Option<impl Read>, buffer: &mut [u8], mut take: impl FnMut(&[u8])) {
+    if let Some(reader) = pipe {
+        match reader.read(buffer) {
+            Ok(length) if length > 0 => take(&buffer[..length]),
+            Err(error) if is_transient(&error) => {}
+            Ok(_) | Err(_) => *pipe = None,
+        }
+    }
+}
+
+fn is_transient(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
+}
+
+/// How a program ended, with its last words.
+fn epitaph(status: ExitStatus, last_words: &str) -> String {
+    let how = match (status.code(), status.signal()) {
+        (Some(code), _) => format!("it ended with exit code {code}"),
+        (None, Some(signal)) => format!("it was ended by signal {signal}"),
+        (None, None) => "it ended".to_owned(),
+    };
+    match last_words {
+        "" => how,
+        words => format!("{how}: {words}"),
+    }
+}

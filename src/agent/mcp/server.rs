@@ -1,0 +1,388 @@
+//! One configured server: started, kept, started again when it dies, ended. One
+//! thread keeps it; turns use the session that it has at the moment.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::peer::{CallError, News, Peer};
+use super::session::{RemoteTool, Session};
+use super::stdio::{Start, StdioTransport};
+use super::streamable_http::HttpTransport;
+use super::transport::{Transport, seconds};
+use crate::agent::cancel::Cancel;
+use crate::config::{McpServer, McpWay};
+
+/// Pauses before a server that is gone is started again: the first, and the
+/// most; each is twice the one before.
+const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+/// A server that was there for so long gets the first pause again.
+const STEADY: Duration = Duration::from_secs(60);
+/// Pauses between two lists of tools: the first, and the most. They grow while
+/// a server says again and again that its tools changed and they did not.
+const LIST_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
+
+/// What a server is doing, as people are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is being started for the first time.
+    Starting,
+    /// Its tools can be called.
+    Ready,
+    /// It is gone, and is started again after a pause.
+    Down,
+    /// It is not to be started.
+    Disabled,
+}
+
+impl State {
+    /// Its name on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            State::Starting => "starting",
+            State::Ready => "ready",
+            State::Down => "down",
+            State::Disabled => "disabled",
+        }
+    }
+}
+
+/// A server and the thread that keeps it.
+pub(super) struct Server {
+    shared: Arc<Kept>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What the thread and the users of a server share.
+pub(super) struct Kept {
+    config: McpServer,
+    /// Where its program runs unless the configuration says so.
+    data_dir: PathBuf,
+    present: Mutex<Present>,
+    changed: Condvar,
+    /// Counts what has changed, over all servers.
+    version: Arc<AtomicU64>,
+    stop: Cancel,
+    at_once: AtomicBool,
+}
+
+/// What is there at the moment.
+struct Present {
+    state: State,
+    session: Option<Arc<Session>>,
+    tools: Arc<[RemoteTool]>,
+    problem: Option<String>,
+}
+
+impl Server {
+    /// Begins to start a server, or leaves it alone when it is disabled. Waits
+    /// for nothing.
+    pub(super) fn start(config: &McpServer, data_dir: PathBuf, version: Arc<AtomicU64>) -> Server {
+        let state = match config.disabled {
+            true => State::Disabled,
+            false => State::Starting,
+        };
+        let shared = Arc::new(Kept {
+            config: config.clone(),
+            data_dir,
+            present: Mutex::new(Present {
+                state,
+                session: None,
+                tools: Arc::new([]),
+                problem: None,
+            }),
+            changed: Condvar::new(),
+            version,
+            stop: Cancel::default(),
+            at_once: AtomicBool::new(false),
+        });
+        if config.disabled {
+            return Server {
+                shared,
+                thread: None,
+            };
+        }
+        let keeper = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name(format!("mcp-{}", config.name))
+            .spawn(move || keeper.keep());
+        let thread = match thread {
+            Ok(thread) => Some(thread),
+            Err(error) => {
+                let problem = format!("no thread can be started: {error}");
+                log::error!("mcp {}: {problem}", config.name);
+                shared.is_down(&problem);
+                None
+            }
+        };
+        Server { shared, thread }
+    }
+
+    pub(super) fn shared(&self) -> &Arc<Kept> {
+        &self.shared
+    }
+
+    /// Tells the server to end and waits for nothing; [`Server::join`] does.
+    pub(super) fn stop(&self, at_once: bool) {
+        if at_once {
+            self.shared.at_once.store(true, Ordering::SeqCst);
+        }
+        self.shared.stop.cancel();
+        if let Some(session) = self.shared.present().session.clone() {
+            session.interrupt("it is being stopped");
+        }
+    }
+
+    /// Whether nothing of it is left.
+    pub(super) fn is_over(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Waits until nothing of it is left.
+    pub(super) fn join(mut self) {
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            log::error!("mcp {}: its thread ended in a panic", self.shared.name());
+        }
+    }
+}
+
+impl Kept {
+    pub(super) fn config(&self) -> &McpServer {
+        &self.config
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.config.name
+    }
+
+    fn present(&self) -> MutexGuard<'_, Present> {
+        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it is doing, its tools, and what is wrong with it.
+    pub(super) fn look(&self) -> (State, Arc<[RemoteTool]>, Option<String>) {
+        let present = self.present();
+        (
+            present.state,
+            Arc::clone(&present.tools),
+            present.problem.clone(),
+        )
+    }
+
+    /// Waits until it is no longer being started for the first time.
+    pub(super) fn wait_until_settled(self: &Arc<Self>, deadline: Instant, cancel: &Cancel) {
+        self.wait_for(deadline, cancel, |present| {
+            (present.state != State::Starting).then_some(())
+        });
+    }
+
+    /// The open session, waiting for it until `deadline` while the server is
+    /// started again.
+    ///
+    /// Errors: there is none in time; why not.
+    pub(super) fn session(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &Cancel,
+    ) -> Result<Arc<Session>, CallError> {
+        let found = self.wait_for(deadline, cancel, |present| {
+            if self.stop.is_cancelled() {
+                return Some(None);
+            }
+            let open = present.session.as_ref();
+            let open = open.filter(|session| session.closed().is_none());
+            open.map(|session| Some(Arc::clone(session)))
+        });
+        match found.flatten() {
+            Some(session) => Ok(session),
+            None if cancel.is_cancelled() => Err(CallError::Cancelled),
+            None => {
+                let problem = self.present().problem.clone();
+                let problem = problem.unwrap_or_else(|| "it is being started".to_owned());
+                Err(CallError::Closed(problem))
+            }
+        }
+    }
+
+    /// Waits until `look` finds something, the turn is stopped, or it is later
+    /// than `deadline`.
+    fn wait_for<T>(
+        self: &Arc<Self>,
+        deadline: Instant,
+        cancel: &Cancel,
+        look: impl Fn(&Present) -> Option<T>,
+    ) -> Option<T> {
+        let waker = Arc::clone(self);
+        // The lock makes sure that whoever saw no cancellation is waiting.
+        let hook = move || {
+            drop(waker.present());
+            waker.changed.notify_all();
+        };
+        cancel.guard(hook, || {
+            let mut present = self.present();
+            loop {
+                if let Some(found) = look(&present) {
+                    return Some(found);
+                }
+                let left = deadline.checked_duration_since(Instant::now())?;
+                if cancel.is_cancelled() {
+                    return None;
+                }
+                present = self
+                    .changed
+                    .wait_timeout(present, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0;
+            }
+        })
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Present)) {
+        change(&mut self.present());
+        self.version.fetch_add(1, Ordering::SeqCst);
+        self.changed.notify_all();
+    }
+
+    fn is_ready(&self, session: &Arc<Session>, tools: Vec<RemoteTool>) {
+        self.update(|present| {
+            present.state = State::Ready;
+            present.session = Some(Arc::clone(session));
+            present.tools = tools.into();
+            present.problem = None;
+        });
+    }
+
+    fn is_down(&self, problem: &str) {
+        self.update(|present| {
+            present.state = State::Down;
+            present.session = None;
+            present.tools = Arc::new([]);
+            present.problem = Some(problem.to_owned());
+        });
+    }
+
+    /// Has the server until it is told to stop.
+    fn keep(&self) {
+        let (first, most) = PAUSES;
+        let mut pause = first;
+        let mut told = String::new();
+        while !self.stop.is_cancelled() {
+            let began = Instant::now();
+            let problem = match self.open() {
+                Ok(session) => {
+                    let session = Arc::new(session);
+                    let problem = self.serve(&session);
+                    // Nobody begins to use what is about to be closed.
+                    self.is_down(&problem);
+                    session.close(self.at_once.load(Ordering::SeqCst));
+                    problem
+                }
+                Err(error) => error.to_string(),
+            };
+            if self.stop.is_cancelled() {
+                break;
+            }
+            self.is_down(&problem);
+            if began.elapsed() >= STEADY {
+                pause = first;
+            }
+            if told != problem || pause < most {
+                log::warn!(
+                    "mcp {}: {problem}; trying again in {}",
+                    self.name(),
+                    seconds(pause)
+                );
+            }
+            // A server that never comes back does not fill the log.
+            told = problem;
+            if self.stop.wait(pause) {
+                break;
+            }
+            pause = (pause * 2).min(most);
+        }
+        self.is_down("it was stopped");
+    }
+
+    fn open(&self) -> Result<Session, CallError> {
+        let peer = Arc::new(Peer::default());
+        let transport: Box<dyn Transport> = match &self.config.way {
+            McpWay::Stdio {
+                command,
+                args,
+                environment,
+                directory,
+            } => {
+                let start = Start {
+                    name: self.name(),
+                    command,
+                    args,
+                    environment,
+                    directory: directory.as_deref().unwrap_or(&self.data_dir),
+                };
+                let started = StdioTransport::start(&start, &peer);
+                Box::new(started.map_err(CallError::Unusable)?)
+            }
+            McpWay::Http { url, headers } => {
+                Box::new(HttpTransport::new(self.name(), url, headers))
+            }
+        };
+        Session::open(transport, peer, &self.stop)
+    }
+
+    /// Lets turns use a session until it is over; returns why it is.
+    fn serve(&self, session: &Arc<Session>) -> String {
+        let mut tools = match session.list_tools(&self.stop) {
+            Ok(tools) => tools,
+            Err(error) => return format!("its tools cannot be listed: {error}"),
+        };
+        log::info!(
+            "mcp {}: ready with {} ({})",
+            self.name(),
+            counted(tools.len()),
+            session.description()
+        );
+        self.is_ready(session, tools.clone());
+        let (first, most) = LIST_PAUSES;
+        let mut pause = first;
+        let mut listed_at = Instant::now();
+        loop {
+            // Told to stop before the session was there to be interrupted.
+            if self.stop.is_cancelled() {
+                return "it is being stopped".to_owned();
+            }
+            if let News::Closed(reason) = session.wait_for_news(true, None) {
+                return reason;
+            }
+            // Servers say so after the handshake, and some after each list.
+            if let News::Closed(reason) = session.wait_for_news(false, Some(listed_at + pause)) {
+                return reason;
+            }
+            listed_at = Instant::now();
+            match session.list_tools(&self.stop) {
+                Ok(listed) if listed == tools => pause = (pause * 2).min(most),
+                Ok(listed) => {
+                    pause = first;
+                    log::info!("mcp {}: has {} now", self.name(), counted(listed.len()));
+                    tools = listed;
+                    self.is_ready(session, tools.clone());
+                }
+                Err(error) => {
+                    pause = (pause * 2).min(most);
+                    log::warn!("mcp {}: its tools cannot be listed: {error}", self.name());
+                }
+            }
+        }
+    }
+}
+
+/// `1 tool`, `2 tools`.
+fn counted(tools: usize) -> String {
+    match tools {
+        1 => "1 tool".to_owned(),
+        count => format!("{count} tools"),
+    }
+}

@@ -1,0 +1,435 @@
+//! One session with a server: the handshake, the list of its tools, calls.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use super::message;
+use super::peer::{CallError, News, Outcome, Patience, Peer};
+use super::transport::{Call, Revision, Transport};
+use crate::agent::cancel::Cancel;
+
+/// For the handshake: a program may have to be downloaded first.
+const OPEN_LIMIT: Duration = Duration::from_secs(60);
+/// For the answer whether a server knows the newest revision.
+const DISCOVER_LIMIT: Duration = Duration::from_secs(5);
+/// For one page of the list of tools.
+const LIST_LIMIT: Duration = Duration::from_secs(30);
+/// Most pages of that list.
+const PAGES: usize = 50;
+/// Most tools of one server.
+const TOOLS: usize = 500;
+/// Longest name of a tool at its server, and largest schema, in bytes.
+const NAME_BYTES: usize = 256;
+const SCHEMA_BYTES: usize = 64 * 1024;
+
+/// Members of `_meta` in every request without a handshake (MCP 2026-07-28).
+const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const META_CLIENT: &str = "io.modelcontextprotocol/clientInfo";
+
+/// A tool as its server describes it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RemoteTool {
+    /// Its name at the server.
+    pub(super) name: String,
+    pub(super) description: String,
+    /// Its arguments: an object schema.
+    pub(super) schema: Value,
+}
+
+/// An open session.
+pub(super) struct Session {
+    peer: Arc<Peer>,
+    transport: Box<dyn Transport>,
+    revision: Revision,
+    next_id: AtomicU64,
+    /// Name and version, as the server gives them.
+    title: String,
+}
+
+impl Session {
+    /// Opens a session. A server that refuses `initialize` is asked whether it
+    /// knows the revision that has none.
+    ///
+    /// Errors: it gives no usable answer in time.
+    pub(super) fn open(
+        transport: Box<dyn Transport>,
+        peer: Arc<Peer>,
+        cancel: &Cancel,
+    ) -> Result<Session, CallError> {
+        let mut session = Session {
+            peer,
+            transport,
+            revision: Revision::NEWEST_HANDSHAKE,
+            next_id: AtomicU64::new(1),
+            title: String::new(),
+        };
+        match session.initialize(cancel) {
+            Err(refused @ CallError::Refused(_)) => {
+                if !session.discover(cancel)? {
+                    return Err(refused);
+                }
+            }
+            result => result?,
+        }
+        Ok(session)
+    }
+
+    fn initialize(&mut self, cancel: &Cancel) -> Result<(), CallError> {
+        let params = json!({
+            "protocolVersion": self.revision.name(),
+            "capabilities": {},
+            "clientInfo": client_info(),
+        });
+        let id = self.next_id();
+        let message = message::request(id, "initialize", params);
+        let answer = self.send(
+            id,
+            "initialize",
+            None,
+            message,
+            patience(OPEN_LIMIT),
+            cancel,
+        )?;
+        let offered = answer.get("protocolVersion").and_then(Value::as_str);
+        let Some(revision) = offered.and_then(Revision::of_handshake) else {
+            return Err(CallError::Unusable(format!(
+                "it speaks a revision of the protocol that is not known here: {}",
+                offered.unwrap_or("none")
+            )));
+        };
+        self.revision = revision;
+        self.title = title(answer.get("serverInfo"));
+        self.transport.opened(revision);
+        self.transport
+            .tell(message::notification("notifications/initialized", None));
+        self.transport.listen(&self.peer, None);
+        Ok(())
+    }
+
+    /// Whether the server knows the revision without a handshake; the session is
+    /// open then.
+    fn discover(&mut self, cancel: &Cancel) -> Result<bool, CallError> {
+        self.revision = Revision::Stateless;
+        self.transport.opened(self.revision);
+        let limit = patience(DISCOVER_LIMIT);
+        let answer = match self.request("server/discover", Map::new(), None, limit, cancel) {
+            Ok(answer) => answer,
+            Err(CallError::Refused(_) | CallError::Unusable(_) | CallError::Silent(_)) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        let is_known = answer
+            .get("supportedVersions")
+            .and_then(Value::as_array)
+            .is_some_and(|names| names.iter().any(|name| name == self.revision.name()));
+        if is_known {
+            self.title = title(
+                answer
+                    .pointer("/_meta/io.modelcontextprotocol~1serverInfo")
+                    .or(answer.get("serverInfo")),
+            );
+            let params = with_meta(
+                Map::from_iter([(
+                    "notifications".to_owned(),
+                    json!({"toolsListChanged": true}),
+                )]),
+                self.revision,
+                None,
+            );
+            let subscription = message::request(self.next_id(), "subscriptions/listen", params);
+            self.transport.listen(&self.peer, Some(subscription));
+        }
+        Ok(is_known)
+    }
+
+    /// What the server calls itself, with the revision that is spoken.
+    pub(super) fn description(&self) -> String {
+        match self.title.as_str() {
+            "" => format!("MCP {}", self.revision.name()),
+            title => format!("{title}, MCP {}", self.revision.name()),
+        }
+    }
+
+    /// All tools, page by page. What cannot be offered to a model is left out,
+    /// and so is the second of a name.
+    pub(super) fn list_tools(&self, cancel: &Cancel) -> Result<Vec<RemoteTool>, CallError> {
+        // What changes from here on is not in the list for certain.
+        self.peer.tools_are_being_listed();
+        let mut tools: Vec<RemoteTool> = Vec::new();
+        let mut names = HashSet::new();
+        let mut cursors = HashSet::new();
+        let mut params = Map::new();
+        for _ in 0..PAGES {
+            let page = self.request("tools/list", params, None, patience(LIST_LIMIT), cancel)?;
+            let items = page.get("tools").and_then(Value::as_array);
+            for tool in items.into_iter().flatten() {
+                if let Some(tool) = remote_tool(tool)
+                    && tools.len() < TOOLS
+                    && names.insert(tool.name.clone())
+                {
+                    tools.push(tool);
+                }
+            }
+            let next = page.get("nextCursor").and_then(Value::as_str);
+            let Some(next) = next.filter(|next| cursors.insert((*next).to_owned())) else {
+                return Ok(tools);
+            };
+            params = Map::from_iter([("cursor".to_owned(), Value::from(next))]);
+        }
+        Ok(tools)
+    }
+
+    /// Calls a tool by its name at the server; returns the result as it came.
+    pub(super) fn call_tool(
+        &self,
+        name: &str,
+        arguments: &Map<String, Value>,
+        patience: Patience,
+        cancel: &Cancel,
+    ) -> Outcome {
+        let params = Map::from_iter([
+            ("name".to_owned(), Value::from(name)),
+            ("arguments".to_owned(), Value::Object(arguments.clone())),
+        ]);
+        let result = self.request("tools/call", params, Some(name), patience, cancel)?;
+        match result.get("resultType").and_then(Value::as_str) {
+            None | Some("complete") => Ok(result),
+            Some(kind) => Err(CallError::Unusable(format!(
+                "it wants more of us than arguments ({kind}), which is not supported"
+            ))),
+        }
+    }
+
+    /// [`Peer::wait_for_news`] of the other side.
+    pub(super) fn wait_for_news(&self, tools: bool, deadline: Option<Instant>) -> News {
+        self.peer.wait_for_news(tools, deadline)
+    }
+
+    /// Why the session is over, if it is.
+    pub(super) fn closed(&self) -> Option<String> {
+        self.peer.closed()
+    }
+
+    /// Makes whoever waits for the session notice that it is over.
+    pub(super) fn interrupt(&self, reason: &str) {
+        self.peer.close(reason);
+    }
+
+    /// Ends the session: when this returns, nothing of it is left.
+    pub(super) fn close(&self, at_once: bool) {
+        self.transport.close(at_once);
+    }
+
+    fn next_id(&self) -> u64 {
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn request(
+        &self,
+        method: &str,
+        params: Map<String, Value>,
+        tool: Option<&str>,
+        patience: Patience,
+        cancel: &Cancel,
+    ) -> Outcome {
+        let id = self.next_id();
+        // Only what may take long is asked to tell of its progress.
+        let params = with_meta(params, self.revision, tool.map(|_| id));
+        let message = message::request(id, method, params);
+        self.send(id, method, tool, message, patience, cancel)
+    }
+
+    fn send(
+        &self,
+        id: u64,
+        method: &str,
+        tool: Option<&str>,
+        message: Vec<u8>,
+        patience: Patience,
+        cancel: &Cancel,
+    ) -> Outcome {
+        if cancel.is_cancelled() {
+            return Err(CallError::Cancelled);
+        }
+        if let Some(reason) = self.closed() {
+            return Err(CallError::Closed(reason));
+        }
+        self.transport.request(
+            &self.peer,
+            Call {
+                id,
+                method,
+                tool,
+                message,
+                patience,
+                cancel,
+            },
+        )
+    }
+}
+
+fn client_info() -> Value {
+    json!({"name": "hearth", "version": env!("CARGO_PKG_VERSION")})
+}
+
+fn patience(limit: Duration) -> Patience {
+    Patience {
+        silence: limit,
+        deadline: Instant::now() + limit,
+    }
+}
+
+/// The parameters with what the revision wants beside them, and with the token
+/// under which progress is told.
+fn with_meta(mut params: Map<String, Value>, revision: Revision, token: Option<u64>) -> Value {
+    let mut meta = Map::new();
+    if revision == Revision::Stateless {
+        meta.insert(META_VERSION.to_owned(), revision.name().into());
+        meta.insert(META_CAPABILITIES.to_owned(), json!({}));
+        meta.insert(META_CLIENT.to_owned(), client_info());
+    }
+    if let Some(token) = token {
+        meta.insert("progressToken".to_owned(), token.into());
+    }
+    if !meta.is_empty() {
+        params.insert("_meta".to_owned(), meta.into());
+    }
+    params.into()
+}
+
+/// Name and version of a server, from a member of its own making.
+fn title(info: Option<&Value>) -> String {
+    let text = |name| info.and_then(|info| info.get(name)).and_then(Value::as_str);
+    let words: Vec<&str> = [text("name"), text("version")]
+        .into_iter()
+        .flatten()
+        .collect();
+    let title = words.join(" ");
+    let plain = title.chars().filter(|letter| !letter.is_control());
+    plain.take(100).collect()
+}
+
+/// A tool that can be offered to a model. Hints (`annotations`) are not looked
+/// at: they come from the server, and so can give it no right.
+fn remote_tool(tool: &Value) -> Option<RemoteTool> {
+    let text = |name| tool.get(name).and_then(Value::as_str);
+    let name = text("name").filter(|name| (1..=NAME_BYTES).contains(&name.len()))?;
+    let needs_task = tool.pointer("/execution/taskSupport");
+    if needs_task.and_then(Value::as_str) == Some("required") {
+        return None;
+    }
+    let described = text("description").filter(|text| !text.trim().is_empty());
+    let schema = object_schema(tool.get("inputSchema"));
+    if schema.to_string().len() > SCHEMA_BYTES {
+        return None;
+    }
+    Some(RemoteTool {
+        name: name.to_owned(),
+        description: described.or(text("title")).unwrap_or(name).to_owned(),
+        schema,
+    })
+}
+
+/// The schema as it is, with what model APIs miss where it is left out.
+fn object_schema(schema: Option<&Value>) -> Value {
+    let mut schema = schema
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    let kind = schema.get("type").and_then(Value::as_str);
+    if kind.is_some_and(|kind| kind != "object") {
+        schema.clear();
+    }
+    // Model APIs refuse a whole request for one malformed schema.
+    if !schema.get("properties").is_some_and(Value::is_object) {
+        schema.insert("properties".to_owned(), Value::Object(Map::new()));
+    }
+    if schema
+        .get("required")
+        .is_some_and(|names| !is_list_of_names(names))
+    {
+        schema.shift_remove("required");
+    }
+    schema
+        .entry("type")
+        .or_insert_with(|| Value::from("object"));
+    schema.into()
+}
+
+fn is_list_of_names(value: &Value) -> bool {
+    let items = value.as_array();
+    items.is_some_and(|items| items.iter().all(Value::is_string))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schemas_are_passed_through_and_completed() {
+        let full = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}},
+            "required": ["a"], "$defs": {"A": {"type": "string"}}});
+        for (given, expected) in [
+            (Some(full.clone()), full),
+            (
+                Some(json!({"properties": {"a": {}}})),
+                json!({"properties": {"a": {}}, "type": "object"}),
+            ),
+            (
+                Some(json!({"type": "string"})),
+                json!({"type": "object", "properties": {}}),
+            ),
+            (
+                Some(json!({"type": "object", "properties": [], "required": "a"})),
+                json!({"type": "object", "properties": {}}),
+            ),
+            (
+                Some(json!(true)),
+                json!({"type": "object", "properties": {}}),
+            ),
+            (None, json!({"type": "object", "properties": {}})),
+        ] {
+            assert_eq!(object_schema(given.as_ref()), expected);
+        }
+    }
+
+    #[test]
+    fn only_tools_that_can_be_called_are_taken() {
+        for (tool, description) in [
+            (
+                json!({"name": "a", "description": "does a"}),
+                Some("does a"),
+            ),
+            (
+                json!({"name": "a", "title": "A", "description": " "}),
+                Some("A"),
+            ),
+            (json!({"name": "a"}), Some("a")),
+            (
+                json!({"name": "a", "execution": {"taskSupport": "optional"}}),
+                Some("a"),
+            ),
+            (
+                json!({"name": "a", "execution": {"taskSupport": "required"}}),
+                None,
+            ),
+            (json!({"name": ""}), None),
+            (json!({"name": "x".repeat(257)}), None),
+            (json!({"title": "A"}), None),
+            (json!("a"), None),
+            (
+                json!({"name": "a", "inputSchema": {"a": "x".repeat(SCHEMA_BYTES)}}),
+                None,
+            ),
+        ] {
+            let taken = remote_tool(&tool).map(|tool| tool.description);
+            assert_eq!(taken.as_deref(), description, "{tool}");
+        }
+    }
+}

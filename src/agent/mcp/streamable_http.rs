@@ -1,0 +1,428 @@
+//! Servers that run by themselves: Streamable HTTP (MCP specification,
+//! transports). Each message is a POST to one address; the answer is JSON, or a
+//! stream of events that holds it. What a server says unasked comes on a stream
+//! of its own, which a thread listens to where the server offers one.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::Receiver;
+
+use super::message::{self, MESSAGE_BYTES};
+use super::peer::{CallError, Outcome, Patience, Peer};
+use super::transport::{Call, Revision, Transport};
+use crate::agent::cancel::Cancel;
+use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
+use crate::agent::provider::event_stream::{EventStream, Source};
+use crate::agent::tool::output::shorten;
+use crate::secret::Secret;
+
+/// How long a message that nobody waits for may take.
+const TELL_LIMIT: Duration = Duration::from_secs(5);
+/// How long ending a session may take.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
+/// Most bytes of a refusal's body that are read, and characters that are shown.
+const REFUSAL_BYTES: usize = 64 * 1024;
+const REFUSAL_CHARS: usize = 300;
+
+const VERSION: &str = "mcp-protocol-version";
+const SESSION: &str = "mcp-session-id";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+/// Headers that are not taken from the configuration: the protocol sets them.
+const OWN_HEADERS: [&str; 8] = [
+    "accept",
+    "content-type",
+    "content-length",
+    "host",
+    VERSION,
+    SESSION,
+    METHOD,
+    NAME,
+];
+
+/// A session with a server that runs by itself.
+pub(super) struct HttpTransport {
+    shared: Arc<Shared>,
+    listening: Mutex<Option<JoinHandle<()>>>,
+    stop_listening: Cancel,
+}
+
+/// What requests and the listening thread share.
+pub(super) struct Shared {
+    pub(super) name: String,
+    url: String,
+    headers: Vec<(String, Secret)>,
+    outbound: Outbound,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// What the server calls the session.
+    session: Option<String>,
+    revision: Option<Revision>,
+}
+
+/// One request as HTTP.
+pub(super) struct Exchange<'a> {
+    pub(super) http_method: &'a str,
+    /// The JSON-RPC method; empty where there is none.
+    pub(super) method: &'a str,
+    pub(super) tool: Option<&'a str>,
+    pub(super) body: Option<&'a [u8]>,
+    pub(super) patience: Patience,
+    pub(super) cancel: &'a Cancel,
+}
+
+/// Why there was no answer.
+pub(super) enum Failure {
+    Connection(OutboundError),
+    Call(CallError),
+}
+
+impl From<OutboundError> for Failure {
+    fn from(error: OutboundError) -> Failure {
+        Failure::Connection(error)
+    }
+}
+
+impl HttpTransport {
+    /// A session that is still to be opened; nothing is sent yet.
+    pub(super) fn new(name: &str, url: &str, headers: &[(String, Secret)]) -> HttpTransport {
+        let is_own = |name: &str| OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
+        HttpTransport {
+            shared: Arc::new(Shared {
+                name: name.to_owned(),
+                url: url.to_owned(),
+                headers: headers
+                    .iter()
+                    .filter(|(name, _)| !is_own(name))
+                    .cloned()
+                    .collect(),
+                outbound: Outbound::new(),
+                state: Mutex::default(),
+            }),
+            listening: Mutex::new(None),
+            stop_listening: Cancel::default(),
+        }
+    }
+}
+
+impl Transport for HttpTransport {
+    fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome {
+        let (_, receiver) = peer.expect(request.id);
+        let outcome = self.shared.request(peer, &request, &receiver);
+        peer.forget(request.id);
+        match &outcome {
+            Err(CallError::Closed(reason)) => peer.close(reason),
+            Err(CallError::SessionLost) => peer.close(&CallError::SessionLost.to_string()),
+            Err(CallError::Cancelled | CallError::Silent(_) | CallError::TimedOut)
+                if request.method != "initialize" && !self.shared.is_stateless() =>
+            {
+                // Without sessions, a closed connection is the cancellation.
+                self.tell(message::cancelled(request.id, "nobody waits any more"));
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    fn tell(&self, message: Vec<u8>) {
+        self.shared.tell(&message);
+    }
+
+    fn opened(&self, revision: Revision) {
+        self.shared.state().revision = Some(revision);
+    }
+
+    fn listen(&self, peer: &Arc<Peer>, subscription: Option<Vec<u8>>) {
+        let (shared, peer) = (Arc::clone(&self.shared), Arc::clone(peer));
+        let stop = self.stop_listening.clone();
+        let thread = std::thread::Builder::new()
+            .name(format!("mcp-listen-{}", self.shared.name))
+            .spawn(move || shared.listen(&peer, subscription.as_deref(), &stop));
+        match thread {
+            Ok(thread) => {
+                let mut listening = self
+                    .listening
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner);
+                *listening = Some(thread);
+            }
+            Err(error) => log::warn!(
+                "mcp {}: changes of its tools will not be noticed: {error}",
+                self.shared.name
+            ),
+        }
+    }
+
+    fn close(&self, at_once: bool) {
+        self.stop_listening.cancel();
+        let thread = self
+            .listening
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            log::error!("mcp {}: the listening thread panicked", self.shared.name);
+        }
+        if !at_once && self.shared.state().session.is_some() {
+            self.shared.end_session();
+        }
+    }
+}
+
+impl Drop for HttpTransport {
+    fn drop(&mut self) {
+        self.close(true);
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stateless(&self) -> bool {
+        self.state().revision == Some(Revision::Stateless)
+    }
+
+    fn request(&self, peer: &Peer, request: &Call<'_>, receiver: &Receiver<Outcome>) -> Outcome {
+        let exchange = Exchange {
+            http_method: "POST",
+            method: request.method,
+            tool: request.tool,
+            body: Some(&request.message),
+            patience: request.patience,
+            cancel: request.cancel,
+        };
+        let read = |answer: &mut Answer| {
+            let status = answer.status();
+            if !(200..300).contains(&status) {
+                return Err(Failure::Call(self.refusal(answer, request.method)?));
+            }
+            if request.method == "initialize" {
+                self.state().session = answer.header(SESSION).map(str::to_owned);
+            }
+            if is_event_stream(answer) {
+                self.read_events(
+                    answer,
+                    peer,
+                    &exchange.patience,
+                    Some((request.id, receiver)),
+                )?;
+            } else {
+                let body = answer.read_all(MESSAGE_BYTES)?;
+                for incoming in message::read(&body).into_iter().flatten() {
+                    peer.receive(incoming);
+                }
+            }
+            receiver
+                .try_recv()
+                .map_err(|_| Failure::Call(CallError::Unusable("it gave no answer".to_owned())))
+        };
+        let mut result = self.exchange(&exchange, read);
+        if let Err(Failure::Connection(OutboundError::Interrupted { stale: true, .. })) = result {
+            // The server had closed the kept connection: it has not seen this.
+            result = self.exchange(&exchange, read);
+        }
+        match result {
+            Ok(outcome) => outcome,
+            Err(Failure::Call(error)) => Err(error),
+            Err(Failure::Connection(error)) => Err(match error {
+                OutboundError::Cancelled => CallError::Cancelled,
+                OutboundError::Silent(_) | OutboundError::TimedOut => request.patience.exceeded(),
+                OutboundError::TooLarge(_) | OutboundError::Address(_) => {
+                    CallError::Unusable(error.to_string())
+                }
+                error => CallError::Closed(error.to_string()),
+            }),
+        }
+    }
+
+    /// Sends a message that nothing comes of.
+    fn tell(&self, message: &[u8]) {
+        let exchange = Exchange {
+            http_method: "POST",
+            method: "",
+            tool: None,
+            body: Some(message),
+            patience: patience(TELL_LIMIT),
+            cancel: &Cancel::default(),
+        };
+        self.send_off(&exchange);
+    }
+
+    fn end_session(&self) {
+        let exchange = Exchange {
+            http_method: "DELETE",
+            method: "",
+            tool: None,
+            body: None,
+            patience: patience(CLOSE_LIMIT),
+            cancel: &Cancel::default(),
+        };
+        self.send_off(&exchange);
+    }
+
+    fn send_off(&self, exchange: &Exchange<'_>) {
+        let sent = self.exchange(exchange, |answer| {
+            answer.read_all(REFUSAL_BYTES)?;
+            Ok(answer.status())
+        });
+        match sent {
+            Ok(200..300) => {}
+            // A session need not be endable (405), and may be over (404).
+            Ok(status) => log::debug!("mcp {}: answered with status {status}", self.name),
+            Err(Failure::Connection(error)) => log::debug!("mcp {}: {error}", self.name),
+            Err(Failure::Call(error)) => log::debug!("mcp {}: {error}", self.name),
+        }
+    }
+
+    pub(super) fn exchange<T>(
+        &self,
+        exchange: &Exchange<'_>,
+        read: impl FnOnce(&mut Answer) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let (session, revision) = {
+            let state = self.state();
+            (state.session.clone(), state.revision)
+        };
+        let mut headers: Vec<(&str, &str)> = vec![(
+            "accept",
+            match exchange.http_method {
+                "GET" => "text/event-stream",
+                _ => "application/json, text/event-stream",
+            },
+        )];
+        if exchange.body.is_some() {
+            headers.push(("content-type", "application/json"));
+        }
+        if let Some(session) = &session {
+            headers.push((SESSION, session));
+        }
+        if let Some(revision) = revision {
+            headers.push((VERSION, revision.name()));
+            if revision == Revision::Stateless && !exchange.method.is_empty() {
+                headers.push((METHOD, exchange.method));
+                headers.extend(exchange.tool.map(|tool| (NAME, tool)));
+            }
+        }
+        for (name, value) in &self.headers {
+            headers.push((name, value.expose()));
+        }
+        let outgoing = Outgoing {
+            method: exchange.http_method,
+            url: &self.url,
+            headers: &headers,
+            body: exchange.body,
+            deadline: exchange.patience.deadline,
+            cancel: exchange.cancel,
+        };
+        self.outbound
+            .exchange_within(&outgoing, Some(exchange.patience.silence), read)
+    }
+
+    /// What an answer that is not a success means.
+    fn refusal(&self, answer: &mut Answer, method: &str) -> Result<CallError, Failure> {
+        let status = answer.status();
+        let body = match answer.read_all(REFUSAL_BYTES) {
+            Ok(body) => body,
+            Err(OutboundError::TooLarge(_)) => Vec::new(),
+            Err(error) => return Err(error.into()),
+        };
+        let text = String::from_utf8_lossy(&body);
+        let text = text.trim();
+        let has_session = self.state().session.is_some() && method != "initialize";
+        let names_session = text.to_ascii_lowercase().contains("session");
+        if has_session && (status == 404 || (status == 400 && names_session)) {
+            return Ok(CallError::SessionLost);
+        }
+        if let Some(refusal) = message::refusal(&body) {
+            return Ok(CallError::Refused(refusal));
+        }
+        let shown = shorten(text, REFUSAL_CHARS);
+        Ok(CallError::Unusable(match status {
+            401 | 403 => format!(
+                "it refuses us with status {status}; a key belongs into \"headers\", such as \
+                 Authorization"
+            ),
+            _ if shown.is_empty() => format!("it answered with status {status}"),
+            _ => format!("it answered with status {status}: {shown}"),
+        }))
+    }
+
+    /// Reads a stream of events until it ends, or until the request has its
+    /// outcome.
+    pub(super) fn read_events(
+        &self,
+        answer: &mut Answer,
+        peer: &Peer,
+        patience: &Patience,
+        request: Option<(u64, &Receiver<Outcome>)>,
+    ) -> Result<(), Failure> {
+        let until = Cell::new(patience.until(Instant::now()));
+        let mut source = Patient {
+            answer,
+            until: &until,
+        };
+        let mut events = EventStream::new(&mut source);
+        while let Some(event) = events.next()? {
+            for incoming in message::read(event.data).into_iter().flatten() {
+                if let Some(answer) = peer.receive(incoming) {
+                    self.tell(&answer);
+                }
+            }
+            if let Some((id, receiver)) = request {
+                if !receiver.is_empty() {
+                    break;
+                }
+                if let Some(heard_at) = peer.heard_at(id) {
+                    until.set(patience.until(heard_at));
+                }
+            }
+        }
+        drop(events);
+        answer.finish();
+        Ok(())
+    }
+}
+
+/// The body of an answer that is read until a time that moves on with the
+/// progress of the request. Comments that keep the connection alive do not
+/// move it.
+struct Patient<'a> {
+    answer: &'a mut Answer,
+    until: &'a Cell<Instant>,
+}
+
+impl Source for Patient<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, OutboundError> {
+        let left = self
+            .until
+            .get()
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+            .ok_or(OutboundError::TimedOut)?;
+        self.answer.limit_silence(left);
+        self.answer.read(buffer)
+    }
+}
+
+pub(super) fn is_event_stream(answer: &Answer) -> bool {
+    answer
+        .header("content-type")
+        .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
+}
+
+pub(super) fn patience(limit: Duration) -> Patience {
+    Patience {
+        silence: limit,
+        deadline: Instant::now() + limit,
+    }
+}

@@ -1,0 +1,131 @@
+//! A server's tool as one of the house's tools.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value};
+
+use super::content::text_of;
+use super::peer::{CallError, Patience};
+use super::server::Kept;
+use super::session::RemoteTool;
+use super::transport::seconds;
+use crate::agent::cancel::Cancel;
+use crate::agent::provider::ToolSpec;
+use crate::agent::tool::output::shorten;
+use crate::agent::tool::{Source, Tool, ToolContext};
+
+/// Most time for one call, however much progress it makes, unless the
+/// configuration gives it more.
+const CALL_LIMIT: Duration = Duration::from_secs(600);
+/// How long a call waits for a server that is being started again.
+const RESTART_LIMIT: Duration = Duration::from_secs(10);
+/// Characters of a description that the model is shown.
+const DESCRIPTION_CHARS: usize = 4_000;
+
+/// One tool of one server.
+pub(super) struct McpTool {
+    server: Arc<Kept>,
+    /// Its name at the server.
+    remote_name: String,
+    spec: ToolSpec,
+}
+
+impl McpTool {
+    /// The tool under the name that the model knows it by.
+    pub(super) fn new(server: &Arc<Kept>, tool: &RemoteTool, name: String) -> McpTool {
+        McpTool {
+            server: Arc::clone(server),
+            remote_name: tool.name.clone(),
+            spec: ToolSpec {
+                name,
+                description: shorten(tool.description.trim(), DESCRIPTION_CHARS).into_owned(),
+                parameters: tool.schema.clone(),
+            },
+        }
+    }
+
+    fn call(
+        &self,
+        arguments: &Map<String, Value>,
+        turn_deadline: Instant,
+        cancel: &Cancel,
+    ) -> Result<Value, CallError> {
+        let began = Instant::now();
+        let silence = Duration::from_secs(self.server.config().timeout_seconds);
+        let patience = Patience {
+            silence,
+            deadline: turn_deadline.min(began + CALL_LIMIT.max(silence)),
+        };
+        let mut is_first = true;
+        loop {
+            let wait = (began + RESTART_LIMIT).min(patience.deadline);
+            let session = self.server.session(wait, cancel)?;
+            match session.call_tool(&self.remote_name, arguments, patience, cancel) {
+                // The server has not looked at the call: it may be made again.
+                Err(CallError::SessionLost) if is_first => is_first = false,
+                result => return result,
+            }
+        }
+    }
+
+    fn failure(&self, error: &CallError, turn_deadline: Instant) -> String {
+        let tool = &self.spec.name;
+        let server = self.server.name();
+        match error {
+            CallError::Refused(refusal) => format!("the MCP server {server:?} answered: {refusal}"),
+            CallError::Closed(reason) => {
+                format!("the MCP server {server:?} is not there: {reason}")
+            }
+            CallError::SessionLost | CallError::Unusable(_) => {
+                format!("the call of the MCP server {server:?} failed: {error}")
+            }
+            CallError::Silent(limit) => format!(
+                "the tool {tool:?} was stopped: the MCP server {server:?} did not answer within {}",
+                seconds(*limit)
+            ),
+            CallError::TimedOut if Instant::now() >= turn_deadline => {
+                format!("the tool {tool:?} was stopped: the time for this turn is up")
+            }
+            CallError::TimedOut => format!(
+                "the tool {tool:?} was stopped: it was not done within {}",
+                seconds(CALL_LIMIT)
+            ),
+            CallError::Cancelled => {
+                format!("the tool {tool:?} was stopped because the turn was cancelled")
+            }
+        }
+    }
+}
+
+impl Tool for McpTool {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn source(&self) -> Source {
+        Source::Mcp(self.server.name().to_owned())
+    }
+
+    /// Never: what a server says of itself gives it no right to be run again
+    /// after a crash.
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    /// Always: nobody here knows where a server has its text from.
+    fn brings_outside_text(&self) -> bool {
+        true
+    }
+
+    fn run(
+        &self,
+        arguments: &Map<String, Value>,
+        context: &ToolContext<'_>,
+    ) -> Result<String, String> {
+        match self.call(arguments, context.deadline, context.cancel) {
+            Ok(result) => text_of(&result),
+            Err(error) => Err(self.failure(&error, context.deadline)),
+        }
+    }
+}

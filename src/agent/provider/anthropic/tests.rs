@@ -1,0 +1,342 @@
+//! Against a scripted server on loopback.
+
+use serde_json::{Value, json};
+
+use super::Anthropic;
+use crate::agent::outbound::test_server::{Act, TestServer, json as answer, whole};
+use crate::agent::provider::dialect::Options;
+use crate::agent::provider::remote::Remote;
+use crate::agent::provider::testing::*;
+use crate::agent::provider::{ChatMessage, ModelReply};
+use crate::store::Usage;
+
+fn provider(server: &TestServer) -> Remote {
+    super::super::testing::provider(server, Box::new(Anthropic), "anthropic")
+}
+
+fn said(text: &str) -> Vec<Act> {
+    answer(
+        200,
+        &json!({"type": "message", "content": [{"type": "text", "text": text}],
+                "stop_reason": "end_turn", "usage": {"input_tokens": 3, "output_tokens": 2}}),
+    )
+}
+
+fn thinking() -> Value {
+    json!({"type": "thinking", "thinking": "The lamp.", "signature": "sig"})
+}
+
+/// A reply with thoughts, text and a call, as a stream.
+fn stream() -> String {
+    events(&[
+        json!({"type": "message_start", "message": {"usage": {
+            "input_tokens": 40, "cache_creation_input_tokens": 60,
+            "cache_read_input_tokens": 900, "output_tokens": 1}}}),
+        json!({"type": "content_block_start", "index": 0,
+               "content_block": {"type": "thinking", "thinking": "", "signature": ""}}),
+        json!({"type": "content_block_delta", "index": 0,
+               "delta": {"type": "thinking_delta", "thinking": "The "}}),
+        json!({"type": "content_block_delta", "index": 0,
+               "delta": {"type": "thinking_delta", "thinking": "lamp."}}),
+        json!({"type": "content_block_delta", "index": 0,
+               "delta": {"type": "signature_delta", "signature": "sig"}}),
+        json!({"type": "content_block_start", "index": 1,
+               "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "ping"}),
+        json!({"type": "content_block_start", "index": 2, "content_block":
+               {"type": "tool_use", "id": "toolu_1", "name": "light", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 1,
+               "delta": {"type": "text_delta", "text": "I look "}}),
+        json!({"type": "content_block_delta", "index": 2,
+               "delta": {"type": "input_json_delta", "partial_json": "{\"on\""}}),
+        json!({"type": "content_block_delta", "index": 1,
+               "delta": {"type": "text_delta", "text": "it üp."}}),
+        json!({"type": "content_block_delta", "index": 2,
+               "delta": {"type": "input_json_delta", "partial_json": ":true}"}}),
+        json!({"type": "content_block_stop", "index": 2}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"},
+               "usage": {"output_tokens": 25}}),
+        json!({"type": "message_stop"}),
+    ])
+}
+
+#[test]
+fn a_stream_is_put_together_and_thoughts_go_back_unchanged() {
+    for size in [1, 7, 4096] {
+        let server = TestServer::new(vec![
+            streamed("text/event-stream; charset=utf-8", &stream(), size),
+            said("Done."),
+        ]);
+        let provider = provider(&server);
+        let mut ask = Ask::hello(true);
+        let (reply, heard) = ask.of(&provider);
+        let reply = reply.unwrap();
+        assert_eq!(heard.concat(), "I look it üp.");
+        assert_eq!(reply.text, "I look it üp.");
+        assert_eq!(reply.calls, [call("toolu_1", "{\"on\":true}")]);
+        let usage = Usage {
+            input: 1000,
+            output: 25,
+            cached: 900,
+        };
+        assert_eq!(reply.usage, usage);
+        ask.go_on(reply, "on", true);
+        ask.stream = false;
+        assert_eq!(ask.reply(&provider).text, "Done.");
+        let heard = server.heard();
+        assert_eq!(heard[1].connection, 0, "the connection is kept");
+        assert_eq!(
+            heard[1].json()["messages"][1]["content"],
+            json!([
+                thinking(),
+                {"type": "text", "text": "I look it üp."},
+                {"type": "tool_use", "id": "toolu_1", "name": "light", "input": {"on": true}},
+            ])
+        );
+    }
+}
+
+#[test]
+fn a_request_has_the_documented_form() {
+    let server = TestServer::new(vec![said("Hi")]);
+    let mut ask = Ask::hello(false);
+    ask.messages = vec![
+        user("Light on"),
+        ChatMessage::Assistant {
+            text: "  ".to_owned(),
+            // As another provider gave them, and the model wrote them.
+            calls: vec![call("call:1", "{\"on\":true}"), call("call_2", "{broken")],
+            extra: Some(json!({"origin": "https://else.example", "members": {"x": 1}})),
+        },
+        ChatMessage::ToolResult {
+            call_id: "call:1".to_owned(),
+            tool: "light".to_owned(),
+            content: "on".to_owned(),
+            ok: true,
+        },
+        ChatMessage::ToolResult {
+            call_id: "call_2".to_owned(),
+            tool: "light".to_owned(),
+            content: "not JSON".to_owned(),
+            ok: false,
+        },
+        user("And?"),
+    ];
+    ask.reply(&provider(&server));
+    let heard = &server.heard()[0];
+    let head = heard.head.to_lowercase();
+    assert!(head.starts_with("post /v1/messages http/1.1\r\n"), "{head}");
+    for line in [
+        &format!("x-api-key: {}", KEY.to_lowercase()),
+        "anthropic-version: 2023-06-01",
+    ] {
+        assert!(
+            head.contains(&format!("\r\n{line}\r\n")),
+            "{line} in {head}"
+        );
+    }
+    assert!(!head.contains("authorization"), "{head}");
+    let mark = json!({"type": "ephemeral"});
+    let expected = json!({
+        "model": "m", "max_tokens": 8192,
+        "tools": [{"name": "light", "description": "Switches a light.", "cache_control": mark,
+            "input_schema": {"type": "object", "properties": {"on": {"type": "boolean"}}}}],
+        "system": [{"type": "text", "text": "You are Ada.", "cache_control": mark}],
+        "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Light on"}]},
+            {"role": "assistant", "content": [
+                {"type": "tool_use", "id": "call_1", "name": "light", "input": {"on": true}},
+                {"type": "tool_use", "id": "call_2", "name": "light",
+                 "input": {"unreadable_arguments": "{broken"}}]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "call_1", "content": "on"},
+                {"type": "tool_result", "tool_use_id": "call_2", "content": "not JSON",
+                 "is_error": true},
+                {"type": "text", "text": "And?", "cache_control": mark}]},
+        ],
+    });
+    assert_eq!(heard.json(), expected);
+}
+
+#[test]
+fn the_beginning_stays_the_same_through_a_conversation() {
+    let server = TestServer::new(vec![said("Hi"), said("Ho")]);
+    let provider = provider(&server);
+    let mut ask = Ask::hello(false);
+    ask.reply(&provider);
+    ask.messages.push(ChatMessage::Assistant {
+        text: "Hi".to_owned(),
+        calls: Vec::new(),
+        extra: None,
+    });
+    ask.messages.push(user("more"));
+    ask.reply(&provider);
+    let heard = server.heard();
+    let text = |place: usize| String::from_utf8(heard[place].body.clone()).unwrap();
+    let (first, second) = (text(0), text(1));
+    let end = first
+        .find(",\"cache_control\":{\"type\":\"ephemeral\"}}]}]}")
+        .unwrap();
+    assert_eq!(first[..end], second[..end]);
+}
+
+#[test]
+fn what_the_server_does_not_take_is_left_out_and_remembered() {
+    let refused = |text: &str| {
+        answer(
+            400,
+            &json!({"type": "error", "error": {"type": "invalid_request_error", "message": text}}),
+        )
+    };
+    let server = TestServer::new(vec![
+        refused("temperature is deprecated for this model"),
+        refused("output_config.effort: not available for this model"),
+        refused("tools.0.cache_control: Extra inputs are not permitted"),
+        refused("max_tokens: 8192 > 4096, which is the maximum"),
+        said("Hi"),
+        said("Ho"),
+    ]);
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let provider = provider_with(&server, Box::new(Anthropic), "anthropic", options);
+    let ask = Ask {
+        temperature: Some(1.5),
+        ..Ask::hello(false)
+    };
+    assert_eq!(ask.reply(&provider).text, "Hi");
+    assert_eq!(ask.reply(&provider).text, "Ho");
+    let heard = server.heard();
+    assert_eq!(heard[0].json()["temperature"], 1.0);
+    assert_eq!(heard[0].json()["output_config"], json!({"effort": "high"}));
+    let last = heard[5].json();
+    let members: Vec<&String> = last.as_object().unwrap().keys().collect();
+    assert_eq!(
+        members,
+        ["model", "max_tokens", "tools", "system", "messages"]
+    );
+    assert_eq!(last["max_tokens"], 4096);
+    assert!(!last.to_string().contains("cache_control"));
+}
+
+#[test]
+fn broken_input_of_a_call_is_handed_on_and_does_not_break_the_conversation() {
+    let text = events(&[
+        json!({"type": "message_start", "message": {}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": thinking()}),
+        json!({"type": "content_block_start", "index": 1, "content_block":
+               {"type": "tool_use", "id": "toolu_1", "name": "light", "input": {}}}),
+        json!({"type": "content_block_delta", "index": 1,
+               "delta": {"type": "input_json_delta", "partial_json": "{\"on\":tr"}}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}),
+    ]);
+    let server = TestServer::new(vec![streamed("text/event-stream", &text, 64), said("Hi")]);
+    let provider = provider(&server);
+    let mut ask = Ask::hello(true);
+    let reply = ask.reply(&provider);
+    assert_eq!(reply.calls, [call("toolu_1", "{\"on\":tr")]);
+    ask.go_on(reply, "these are not JSON", false);
+    ask.stream = false;
+    ask.reply(&provider);
+    let body = server.heard()[1].json();
+    assert_eq!(
+        body["messages"][1]["content"],
+        json!([thinking(), {"type": "tool_use", "id": "toolu_1", "name": "light",
+               "input": {"unreadable_arguments": "{\"on\":tr"}}])
+    );
+}
+
+#[test]
+fn failures_are_told_in_words() {
+    let error = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"});
+    let half = events(&[
+        json!({"type": "message_start", "message": {}}),
+        json!({"type": "content_block_start", "index": 0,
+               "content_block": {"type": "text", "text": "Half"}}),
+    ]);
+    let overloaded = half.clone() + &events(&[error("overloaded_error", "Overloaded")]);
+    for (script, expected) in [
+        (
+            answer(
+                401,
+                &error("authentication_error", &format!("invalid x-api-key {KEY}")),
+            ),
+            "refused the API key (401)",
+        ),
+        (
+            answer(404, &error("not_found_error", "model: m")),
+            "does not know the model \"m\" (404)",
+        ),
+        (
+            answer(
+                400,
+                &error("invalid_request_error", "prompt is too long: 9 tokens > 8"),
+            ),
+            "too long for the model",
+        ),
+        (
+            answer(
+                429,
+                &error("rate_limit_error", "enforced_spend_limit_reached"),
+            ),
+            "quota is used up (429)",
+        ),
+        (
+            whole(200, "content-type: text/html\r\n", "<html>"),
+            "is not JSON",
+        ),
+        (
+            streamed("text/event-stream", "data: <oops>\n\n", 64),
+            "is not JSON",
+        ),
+        (
+            answer(200, &json!({"completion": "old"})),
+            "without a reply in it",
+        ),
+        (
+            streamed("text/event-stream", "data: {\"type\":\"ping\"}\n\n", 64),
+            "without a reply",
+        ),
+        (cut("text/event-stream", &half, 64), "cut the reply short"),
+        (
+            streamed("text/event-stream", &half, 64),
+            "cut the reply short",
+        ),
+        (streamed("text/event-stream", &overloaded, 64), "Overloaded"),
+        (
+            answer(200, &json!({"content": [], "stop_reason": "refusal"})),
+            "withheld the reply",
+        ),
+    ] {
+        let mut script = script;
+        script.push(Act::Close);
+        let server = TestServer::new(vec![script]);
+        let ask = Ask {
+            stream: true,
+            ..Ask::hello(true)
+        };
+        let public = ask.failure(&provider(&server));
+        assert!(public.contains(expected), "{expected}: {public}");
+        assert!(public.starts_with("Anthropic (127.0.0.1"), "{public}");
+    }
+}
+
+#[test]
+fn an_overloaded_server_is_asked_again_and_no_usage_is_estimated() {
+    let server = TestServer::new(vec![
+        whole(
+            529,
+            "retry-after: 0\r\n",
+            "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}",
+        ),
+        answer(
+            200,
+            &json!({"content": [{"type": "text", "text": "Hi, it is me."}]}),
+        ),
+    ]);
+    let reply: ModelReply = Ask::hello(false).reply(&provider(&server));
+    assert_eq!(reply.usage.output, 4);
+    assert!(reply.usage.input > 50, "{:?}", reply.usage);
+    assert_eq!(reply.model.as_deref(), Some("m"));
+}

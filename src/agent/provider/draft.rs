@@ -1,0 +1,112 @@
+//! Tool calls as they are gathered from a reply, piece by piece or whole.
+
+use serde_json::{Map, Value};
+
+use super::extra::wrap_members;
+use super::make_call_id;
+use crate::store::ToolCall;
+
+/// A call as it is gathered.
+#[derive(Debug, Default)]
+pub struct Draft {
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+    /// Members of the call beside those above (thought signatures).
+    pub members: Map<String, Value>,
+}
+
+impl Draft {
+    /// Takes a call or a piece of one: id and name are set, arguments appended.
+    pub fn merge(&mut self, call: &Value) {
+        let Some(call) = call.as_object() else {
+            return;
+        };
+        if let Some(id) = call.get("id").and_then(Value::as_str) {
+            set(&mut self.id, id);
+        }
+        if let Some(function) = call.get("function") {
+            self.merge_function(function);
+        }
+        for (name, value) in call {
+            if !matches!(name.as_str(), "id" | "type" | "function" | "index") {
+                merge_member(&mut self.members, name, value);
+            }
+        }
+    }
+
+    /// Takes the `function` of a call.
+    pub fn merge_function(&mut self, function: &Value) {
+        if let Some(name) = function.get("name").and_then(Value::as_str) {
+            set(&mut self.name, name);
+        }
+        match function.get("arguments") {
+            None | Some(Value::Null) => {}
+            Some(Value::String(piece)) => self.arguments.push_str(piece),
+            Some(whole) => self.arguments.push_str(&whole.to_string()),
+        }
+    }
+}
+
+/// Sets, never appends: some servers repeat id and name with every piece.
+fn set(slot: &mut String, value: &str) {
+    if !value.is_empty() {
+        value.clone_into(slot);
+    }
+}
+
+/// Adds a piece of an unknown member: texts and lists grow, the rest is replaced.
+pub fn merge_member(members: &mut Map<String, Value>, name: &str, piece: &Value) {
+    match (members.get_mut(name), piece) {
+        (_, Value::Null) => {}
+        (Some(Value::String(text)), Value::String(piece)) => text.push_str(piece),
+        (Some(Value::Array(items)), Value::Array(piece)) => items.extend(piece.iter().cloned()),
+        (Some(known), piece) => *known = piece.clone(),
+        (None, piece) => {
+            members.insert(name.to_owned(), piece.clone());
+        }
+    }
+}
+
+/// Finished calls: each with a name, an id of its own and arguments of its own.
+pub fn finish_calls(drafts: Vec<Draft>, origin: &str) -> Vec<ToolCall> {
+    let mut calls: Vec<ToolCall> = Vec::with_capacity(drafts.len());
+    for draft in drafts {
+        if draft.name.is_empty() {
+            continue;
+        }
+        let mut id = draft.id;
+        let mut members = draft.members;
+        for arguments in split_arguments(draft.arguments) {
+            if id.is_empty() || calls.iter().any(|call| call.id == id) {
+                id = make_call_id();
+            }
+            calls.push(ToolCall {
+                id: std::mem::take(&mut id),
+                tool: draft.name.clone(),
+                arguments,
+                extra: wrap_members(std::mem::take(&mut members), origin),
+            });
+        }
+    }
+    calls
+}
+
+/// Some gateways give the pieces of parallel calls one index and no ids: their
+/// arguments come out as `{...}{...}`, which are that many calls.
+fn split_arguments(arguments: String) -> Vec<String> {
+    if arguments.trim().is_empty() {
+        return vec!["{}".to_owned()];
+    }
+    let objects: Result<Vec<Map<String, Value>>, _> =
+        serde_json::Deserializer::from_str(&arguments)
+            .into_iter()
+            .collect();
+    match objects {
+        Ok(objects) if objects.len() > 1 => objects
+            .into_iter()
+            .map(|object| Value::Object(object).to_string())
+            .collect(),
+        _ => vec![arguments],
+    }
+}

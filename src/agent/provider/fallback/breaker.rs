@@ -1,0 +1,88 @@
+//! A circuit breaker: whoever has failed is left alone for a while, and twice as
+//! long each time that it fails again.
+
+use std::time::{Duration, Instant};
+
+/// The first rest.
+const FIRST_REST: Duration = Duration::from_secs(60);
+/// The longest.
+const LONGEST_REST: Duration = Duration::from_secs(60 * 60);
+/// How long one trial after a rest keeps others from trying, too.
+const TRIAL: Duration = Duration::from_secs(60);
+
+/// Whether a server may be asked.
+#[derive(Debug, Default)]
+pub struct Breaker {
+    failures: u32,
+    resting_until: Option<Instant>,
+}
+
+impl Breaker {
+    /// Whether it may be asked now. After a rest one caller may, to try.
+    pub fn admit(&mut self, now: Instant) -> bool {
+        match self.resting_until {
+            None => true,
+            Some(until) if now < until => false,
+            Some(_) => {
+                self.resting_until = Some(now + TRIAL);
+                true
+            }
+        }
+    }
+
+    /// It answered.
+    pub fn worked(&mut self) {
+        *self = Breaker::default();
+    }
+
+    /// It failed. Returns how long it rests.
+    pub fn failed(&mut self, now: Instant) -> Duration {
+        let rest = FIRST_REST
+            .saturating_mul(1 << self.failures.min(16))
+            .min(LONGEST_REST);
+        self.failures += 1;
+        self.resting_until = Some(now + rest);
+        rest
+    }
+
+    /// How much longer it rests; nothing when it may be asked.
+    pub fn rest_left(&self, now: Instant) -> Option<Duration> {
+        self.resting_until?
+            .checked_duration_since(now)
+            .filter(|left| !left.is_zero())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rests_double_up_to_an_hour_and_end_with_success() {
+        let mut breaker = Breaker::default();
+        let mut now = Instant::now();
+        assert!(breaker.admit(now));
+        for minutes in [1, 2, 4, 8, 16, 32, 60, 60] {
+            let rest = breaker.failed(now);
+            assert_eq!(rest, Duration::from_secs(60 * minutes));
+            assert!(!breaker.admit(now + rest - Duration::from_secs(1)));
+            assert!(breaker.rest_left(now).is_some());
+            now += rest;
+            assert!(breaker.admit(now), "one may try");
+            assert!(!breaker.admit(now), "only one");
+        }
+        breaker.worked();
+        assert!(breaker.admit(now) && breaker.admit(now));
+        assert_eq!(breaker.rest_left(now), None);
+        assert_eq!(breaker.failed(now), FIRST_REST);
+    }
+
+    #[test]
+    fn a_trial_of_which_nothing_comes_back_does_not_close_it_for_ever() {
+        let mut breaker = Breaker::default();
+        let now = Instant::now();
+        let rest = breaker.failed(now);
+        assert!(breaker.admit(now + rest));
+        assert!(breaker.admit(now + rest + TRIAL));
+    }
+}

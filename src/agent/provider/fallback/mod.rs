@@ -1,0 +1,161 @@
+//! Several models in order: the next is asked when one does not answer.
+
+mod breaker;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::dialect::Options;
+use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing, provider_of};
+use crate::agent::outbound::is_local;
+use crate::config::{ModelChoice, Preset};
+use breaker::Breaker;
+
+/// How long a server on the internet may be silent before its first word, when
+/// another can be asked.
+const PATIENCE: Duration = Duration::from_secs(45);
+/// The same for one in the house, which may have to load its model first.
+const PATIENCE_AT_HOME: Duration = Duration::from_secs(120);
+
+/// Providers in the order in which they are asked.
+pub struct Fallback {
+    entries: Vec<Entry>,
+}
+
+/// One of them.
+struct Entry {
+    provider: Box<dyn Provider>,
+    /// As the configuration names it.
+    name: String,
+    /// The model at this provider; that of the request for the first.
+    model: Option<String>,
+    breaker: Mutex<Breaker>,
+}
+
+impl Entry {
+    fn breaker(&self) -> MutexGuard<'_, Breaker> {
+        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn rest(&self) -> Duration {
+        self.breaker().failed(Instant::now())
+    }
+}
+
+impl Fallback {
+    /// `first`, whose model a request names, and then the others.
+    pub fn new(first: &ModelChoice, others: &[ModelChoice], options: Options) -> Fallback {
+        let last = others.len();
+        let choices = std::iter::once(first).chain(others).enumerate();
+        let entries = choices.map(|(place, choice)| {
+            // Nobody comes after the last: it has all the time that is left.
+            let patience = (place < last).then(|| patience_with(choice));
+            Entry {
+                provider: provider_of(choice, options, patience),
+                name: choice.provider.clone(),
+                model: (place > 0).then(|| choice.model.clone()),
+                breaker: Mutex::default(),
+            }
+        });
+        Fallback {
+            entries: entries.collect(),
+        }
+    }
+
+    /// Those that are not resting in their order, then the others: better to ask
+    /// them again than nobody.
+    fn order(&self) -> Vec<&Entry> {
+        let now = Instant::now();
+        let (ready, resting): (Vec<&Entry>, Vec<&Entry>) = self
+            .entries
+            .iter()
+            .partition(|entry| entry.breaker().admit(now));
+        ready.into_iter().chain(resting).collect()
+    }
+}
+
+fn patience_with(choice: &ModelChoice) -> Duration {
+    let preset = Preset::of(&choice.provider).and_then(|preset| preset.base_url);
+    let url = choice.base_url.as_deref().or(preset).unwrap_or_default();
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority
+        .rsplit_once(':')
+        .map_or(authority, |(host, _)| host);
+    if is_local(host) {
+        PATIENCE_AT_HOME
+    } else {
+        PATIENCE
+    }
+}
+
+impl Provider for Fallback {
+    fn complete(
+        &self,
+        request: &ModelRequest<'_>,
+        on_text: &mut dyn FnMut(&str),
+    ) -> Result<ModelReply, ProviderError> {
+        let mut failures: Vec<(String, String)> = Vec::new();
+        for entry in self.order() {
+            let model = entry.model.as_deref().unwrap_or(request.model);
+            let request = ModelRequest { model, ..*request };
+            let mut heard = false;
+            let result = entry.provider.complete(&request, &mut |piece| {
+                heard = true;
+                on_text(piece);
+            });
+            match result {
+                Ok(reply) => {
+                    entry.breaker().worked();
+                    if !failures.is_empty() || entry.model.is_some() {
+                        log::info!("{} answers with {model:?} instead", entry.name);
+                    }
+                    return Ok(reply);
+                }
+                Err(ProviderError::Failed {
+                    public,
+                    detail,
+                    cause: Cause::Away,
+                }) => {
+                    let rest = entry.rest();
+                    log::warn!(
+                        "{public}; it is left alone for {} s ({detail})",
+                        rest.as_secs()
+                    );
+                    failures.push((public, detail));
+                    if heard {
+                        break;
+                    }
+                }
+                Err(ProviderError::TimedOut) => {
+                    entry.rest();
+                    return Err(ProviderError::TimedOut);
+                }
+                // Not the server's fault: it works.
+                Err(error) => {
+                    entry.breaker().worked();
+                    return Err(error);
+                }
+            }
+        }
+        let (public, detail): (Vec<String>, Vec<String>) = failures.into_iter().unzip();
+        Err(ProviderError::Failed {
+            public: public.join("; "),
+            detail: detail.join("; "),
+            cause: Cause::Away,
+        })
+    }
+
+    fn standings(&self, model: &str) -> Vec<Standing> {
+        let now = Instant::now();
+        let standing = |entry: &Entry| Standing {
+            provider: entry.name.clone(),
+            model: entry.model.as_deref().unwrap_or(model).to_owned(),
+            rest_left: entry.breaker().rest_left(now),
+        };
+        self.entries.iter().map(standing).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

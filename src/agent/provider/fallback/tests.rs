@@ -1,0 +1,185 @@
+//! Against scripted servers on loopback.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agent::outbound::test_server::{Act, TestServer, json as answer, stream};
+use crate::agent::provider::ChatMessage;
+use crate::agent::provider::testing::{Ask, call, user};
+
+fn said(text: &str) -> Vec<Act> {
+    let delta = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
+    stream(&[delta], true, 999)
+}
+
+fn refused(status: u16, text: &str) -> Vec<Act> {
+    answer(status, &json!({"error": {"message": text}}))
+}
+
+fn choice(url: &str, model: &str) -> ModelChoice {
+    ModelChoice {
+        provider: "openai-compatible".to_owned(),
+        model: model.to_owned(),
+        api_key: None,
+        base_url: Some(url.to_owned()),
+    }
+}
+
+fn of(urls: &[&str]) -> Fallback {
+    let choices: Vec<ModelChoice> = urls
+        .iter()
+        .zip(["a", "b", "c"])
+        .map(|(url, model)| choice(url, model))
+        .collect();
+    Fallback::new(&choices[0], &choices[1..], Options::default())
+}
+
+fn asked() -> Ask {
+    Ask {
+        model: "a",
+        ..Ask::hello(true)
+    }
+}
+
+/// Where nobody listens. A port that was just given back would not do: the next
+/// test may get it.
+fn nobody() -> String {
+    "http://127.0.0.1:1/v1".to_owned()
+}
+
+#[test]
+fn the_next_is_asked_when_one_does_not_answer_and_then_at_once() {
+    for (status, text) in [
+        (401, "bad key"),
+        (402, "no credit"),
+        (403, "not here"),
+        (404, "no such model"),
+        (429, "quota exceeded: billing"),
+    ] {
+        let first = TestServer::new(vec![refused(status, text)]);
+        let second = TestServer::new(vec![said("Hi"), said("Ho")]);
+        let fallback = of(&[&first.url(), &second.url()]);
+        let (reply, heard) = asked().of(&fallback);
+        let reply = reply.unwrap();
+        assert_eq!((&*reply.text, heard.concat()), ("Hi", "Hi".to_owned()));
+        assert_eq!(reply.model.as_deref(), Some("b"), "who answered is known");
+        assert_eq!(second.heard()[0].json()["model"], "b");
+        // The first rests, and is not asked.
+        assert_eq!(asked().reply(&fallback).text, "Ho");
+        assert_eq!(first.heard().len(), 1);
+        let standings = fallback.standings("a");
+        assert_eq!(standings[0].model, "a");
+        assert!(standings[0].rest_left.is_some() && standings[1].rest_left.is_none());
+    }
+}
+
+#[test]
+fn a_server_that_keeps_failing_is_given_up_after_its_tries() {
+    let busy = || crate::agent::outbound::test_server::whole(503, "retry-after: 0\r\n", "busy");
+    let first = TestServer::new(vec![busy(), busy(), busy()]);
+    let second = TestServer::new(vec![said("Hi")]);
+    let third = nobody();
+    let fallback = of(&[&third, &first.url(), &second.url()]);
+    assert_eq!(asked().reply(&fallback).text, "Hi");
+    assert_eq!(first.heard().len(), 3);
+}
+
+#[test]
+fn a_server_that_hangs_is_not_waited_for() {
+    for stream in [false, true] {
+        let first = TestServer::new(vec![vec![Act::Hang]]);
+        let second = TestServer::new(vec![said("Hi")]);
+        let mut fallback = of(&[&first.url(), &second.url()]);
+        let patience = Some(Duration::from_millis(150));
+        let hanging = choice(&first.url(), "a");
+        fallback.entries[0].provider = provider_of(&hanging, Options::default(), patience);
+        let ask = Ask { stream, ..asked() };
+        let began = Instant::now();
+        let (reply, heard) = ask.of(&fallback);
+        assert_eq!(reply.unwrap().text, "Hi");
+        assert_eq!(heard.is_empty(), !stream);
+        assert!(began.elapsed() < Duration::from_secs(5));
+        assert_eq!(
+            first.heard()[0].json()["stream"],
+            true,
+            "silence tells nothing otherwise"
+        );
+    }
+}
+
+#[test]
+fn what_another_would_refuse_too_is_not_asked_again() {
+    for (status, text) in [(400, "messages: bad"), (400, "maximum context length is 8")] {
+        let first = TestServer::new(vec![refused(status, text)]);
+        let second = TestServer::new(vec![said("Hi")]);
+        let fallback = of(&[&first.url(), &second.url()]);
+        asked().failure(&fallback);
+        assert!(second.heard().is_empty());
+        assert_eq!(fallback.standings("a")[0].rest_left, None);
+    }
+}
+
+#[test]
+fn a_reply_that_was_heard_in_part_is_not_begun_again() {
+    let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n";
+    let first = TestServer::new(vec![vec![
+        crate::agent::outbound::test_server::stream_head(),
+        crate::agent::outbound::test_server::chunk(half),
+        Act::Close,
+    ]]);
+    let second = TestServer::new(vec![said("Hi")]);
+    let public = asked().failure(&of(&[&first.url(), &second.url()]));
+    assert!(public.ends_with("cut the reply short"), "{public}");
+    assert!(second.heard().is_empty());
+}
+
+#[test]
+fn when_nobody_answers_all_are_named_and_asked_again_the_next_time() {
+    let (first, second) = (nobody(), nobody());
+    let fallback = of(&[&first, &second]);
+    let public = asked().failure(&fallback);
+    assert_eq!(public.matches("cannot be reached").count(), 2, "{public}");
+    let public = asked().failure(&fallback);
+    assert_eq!(public.matches("cannot be reached").count(), 2, "{public}");
+}
+
+#[test]
+fn a_conversation_goes_over_to_another_kind_of_api() {
+    let first = nobody();
+    let second = TestServer::new(vec![answer(
+        200,
+        &json!({"content": [{"type": "text", "text": "Hi"}]}),
+    )]);
+    let other = ModelChoice {
+        provider: "anthropic".to_owned(),
+        base_url: Some(format!("http://{}", second.address)),
+        ..choice("", "claude")
+    };
+    let fallback = Fallback::new(&choice(&first, "a"), &[other], Options::default());
+    let mut signed = call("call_1", "{}");
+    signed.extra = Some(json!({"origin": first, "members": {"signature": "s"}}));
+    let mut ask = asked();
+    ask.stream = false;
+    ask.messages = vec![
+        user("Light on"),
+        ChatMessage::Assistant {
+            text: String::new(),
+            calls: vec![signed],
+            extra: Some(json!({"origin": first, "members": {"reasoning_content": "hm"}})),
+        },
+        ChatMessage::ToolResult {
+            call_id: "call_1".to_owned(),
+            tool: "light".to_owned(),
+            content: "on".to_owned(),
+            ok: true,
+        },
+    ];
+    assert_eq!(ask.reply(&fallback).text, "Hi");
+    let body: Value = second.heard()[0].json();
+    assert_eq!(body["model"], "claude");
+    let text = body.to_string();
+    assert!(
+        !text.contains("reasoning_content") && !text.contains("signature"),
+        "{text}"
+    );
+}

@@ -1,0 +1,160 @@
+//! Against a scripted server on loopback.
+
+use serde_json::{Value, json};
+
+use super::Ollama;
+use crate::agent::outbound::test_server::{TestServer, json as answer, whole};
+use crate::agent::provider::dialect::Options;
+use crate::agent::provider::remote::Remote;
+use crate::agent::provider::testing::*;
+use crate::store::Usage;
+
+const NDJSON: &str = "application/x-ndjson";
+
+fn provider(server: &TestServer) -> Remote {
+    super::super::testing::provider(server, Box::new(Ollama), "ollama")
+}
+
+fn lines(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn said(text: &str) -> Value {
+    json!({"message": {"role": "assistant", "content": text}, "done": true,
+           "done_reason": "stop", "prompt_eval_count": 26, "eval_count": 40})
+}
+
+#[test]
+fn lines_are_put_together_and_calls_go_back_as_objects() {
+    let text = lines(&[
+        json!({"message": {"role": "assistant", "content": "", "thinking": "The "}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "", "thinking": "lamp."}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "I look "}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "it üp."}, "done": false}),
+        json!({"message": {"role": "assistant", "content": "", "tool_calls": [
+            {"function": {"index": 0, "name": "light", "arguments": {"on": true}}},
+            {"function": {"index": 1, "name": "light", "arguments": {}}}]}, "done": false}),
+        said(""),
+    ]);
+    for size in [1, 7, 4096] {
+        let server = TestServer::new(vec![
+            streamed(NDJSON, &text, size),
+            answer(200, &said("Done.")),
+        ]);
+        let provider = provider(&server);
+        let mut ask = Ask {
+            temperature: Some(0.5),
+            max_tokens: Some(99),
+            ..Ask::hello(true)
+        };
+        let (reply, heard) = ask.of(&provider);
+        let reply = reply.unwrap();
+        assert_eq!(heard.concat(), "I look it üp.");
+        assert_eq!(reply.text, "I look it üp.");
+        let usage = Usage {
+            input: 26,
+            output: 40,
+            cached: 0,
+        };
+        assert_eq!(reply.usage, usage);
+        let arguments: Vec<&str> = reply.calls.iter().map(|call| &*call.arguments).collect();
+        assert_eq!(arguments, ["{\"on\":true}", "{}"]);
+        assert_ne!(reply.calls[0].id, reply.calls[1].id);
+        let ids: Vec<String> = reply.calls.iter().map(|call| call.id.clone()).collect();
+        ask.go_on(reply, "on", false);
+        ask.stream = false;
+        assert_eq!(ask.reply(&provider).text, "Done.");
+
+        let heard = server.heard();
+        assert_eq!(heard[1].connection, 0, "the connection is kept");
+        assert!(heard[0].head.starts_with("POST /api/chat HTTP/1.1\r\n"));
+        let options = json!({"num_ctx": 16384, "temperature": 0.5, "num_predict": 99});
+        assert_eq!(heard[0].json()["options"], options);
+        assert_eq!(heard[0].json()["stream"], true);
+        let body = heard[1].json();
+        assert_eq!(body["options"], options, "it would load the model anew");
+        assert_eq!(body["stream"], false, "it streams unless told not to");
+        assert_eq!(body.get("think"), None);
+        let result = |id: &str| {
+            json!({"role": "tool", "tool_name": "light", "tool_call_id": id,
+                   "content": "Error: on"})
+        };
+        assert_eq!(
+            body["messages"],
+            json!([
+                {"role": "system", "content": "You are Ada."},
+                {"role": "user", "content": "hello"},
+                {"role": "assistant", "content": "I look it üp.", "thinking": "The lamp.",
+                 "tool_calls": [
+                    {"id": ids[0], "function": {"name": "light", "arguments": {"on": true}}},
+                    {"id": ids[1], "function": {"name": "light", "arguments": {}}}]},
+                result(&ids[0]),
+                result(&ids[1]),
+            ])
+        );
+    }
+}
+
+#[test]
+fn the_context_and_thinking_are_as_configured() {
+    let refusal = json!({"error": "\"m\" does not support thinking"});
+    let server = TestServer::new(vec![
+        answer(400, &refusal),
+        answer(200, &said("<think>x</think>Hi")),
+    ]);
+    let options = Options {
+        context_tokens: Some(4096),
+        reasoning_effort: Some("medium"),
+    };
+    let provider = provider_with(&server, Box::new(Ollama), "ollama", options);
+    assert_eq!(Ask::hello(false).reply(&provider).text, "Hi");
+    let heard = server.heard();
+    assert_eq!(heard[0].json()["think"], "medium");
+    assert_eq!(heard[1].json().get("think"), None);
+    assert_eq!(heard[1].json()["options"], json!({"num_ctx": 4096}));
+}
+
+#[test]
+fn a_model_without_tools_is_told_of_none_and_the_person_learns_it() {
+    let refusal = json!({"error": "registry.ollama.ai/library/m does not support tools"});
+    let server = TestServer::new(vec![
+        answer(400, &refusal),
+        answer(200, &said("Hi")),
+        answer(200, &said("Ho")),
+    ]);
+    let provider = provider(&server);
+    let text = Ask::hello(false).reply(&provider).text;
+    assert!(
+        text.contains("cannot use tools") && text.ends_with("Hi"),
+        "{text}"
+    );
+    assert_eq!(Ask::hello(false).reply(&provider).text, "Ho");
+    assert_eq!(server.heard()[2].json().get("tools"), None);
+}
+
+#[test]
+fn failures_are_told_in_words() {
+    let begun = lines(&[json!({"message": {"content": "Half"}, "done": false})]);
+    let broken = begun.clone() + "{\"error\":\"llama runner process has terminated\"}\n";
+    for (script, expected) in [
+        (
+            answer(404, &json!({"error": "model 'm' not found"})),
+            "does not know the model \"m\" (404)",
+        ),
+        (
+            whole(404, "", "404 page not found"),
+            "has nothing to chat with at this address",
+        ),
+        (
+            streamed(NDJSON, &broken, 64),
+            "llama runner process has terminated",
+        ),
+        (streamed(NDJSON, &begun, 64), "cut the reply short"),
+        (streamed(NDJSON, "<html>\n", 64), "is not JSON"),
+        (answer(200, &json!({"done": true})), "without a reply in it"),
+    ] {
+        let server = TestServer::new(vec![script]);
+        let public = Ask::hello(true).failure(&provider(&server));
+        assert!(public.contains(expected), "{expected}: {public}");
+    }
+}

@@ -1,0 +1,217 @@
+//! The Responses API, and how a model gets there.
+
+use super::*;
+
+/// What OpenAI says when a model takes tools by the other API alone.
+fn needs_responses() -> Vec<Act> {
+    let text = "Function tools with reasoning_effort are not supported for m in \
+                /v1/chat/completions. To use function tools, use /v1/responses or set \
+                reasoning_effort to 'none'.";
+    answer(
+        400,
+        &json!({"error": {"message": text, "param": "reasoning_effort",
+                          "type": "invalid_request_error", "code": null}}),
+    )
+}
+
+fn items() -> Value {
+    json!([
+        {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "xyz"},
+        {"type": "message", "content": [{"type": "output_text", "text": "I look."}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "light",
+         "arguments": "{\"on\":true}"},
+    ])
+}
+
+fn usage() -> Value {
+    json!({"input_tokens": 30, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 20}})
+}
+
+#[test]
+fn thinking_is_given_up_first_and_then_the_other_api_is_taken() {
+    let server = TestServer::new(vec![
+        needs_responses(),
+        answer(200, &said("Hi")),
+        needs_responses(),
+        answer(
+            200,
+            &json!({"status": "completed", "output": items(), "usage": usage()}),
+        ),
+    ]);
+    let provider = provider(&server);
+    let ask = Ask::hello().with_tools();
+    assert_eq!(ask.reply(&provider).text, "Hi");
+    let reply = ask.reply(&provider);
+    assert_eq!(reply.text, "I look.");
+    assert_eq!(reply.calls.len(), 1);
+    assert_eq!(
+        (reply.usage.input, reply.usage.output, reply.usage.cached),
+        (30, 7, 20)
+    );
+    let heard = server.heard();
+    let paths: Vec<&str> = heard
+        .iter()
+        .map(|heard| heard.head.split(' ').nth(1).unwrap())
+        .collect();
+    let (chat, responses) = ("/v1/chat/completions", "/v1/responses");
+    assert_eq!(paths, [chat, chat, chat, responses]);
+    assert_eq!(heard[0].json().get("reasoning_effort"), None);
+    assert_eq!(heard[1].json()["reasoning_effort"], "none");
+}
+
+#[test]
+fn who_wants_thinking_gets_the_other_api_at_once() {
+    let server = TestServer::new(vec![
+        needs_responses(),
+        answer(
+            200,
+            &json!({"status": "completed", "output": items(), "usage": usage()}),
+        ),
+    ]);
+    let options = Options {
+        reasoning_effort: Some("high"),
+        ..Options::default()
+    };
+    let provider = provider_with(&server, options, "openai");
+    Ask::hello().with_tools().reply(&provider);
+    let body = server.heard()[1].json();
+    assert_eq!(body["reasoning"], json!({"effort": "high"}));
+}
+
+#[test]
+fn items_go_back_as_they_came_and_results_by_their_call() {
+    let events = |events: &[Value]| -> Vec<Act> {
+        let text: String = events
+            .iter()
+            .map(|event| {
+                format!(
+                    "event: {}\ndata: {event}\n\n",
+                    event["type"].as_str().unwrap()
+                )
+            })
+            .collect();
+        let mut script = vec![stream_head()];
+        script.extend(
+            text.as_bytes()
+                .chunks(37)
+                .map(|piece| chunk(std::str::from_utf8(piece).unwrap())),
+        );
+        script.push(Act::Send(b"0\r\n\r\n".to_vec()));
+        script
+    };
+    let done = |item: &Value| json!({"type": "response.output_item.done", "item": item});
+    let mut first: Vec<Value> = vec![
+        json!({"type": "response.created", "response": {"error": null}}),
+        json!({"type": "response.output_text.delta", "delta": "I "}),
+        json!({"type": "response.output_text.delta", "delta": "look."}),
+    ];
+    first.extend(items().as_array().unwrap().iter().map(done));
+    first.push(json!({"type": "response.completed", "response": {"usage": usage()}}));
+    let server = TestServer::new(vec![
+        answer(
+            404,
+            &json!({"error": {"message":
+            "This model is only supported in v1/responses and not in v1/chat/completions."}}),
+        ),
+        events(&first),
+        events(&[
+            json!({"type": "response.output_text.delta", "delta": "Done."}),
+            json!({"type": "response.incomplete", "response": {"output": [],
+                   "incomplete_details": {"reason": "max_output_tokens"}}}),
+        ]),
+    ]);
+    let provider = provider(&server);
+    let mut ask = Ask::streaming().with_tools();
+    let (reply, heard) = ask.of(&provider);
+    let reply = reply.unwrap();
+    assert_eq!(
+        (heard.concat(), &*reply.text),
+        ("I look.".to_owned(), "I look.")
+    );
+    ask.messages.push(ChatMessage::Assistant {
+        text: reply.text,
+        calls: reply.calls,
+        extra: reply.extra,
+    });
+    ask.messages.push(ChatMessage::ToolResult {
+        call_id: "call_1".to_owned(),
+        tool: "light".to_owned(),
+        content: "broken".to_owned(),
+        ok: false,
+    });
+    assert_eq!(ask.reply(&provider).text, "Done.");
+    let body = server.heard()[2].json();
+    let mut input = vec![json!({"type": "message", "role": "user", "content": "hello"})];
+    input.extend(items().as_array().unwrap().clone());
+    input.push(json!({"type": "function_call_output", "call_id": "call_1",
+                      "output": "Error: broken"}));
+    assert_eq!(body["input"], json!(input));
+    assert_eq!(body["store"], false);
+    assert_eq!(body["instructions"], "You are Ada.");
+    assert_eq!(body["tools"][0]["name"], "light");
+}
+
+#[test]
+fn what_goes_wrong_in_the_stream_is_told() {
+    let overloaded = json!({"type": "response.failed", "response": {"error":
+        {"code": "invalid_prompt", "message": "I cannot"}}});
+    let text = format!("data: {overloaded}\n\n");
+    let script = |text: &str| vec![stream_head(), chunk(text), Act::Send(b"0\r\n\r\n".to_vec())];
+    let cut = "data: {\"type\":\"response.output_text.delta\",\"delta\":\"Half\"}\n\n";
+    for (script, expected) in [
+        (script(&text), "reported an error: I cannot"),
+        (script(cut), "cut the reply short"),
+        (script("data: {oops\n\n"), "is not JSON"),
+    ] {
+        let server = TestServer::new(vec![
+            answer(404, &json!({"error": {"message": "use v1/responses"}})),
+            script,
+        ]);
+        let (public, _) = Ask::streaming().failure(&provider(&server));
+        assert!(public.contains(expected), "{public}");
+    }
+}
+
+#[test]
+fn ids_and_schemas_take_the_form_that_a_server_wants() {
+    let server = TestServer::new(vec![
+        answer(
+            422,
+            &json!({"detail": "tools.0.parameters: additionalProperties"}),
+        ),
+        answer(200, &said("Hi")),
+    ]);
+    let provider = provider_with(&server, Options::default(), "mistral");
+    let mut ask = Ask::hello().with_tools();
+    ask.tools[0].parameters = json!({"type": "object", "additionalProperties": false});
+    ask.messages.push(ChatMessage::Assistant {
+        text: String::new(),
+        calls: vec![
+            call("toolu_01ABC", "light", "{}"),
+            call("abcdefgh1", "light", "{}"),
+        ],
+        extra: None,
+    });
+    for id in ["toolu_01ABC", "abcdefgh1"] {
+        ask.messages.push(ChatMessage::ToolResult {
+            call_id: id.to_owned(),
+            tool: "light".to_owned(),
+            content: "on".to_owned(),
+            ok: true,
+        });
+    }
+    ask.reply(&provider);
+    let body = server.heard()[1].json();
+    assert_eq!(
+        body["tools"][0]["function"]["parameters"],
+        json!({"type": "object"})
+    );
+    let messages = &body["messages"];
+    let id = messages[2]["tool_calls"][0]["id"].as_str().unwrap();
+    assert!(
+        id.len() == 9 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        "{id}"
+    );
+    assert_eq!(messages[3]["tool_call_id"], id);
+    assert_eq!(messages[4]["tool_call_id"], "abcdefgh1");
+}

@@ -1,0 +1,169 @@
+//! What the tests of several providers share.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::dialect::{Dialect, Options};
+use super::endpoint::Endpoint;
+use super::remote::Remote;
+use super::{Cancel, ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
+use crate::agent::outbound::test_server::{Act, TestServer, chunk};
+use crate::config::Preset;
+use crate::secret::Secret;
+use crate::store::ToolCall;
+
+/// The key of every test provider.
+pub const KEY: &str = "sk-test-0123456789abcdefWXYZ";
+
+/// What a test asks.
+pub struct Ask {
+    pub model: &'static str,
+    pub messages: Vec<ChatMessage>,
+    pub tools: Vec<ToolSpec>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub stream: bool,
+    pub time: Duration,
+}
+
+impl Ask {
+    /// `hello`, with one tool.
+    pub fn hello(stream: bool) -> Ask {
+        Ask {
+            model: "m",
+            messages: vec![user("hello")],
+            tools: vec![ToolSpec {
+                name: "light".to_owned(),
+                description: "Switches a light.".to_owned(),
+                parameters: json!({"type": "object", "properties": {"on": {"type": "boolean"}}}),
+            }],
+            temperature: None,
+            max_tokens: None,
+            stream,
+            time: Duration::from_secs(20),
+        }
+    }
+
+    /// The reply and the pieces that were heard.
+    pub fn of(&self, provider: &dyn Provider) -> (Result<ModelReply, ProviderError>, Vec<String>) {
+        let mut heard = Vec::new();
+        let request = ModelRequest {
+            model: self.model,
+            system: "You are Ada.",
+            messages: &self.messages,
+            tools: &self.tools,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            stream: self.stream,
+            deadline: Instant::now() + self.time,
+            cancel: &Cancel::default(),
+        };
+        let reply = provider.complete(&request, &mut |piece| heard.push(piece.to_owned()));
+        (reply, heard)
+    }
+
+    /// The reply.
+    pub fn reply(&self, provider: &dyn Provider) -> ModelReply {
+        self.of(provider).0.unwrap()
+    }
+
+    /// What a person reads of a failure.
+    pub fn failure(&self, provider: &dyn Provider) -> String {
+        match self.of(provider).0 {
+            Err(
+                ProviderError::Failed { public, detail, .. }
+                | ProviderError::ContextOverflow { public, detail },
+            ) => {
+                assert!(!public.contains(KEY) && !detail.contains(KEY), "{detail}");
+                public
+            }
+            other => panic!("no failure: {other:?}"),
+        }
+    }
+
+    /// Adds a reply with calls, and a result for each.
+    pub fn go_on(&mut self, reply: ModelReply, result: &str, ok: bool) {
+        let results: Vec<ChatMessage> = reply
+            .calls
+            .iter()
+            .map(|call| ChatMessage::ToolResult {
+                call_id: call.id.clone(),
+                tool: call.tool.clone(),
+                content: result.to_owned(),
+                ok,
+            })
+            .collect();
+        self.messages.push(ChatMessage::Assistant {
+            text: reply.text,
+            calls: reply.calls,
+            extra: reply.extra,
+        });
+        self.messages.extend(results);
+    }
+}
+
+/// A person's message.
+pub fn user(text: &str) -> ChatMessage {
+    ChatMessage::User {
+        text: text.to_owned(),
+    }
+}
+
+/// A call.
+pub fn call(id: &str, arguments: &str) -> ToolCall {
+    ToolCall {
+        id: id.to_owned(),
+        tool: "light".to_owned(),
+        arguments: arguments.to_owned(),
+        extra: None,
+    }
+}
+
+/// A provider of this kind at the root of a server.
+pub fn provider(server: &TestServer, dialect: Box<dyn Dialect>, name: &str) -> Remote {
+    provider_with(server, dialect, name, Options::default())
+}
+
+/// The same with options.
+pub fn provider_with(
+    server: &TestServer,
+    dialect: Box<dyn Dialect>,
+    name: &str,
+    options: Options,
+) -> Remote {
+    let preset = Preset::of(name).unwrap();
+    let url = format!("http://{}", server.address);
+    let endpoint = Endpoint::below(preset.title, &url, &["/v1"], Some(Secret::new(KEY)));
+    Remote::new(endpoint, dialect, preset.quirks, options)
+}
+
+/// A chunked stream of this content type, cut into pieces of `size` bytes.
+pub fn streamed(content_type: &str, text: &str, size: usize) -> Vec<Act> {
+    let mut script = cut(content_type, text, size);
+    script.push(Act::Send(b"0\r\n\r\n".to_vec()));
+    script
+}
+
+/// The same without its end.
+pub fn cut(content_type: &str, text: &str, size: usize) -> Vec<Act> {
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\ntransfer-encoding: chunked\r\n\r\n"
+    );
+    let mut script = vec![Act::Send(head.into_bytes())];
+    let letters: Vec<char> = text.chars().collect();
+    let pieces = letters
+        .chunks(size)
+        .map(|piece| piece.iter().collect::<String>());
+    script.extend(pieces.map(|piece| chunk(&piece)));
+    script
+}
+
+/// Events with their names, as Anthropic and OpenAI's Responses send them.
+pub fn events(events: &[Value]) -> String {
+    let line = |event: &Value| {
+        let kind = event["type"].as_str().unwrap();
+        format!("event: {kind}\ndata: {event}\n\n")
+    };
+    events.iter().map(line).collect()
+}

@@ -1,0 +1,357 @@
+//! The workspace: the one directory whose files the model may see and write.
+//!
+//! A path is walked component by component, each opened below the one before
+//! without following symbolic links, so that nothing that is swapped meanwhile
+//! leads outside.
+
+use std::ffi::OsStr;
+use std::fs::{DirBuilder, File};
+use std::io::{self, Read, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, fchmod, fstat, fsync, mkdirat, openat,
+    renameat, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::secret::reference;
+
+/// The workspace's place below the data directory, where the owner names none.
+const DEFAULT_NAME: &str = "files";
+/// Longest path, in bytes.
+const MAX_PATH: usize = 1_000;
+/// Most directories above a file.
+const MAX_DEPTH: usize = 16;
+/// Longest name, in bytes: that of all usual file systems.
+const MAX_NAME: usize = 255;
+/// Most entries of a directory that are looked at.
+const MAX_ENTRIES: usize = 10_000;
+/// What the names of files begin with that are being written.
+const UNFINISHED: &str = ".hearth-unfinished-";
+
+/// The directory, which need not exist yet.
+#[derive(Clone, Debug)]
+pub(in crate::agent::tool) struct Workspace {
+    root: PathBuf,
+    data_dir: PathBuf,
+}
+
+/// What a file holds.
+#[derive(Debug)]
+pub(super) struct Content {
+    /// Its beginning.
+    pub(super) bytes: Vec<u8>,
+    /// Its whole size in bytes.
+    pub(super) size: u64,
+}
+
+/// An entry of a directory.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) name: String,
+    pub(super) kind: FileType,
+    pub(super) size: u64,
+    /// Seconds since 1970.
+    pub(super) changed: i64,
+}
+
+/// What a directory holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Listing {
+    /// Sorted by name.
+    pub(super) entries: Vec<Entry>,
+    /// Whether there are more than were looked at.
+    pub(super) is_cut: bool,
+}
+
+/// A path below the workspace, as its components.
+struct Steps<'p> {
+    path: &'p str,
+    names: Vec<&'p str>,
+}
+
+impl<'p> Steps<'p> {
+    fn parse(path: &'p str) -> Result<Steps<'p>, String> {
+        let path = path.trim();
+        if path.len() > MAX_PATH {
+            return Err(format!("a path has at most {MAX_PATH} bytes"));
+        }
+        if path.starts_with('/') || path.starts_with('~') {
+            return Err(format!(
+                "paths begin in the workspace, such as notes/list.txt; {path:?} does not"
+            ));
+        }
+        let names: Vec<&str> = path
+            .split('/')
+            .filter(|name| !matches!(*name, "" | "."))
+            .collect();
+        for name in &names {
+            if *name == ".." {
+                return Err(format!(
+                    "{path:?} leads out of the workspace: no path may hold .."
+                ));
+            }
+            if name.len() > MAX_NAME || name.chars().any(char::is_control) {
+                return Err(format!("{name:?} is no possible name of a file"));
+            }
+        }
+        if names.len() > MAX_DEPTH {
+            return Err(format!(
+                "{path:?} is nested too deeply: at most {MAX_DEPTH} levels"
+            ));
+        }
+        Ok(Steps { path, names })
+    }
+
+    /// The directories above, and the file's own name.
+    fn file(&self) -> Result<(&[&'p str], &'p str), String> {
+        match self.names.split_last() {
+            Some((name, above)) if !self.path.ends_with('/') => Ok((above, name)),
+            _ => Err(format!("{:?} names no file", self.path)),
+        }
+    }
+
+    fn failed(&self, error: Errno) -> String {
+        failed(self.path, error)
+    }
+}
+
+impl Workspace {
+    /// The workspace in this directory, or in the usual place of the data
+    /// directory.
+    pub(in crate::agent::tool) fn new(directory: Option<&Path>, data_dir: &Path) -> Workspace {
+        Workspace {
+            root: directory.map_or_else(|| data_dir.join(DEFAULT_NAME), Path::to_owned),
+            data_dir: data_dir.to_owned(),
+        }
+    }
+
+    /// Makes the directory if need be and returns its path without symbolic
+    /// links.
+    pub(in crate::agent::tool) fn make(&self) -> Result<PathBuf, String> {
+        let made = DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.root);
+        made.and_then(|()| self.root.canonicalize())
+            .map_err(|error| {
+                log::warn!("workspace {}: {error}", self.root.display());
+                format!("the workspace directory cannot be used: {}", error.kind())
+            })
+            .and_then(|root| self.keep_apart(root))
+    }
+
+    /// The server's own database and configuration are no files for the model.
+    fn keep_apart(&self, root: PathBuf) -> Result<PathBuf, String> {
+        let data_dir = self
+            .data_dir
+            .canonicalize()
+            .unwrap_or_else(|_| self.data_dir.clone());
+        if data_dir.starts_with(&root) {
+            log::warn!(
+                "workspace {}: it holds the server's own data",
+                root.display()
+            );
+            return Err(
+                "the workspace holds the server's own data: the owner must choose another \
+                 directory for tools.files"
+                    .to_owned(),
+            );
+        }
+        Ok(root)
+    }
+
+    /// The root, opened; nothing while there is none.
+    fn root(&self) -> Result<Option<OwnedFd>, String> {
+        let root = match self.root.canonicalize() {
+            Ok(root) => self.keep_apart(root)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => {
+                log::warn!("workspace {}: {error}", self.root.display());
+                return Err(format!(
+                    "the workspace directory cannot be used: {}",
+                    error.kind()
+                ));
+            }
+        };
+        match openat(CWD, &root, DIRECTORY, Mode::empty()) {
+            Ok(root) => Ok(Some(root)),
+            Err(error) => Err(failed("the workspace", error)),
+        }
+    }
+
+    fn descend(&self, steps: &Steps<'_>, names: &[&str]) -> Result<OwnedFd, String> {
+        let Some(mut directory) = self.root()? else {
+            return Err(steps.failed(Errno::NOENT));
+        };
+        for name in names {
+            directory = openat(
+                &directory,
+                *name,
+                DIRECTORY | OFlags::NOFOLLOW,
+                Mode::empty(),
+            )
+            .map_err(|error| match is_link(&directory, name) {
+                true => link(steps.path),
+                false => steps.failed(error),
+            })?;
+        }
+        Ok(directory)
+    }
+
+    /// Reads the first `most` bytes of a regular file.
+    pub(super) fn read(&self, path: &str, most: usize) -> Result<Content, String> {
+        let steps = Steps::parse(path)?;
+        let (above, name) = steps.file()?;
+        let directory = self.descend(&steps, above)?;
+        // Opening a device or a pipe may already do something, so what it is
+        // is looked at before, and again after.
+        regular(&steps, statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
+        let flags =
+            OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file =
+            openat(&directory, name, flags, Mode::empty()).map_err(|error| steps.failed(error))?;
+        let stat = regular(&steps, fstat(&file))?;
+        let mut bytes = Vec::new();
+        File::from(file)
+            .take(most as u64)
+            .read_to_end(&mut bytes)
+            .map_err(|error| format!("{path:?} cannot be read: {}", error.kind()))?;
+        Ok(Content {
+            bytes,
+            size: u64::try_from(stat.st_size).unwrap_or(0),
+        })
+    }
+
+    /// Lists a directory, the workspace itself for an empty path.
+    pub(super) fn list(&self, path: &str) -> Result<Listing, String> {
+        let steps = Steps::parse(path)?;
+        if steps.names.is_empty() && self.root()?.is_none() {
+            return Ok(Listing::default());
+        }
+        let directory = self.descend(&steps, &steps.names)?;
+        let mut listing = Listing::default();
+        let entries = Dir::read_from(&directory).map_err(|error| steps.failed(error))?;
+        for entry in entries {
+            let entry = entry.map_err(|error| steps.failed(error))?;
+            let name = OsStr::from_bytes(entry.file_name().to_bytes()).to_string_lossy();
+            if matches!(&*name, "." | "..") || name.starts_with(UNFINISHED) {
+                continue;
+            }
+            if listing.entries.len() == MAX_ENTRIES {
+                listing.is_cut = true;
+                break;
+            }
+            // It may be gone by now.
+            let Ok(stat) = statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
+                continue;
+            };
+            listing.entries.push(Entry {
+                name: name.into_owned(),
+                kind: FileType::from_raw_mode(stat.st_mode),
+                size: u64::try_from(stat.st_size).unwrap_or(0),
+                changed: stat.st_mtime,
+            });
+        }
+        listing
+            .entries
+            .sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(listing)
+    }
+
+    /// Writes a file as a whole: whoever reads it meanwhile, or after a power
+    /// cut, finds either the old content or the new. Makes the directories above.
+    /// Returns whether there was one before.
+    pub(super) fn write(&self, path: &str, content: &[u8]) -> Result<bool, String> {
+        let steps = Steps::parse(path)?;
+        let (above, name) = steps.file()?;
+        if name.starts_with(UNFINISHED) {
+            return Err(format!("{name:?} is no possible name of a file"));
+        }
+        self.make()?;
+        let made =
+            |depth: usize| -> Result<OwnedFd, String> { self.descend(&steps, &above[..depth]) };
+        let mut directory = made(0)?;
+        for (depth, name) in above.iter().enumerate() {
+            match mkdirat(&directory, *name, Mode::from_raw_mode(0o755)) {
+                Ok(()) | Err(Errno::EXIST) => {}
+                Err(error) => return Err(steps.failed(error)),
+            }
+            directory = made(depth + 1)?;
+        }
+        let before = match statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => None,
+            found => Some(regular(&steps, found)?),
+        };
+        let unfinished = format!("{UNFINISHED}{}", reference());
+        let written = put(&directory, &unfinished, name, content, before.as_ref());
+        if let Err(error) = written {
+            let _ = unlinkat(&directory, unfinished.as_str(), AtFlags::empty());
+            return Err(steps.failed(error));
+        }
+        Ok(before.is_some())
+    }
+}
+
+const DIRECTORY: OFlags = OFlags::RDONLY
+    .union(OFlags::DIRECTORY)
+    .union(OFlags::CLOEXEC);
+
+/// Writes `content` beside `name` and moves it there once it is on disk.
+fn put(
+    directory: &OwnedFd,
+    unfinished: &str,
+    name: &str,
+    content: &[u8],
+    before: Option<&Stat>,
+) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, unfinished, flags, Mode::from_raw_mode(0o644))?;
+    if let Some(before) = before {
+        // The file keeps its permissions, but for special bits.
+        fchmod(&file, Mode::from_raw_mode(before.st_mode & 0o777))?;
+    }
+    let mut file = File::from(file);
+    let failure = |error: io::Error| Errno::from_io_error(&error).unwrap_or(Errno::IO);
+    file.write_all(content).map_err(failure)?;
+    file.sync_all().map_err(failure)?;
+    renameat(directory, unfinished, directory, name)?;
+    fsync(directory)
+}
+
+/// The state of what must be a regular file.
+fn regular(steps: &Steps<'_>, stat: Result<Stat, Errno>) -> Result<Stat, String> {
+    let stat = stat.map_err(|error| steps.failed(error))?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => Ok(stat),
+        FileType::Symlink => Err(link(steps.path)),
+        FileType::Directory => Err(format!("{:?} is a directory", steps.path)),
+        _ => Err(format!("{:?} is no regular file", steps.path)),
+    }
+}
+
+fn is_link(directory: &OwnedFd, name: &str) -> bool {
+    statat(directory, name, AtFlags::SYMLINK_NOFOLLOW)
+        .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
+}
+
+fn link(path: &str) -> String {
+    format!("{path:?} goes over a symbolic link, which is not followed")
+}
+
+fn failed(path: &str, error: Errno) -> String {
+    let why = match error {
+        Errno::NOENT => "there is no such file or directory in the workspace".to_owned(),
+        Errno::NOTDIR => "what should be a directory is none".to_owned(),
+        Errno::NOSPC | Errno::DQUOT => "the disk is full".to_owned(),
+        error => io::Error::from(error).kind().to_string(),
+    };
+    format!("{path:?}: {why}")
+}
+
+#[cfg(test)]
+mod tests;

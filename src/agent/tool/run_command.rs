@@ -1,0 +1,215 @@
+//! Shell commands in the workspace, where the owner has enabled them.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Map, Value, json};
+
+use super::custom_command::{clear_environment, failure};
+use super::files::Workspace;
+use super::output::Captured;
+use super::process::{self, End};
+use super::{RunLimit, Source, Tool, ToolContext, cancelled};
+use crate::agent::provider::ToolSpec;
+use crate::config;
+
+const NAME: &str = "run_command";
+const SHELL: &str = "/bin/sh";
+
+/// Runs `/bin/sh -c COMMAND` with nothing on its standard input. When the shell
+/// is over, so is everything that it has started and that has not left its
+/// process group.
+pub(super) struct RunCommand {
+    spec: ToolSpec,
+    directory: Option<PathBuf>,
+    timeout_seconds: u64,
+    output_bytes: usize,
+}
+
+impl RunCommand {
+    /// The tool that runs commands in this workspace.
+    pub(super) fn new(settings: &config::RunCommand, directory: Option<&Path>) -> RunCommand {
+        RunCommand {
+            spec: ToolSpec {
+                name: NAME.to_owned(),
+                description: "Run a shell command in the workspace directory.".to_owned(),
+                parameters: json!({
+                    "type": "object",
+                    "properties": {"command": {"type": "string"}},
+                    "required": ["command"],
+                }),
+            },
+            directory: directory.map(Path::to_owned),
+            timeout_seconds: settings.timeout_seconds,
+            output_bytes: settings.output_bytes,
+        }
+    }
+}
+
+impl Tool for RunCommand {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn source(&self) -> Source {
+        Source::Builtin
+    }
+
+    fn is_read_only(&self) -> bool {
+        false
+    }
+
+    fn brings_outside_text(&self) -> bool {
+        true
+    }
+
+    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let command = arguments.get("command")?.as_str()?;
+        Some(format!("run the command: {command}"))
+    }
+
+    fn run(
+        &self,
+        arguments: &Map<String, Value>,
+        context: &ToolContext<'_>,
+    ) -> Result<String, String> {
+        let text = super::builtin::required_text(arguments, "command")?;
+        if text.contains('\0') {
+            return Err("a command cannot hold a NUL".to_owned());
+        }
+        let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
+        let directory = workspace.make()?;
+        let limit = RunLimit::new(self.timeout_seconds, context.deadline);
+        let mut command = Command::new(SHELL);
+        command.args(["-c", text]).current_dir(&directory);
+        clear_environment(&mut command);
+        // The owner's own home may hold keys; tools that keep something find
+        // their place in the workspace.
+        command.env("HOME", &directory).env("PWD", &directory);
+        let finished = process::run(
+            &mut command,
+            process::Plan {
+                input: b"",
+                output_bytes: self.output_bytes,
+                deadline: limit.deadline,
+                children_may_stay: false,
+            },
+            context.cancel,
+        )
+        .map_err(|error| {
+            log::warn!("tool {NAME}: {SHELL}: {error}");
+            format!("the command could not be run: {SHELL}: {error}")
+        })?;
+        let output = both(finished.stdout, finished.stderr.into_text());
+        match finished.end {
+            End::Exited(status) if status.success() => Ok(output),
+            End::Exited(status) => Err(format!("the command {}\n{output}", failure(status))),
+            End::TimedOut => Err(format!("{}\n{output}", limit.exceeded(NAME))),
+            End::Cancelled => Err(cancelled(NAME)),
+        }
+    }
+}
+
+/// Output and complaints, told apart where there are both.
+fn both(stdout: Captured, stderr: String) -> String {
+    match (stdout.is_empty(), stderr.is_empty()) {
+        (_, true) => stdout.into_text(),
+        (true, false) => format!("[error output]\n{stderr}"),
+        (false, false) => format!("{}\n[error output]\n{stderr}", stdout.into_text()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::super::testing::Household;
+    use super::*;
+
+    fn tool(timeout_seconds: u64) -> RunCommand {
+        let settings = config::RunCommand {
+            enabled: true,
+            timeout_seconds,
+            output_bytes: 1_000,
+        };
+        RunCommand::new(&settings, None)
+    }
+
+    #[test]
+    fn a_command_runs_in_the_workspace_with_a_clean_environment() {
+        let household = Household::new();
+        let place = household.directory().join("files").canonicalize();
+        let run = |command: &str| household.run_tool(&tool(10), json!({"command": command}));
+        assert_eq!(
+            run("echo one; echo two >&2"),
+            Ok("one\n[error output]\ntwo".to_owned())
+        );
+        let place = place
+            .or_else(|_| household.directory().join("files").canonicalize())
+            .unwrap();
+        assert_eq!(run("pwd -P"), Ok(place.display().to_string()));
+        let names = run("env | cut -d= -f1 | sort | tr '\\n' ' '").unwrap();
+        for name in names.split_whitespace() {
+            let known = ["PATH", "HOME", "LANG", "TZ", "PWD", "OLDPWD", "SHLVL", "_"];
+            assert!(known.contains(&name), "{names}");
+        }
+        assert_eq!(
+            run("cat"),
+            Ok("[no output]".to_owned()),
+            "its input is empty"
+        );
+        assert_eq!(run("true"), Ok("[no output]".to_owned()));
+        assert_eq!(
+            run("cat nothing 2>/dev/null; exit 3"),
+            Err("the command failed with exit code 3\n[no output]".to_owned())
+        );
+        assert!(run("kill -9 $$").unwrap_err().contains("signal 9"));
+        assert!(run(" ").unwrap_err().contains("must not be empty"));
+    }
+
+    #[test]
+    fn whatever_a_command_does_it_ends_and_is_bounded() {
+        let household = Household::new();
+        let run = |command: &str| household.run_tool(&tool(1), json!({"command": command}));
+        let began = Instant::now();
+        let flood = run("yes | head -c 100000000").unwrap();
+        assert!(
+            flood.contains("[output cut: only its first 1000 bytes are shown]"),
+            "{flood}"
+        );
+        let binary = run("head -c 100000 /dev/zero").unwrap();
+        assert!(binary.starts_with("[binary output of"), "{binary}");
+        let hanging = run("trap '' TERM; echo before; sleep 600 & sleep 600").unwrap_err();
+        assert!(
+            hanging.contains("within 1 seconds") && hanging.contains("before"),
+            "{hanging}"
+        );
+        assert!(
+            began.elapsed() < Duration::from_secs(9),
+            "{:?}",
+            began.elapsed()
+        );
+    }
+
+    #[test]
+    fn nothing_stays_behind() {
+        let household = Household::new();
+        let tool = tool(10);
+        let started = household.run_tool(
+            &tool,
+            json!({"command": "sleep 600 >/dev/null 2>&1 & echo $!"}),
+        );
+        let child: i32 = started.unwrap().trim().parse().unwrap();
+        let pid = rustix::process::Pid::from_raw(child).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(5);
+        // Killed at once; its last trace goes when init has reaped it.
+        while rustix::process::test_kill_process(pid).is_ok() {
+            let status = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
+            if status.is_empty() || status.contains(") Z ") {
+                break;
+            }
+            assert!(Instant::now() < deadline, "{status}");
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+    }
+}

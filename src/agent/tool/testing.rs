@@ -1,0 +1,89 @@
+//! What the tests of the tools have in common: a database in a directory of
+//! their own.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::{Tool, ToolContext, Toolbox, check_arguments};
+use crate::agent::provider::Cancel;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::ids::ConversationId;
+use crate::secret::reference;
+use crate::store::{Begun, NewTurn, Store, Target};
+
+/// A database in a directory of its own, removed at the end.
+pub struct Household {
+    directory: PathBuf,
+    clock: Clock,
+    store: Store,
+}
+
+impl Household {
+    pub fn new() -> Household {
+        let directory = std::env::temp_dir().join(format!("hearth-tool-{}", reference()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let clock = Clock::system();
+        let store = Store::open(&directory.join("hearth.db"), clock.clone()).unwrap();
+        Household {
+            directory,
+            clock,
+            store,
+        }
+    }
+
+    /// Where the database is, and the workspace.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Runs a built-in tool with arguments that pass its own schema.
+    pub fn run(&self, name: &str, arguments: Value) -> Result<String, String> {
+        let toolbox = Toolbox::from_config(&Config::default());
+        self.run_tool(toolbox.get(name).unwrap().as_ref(), arguments)
+    }
+
+    /// Runs any tool so.
+    pub fn run_tool(&self, tool: &dyn Tool, arguments: Value) -> Result<String, String> {
+        let arguments = check_arguments(tool.spec(), &arguments.to_string())?;
+        tool.run(
+            &arguments,
+            &ToolContext {
+                store: &self.store,
+                clock: &self.clock,
+                conversation_id: ConversationId::from(1),
+                speaker: Some("Ann"),
+                deadline: Instant::now() + Duration::from_secs(20),
+                cancel: &Cancel::default(),
+                data_dir: &self.directory,
+            },
+        )
+    }
+
+    /// Stores a message in a conversation of its own.
+    pub fn say(&self, message: &str) -> ConversationId {
+        let begun = self
+            .store
+            .begin_turn(NewTurn {
+                target: Target::New,
+                channel: "websocket".to_owned(),
+                account: None,
+                message: message.to_owned(),
+                speaker: Some("Ann".to_owned()),
+                idempotency: None,
+            })
+            .unwrap();
+        match begun {
+            Begun::New { turn, .. } | Begun::Repeat(turn) => turn.conversation_id,
+        }
+    }
+}
+
+impl Drop for Household {
+    fn drop(&mut self) {
+        self.store.close();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}

@@ -1,0 +1,310 @@
+//! Reads web pages, and nothing of the house unless the owner has opened it.
+
+mod address;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Map, Value, json};
+
+use super::builtin::required_text;
+use super::custom_http::{cause, read};
+use super::output::{page, shorten};
+use super::{RunLimit, Source, Tool, ToolContext, cancelled, readable};
+use crate::agent::outbound::public::{is_at_home, why_not_public};
+use crate::agent::outbound::{Answer, Guard, Outbound, OutboundError, Outgoing};
+use crate::agent::provider::ToolSpec;
+use crate::config::{self, Reachable};
+use address::{check, join};
+
+const NAME: &str = "web_fetch";
+/// Most redirects that are followed.
+const MAX_REDIRECTS: usize = 5;
+/// Bytes of an error's body that are read.
+const ERROR_BYTES: usize = 8 * 1024;
+/// Characters of an error's body that the model is shown.
+const ERROR_CHARS: usize = 500;
+/// Most characters of a page's list of links.
+const LINK_CHARS: usize = 6_000;
+const ACCEPT: &str =
+    "text/html, application/xhtml+xml, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5";
+
+/// Fetches one address and follows its redirects, each checked like the first.
+pub(super) struct WebFetch {
+    spec: ToolSpec,
+    timeout_seconds: u64,
+    max_bytes: usize,
+    outbound: Outbound,
+}
+
+impl WebFetch {
+    /// The tool as it is set.
+    pub(super) fn new(settings: &config::WebFetch) -> WebFetch {
+        WebFetch {
+            spec: ToolSpec {
+                name: NAME.to_owned(),
+                description: "Read a web page, or another text on the web.".to_owned(),
+                parameters: json!({
+                    "type": "object",
+                    "properties": {
+                        "url": {"type": "string"},
+                        "offset": {"type": "integer", "description": "Read on at this character"},
+                        "links": {"type": "boolean", "description": "List its links instead"},
+                    },
+                    "required": ["url"],
+                }),
+            },
+            timeout_seconds: settings.timeout_seconds,
+            max_bytes: settings.max_bytes,
+            outbound: Outbound::guarded(guard(settings.allow.clone())),
+        }
+    }
+
+    fn fetch(&self, url: String, context: &ToolContext<'_>) -> Result<Document, String> {
+        let limit = RunLimit::new(self.timeout_seconds, context.deadline);
+        let mut url = check(&url)?;
+        for _ in 0..=MAX_REDIRECTS {
+            let outgoing = Outgoing {
+                method: "GET",
+                url: &url,
+                headers: &[("accept", ACCEPT), ("connection", "close")],
+                body: None,
+                deadline: limit.deadline,
+                cancel: context.cancel,
+            };
+            let fetched = self
+                .outbound
+                .exchange(&outgoing, |answer| self.take(answer));
+            match fetched {
+                Ok(Fetched::Document(mut document)) => {
+                    document.url = url;
+                    return Ok(document);
+                }
+                Ok(Fetched::Redirect(target)) => {
+                    url = check(&join(&url, &target)).map_err(|why| {
+                        format!("{url} redirects to an address that is not fetched: {why}")
+                    })?;
+                }
+                Ok(Fetched::Refused(why)) => return Err(format!("{url} {why}")),
+                Err(OutboundError::Cancelled) => return Err(cancelled(NAME)),
+                Err(OutboundError::Forbidden(why)) => {
+                    log::warn!("tool {NAME}: refused: {why}");
+                    return Err(format!("{url} is not fetched: {why}"));
+                }
+                Err(_) if Instant::now() >= limit.deadline => return Err(limit.exceeded(NAME)),
+                Err(error) => return Err(format!("{url} gave no answer: {}", cause(&error))),
+            }
+        }
+        Err(format!(
+            "{url} was reached over {MAX_REDIRECTS} redirects and redirects again"
+        ))
+    }
+
+    fn take(&self, answer: &mut Answer) -> Result<Fetched, OutboundError> {
+        let status = answer.status();
+        if matches!(status, 301 | 302 | 303 | 307 | 308)
+            && let Some(target) = answer.header("location")
+        {
+            return Ok(Fetched::Redirect(target.to_owned()));
+        }
+        let content_type = answer.header("content-type").unwrap_or_default();
+        let content_type = content_type.to_ascii_lowercase();
+        let kind = Kind::of(&content_type);
+        if !(200..300).contains(&status) {
+            let said = match kind {
+                None => String::new(),
+                Some(kind) => {
+                    let body = read(answer, ERROR_BYTES)?.into_bytes();
+                    let text = kind.text(&readable::decode(&body, &content_type)).text;
+                    format!(": {}", shorten(text.trim(), ERROR_CHARS))
+                }
+            };
+            return Ok(Fetched::Refused(format!(
+                "was answered with status {status}{said}"
+            )));
+        }
+        let Some(kind) = kind else {
+            return Ok(Fetched::Refused(format!(
+                "is not text but {}, which cannot be read",
+                shorten(&content_type, 60)
+            )));
+        };
+        let body = read(answer, self.max_bytes)?;
+        let is_cut = body.is_cut();
+        let body = body.into_bytes();
+        let marked = [&[0xFF, 0xFE], &[0xFE, 0xFF]];
+        if body.contains(&0) && !marked.iter().any(|mark| body.starts_with(*mark)) {
+            return Ok(Fetched::Refused(format!("is binary, {} bytes", body.len())));
+        }
+        Ok(Fetched::Document(Document {
+            url: String::new(),
+            page: kind.text(&readable::decode(&body, &content_type)),
+            is_cut,
+        }))
+    }
+}
+
+/// What came of one request.
+enum Fetched {
+    Document(Document),
+    /// To be asked for at this address instead.
+    Redirect(String),
+    /// Why it is of no use.
+    Refused(String),
+}
+
+struct Document {
+    url: String,
+    page: readable::Page,
+    /// Whether it is longer than what was read.
+    is_cut: bool,
+}
+
+/// What kinds of text there are.
+#[derive(Clone, Copy)]
+enum Kind {
+    Html,
+    Plain,
+    /// Whatever it turns out to be.
+    Unknown,
+}
+
+impl Kind {
+    /// The kind that a content type names; nothing when that is no text.
+    fn of(content_type: &str) -> Option<Kind> {
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        match essence {
+            "" => Some(Kind::Unknown),
+            "text/html" | "application/xhtml+xml" => Some(Kind::Html),
+            "application/json"
+            | "application/xml"
+            | "application/javascript"
+            | "application/x-ndjson"
+            | "application/yaml" => Some(Kind::Plain),
+            text if text.starts_with("text/") => Some(Kind::Plain),
+            other if other.ends_with("+json") || other.ends_with("+xml") => {
+                (!other.starts_with("image/")).then_some(Kind::Plain)
+            }
+            _ => None,
+        }
+    }
+
+    fn text(self, text: &str) -> readable::Page {
+        let is_html = match self {
+            Kind::Html => true,
+            Kind::Plain => false,
+            Kind::Unknown => text.trim_start().starts_with('<'),
+        };
+        if is_html {
+            return readable::page(text);
+        }
+        readable::Page {
+            text: text.to_owned(),
+            ..readable::Page::default()
+        }
+    }
+}
+
+impl Tool for WebFetch {
+    fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn source(&self) -> Source {
+        Source::Builtin
+    }
+
+    fn is_read_only(&self) -> bool {
+        true
+    }
+
+    fn brings_outside_text(&self) -> bool {
+        true
+    }
+
+    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+        let url = arguments.get("url")?.as_str()?;
+        Some(format!(
+            "fetch {}",
+            check(url).ok().as_deref().unwrap_or(url)
+        ))
+    }
+
+    fn run(
+        &self,
+        arguments: &Map<String, Value>,
+        context: &ToolContext<'_>,
+    ) -> Result<String, String> {
+        let url = required_text(arguments, "url")?;
+        let document = self.fetch(url.to_owned(), context)?;
+        let mut lines = vec![document.url.clone()];
+        if !document.page.title.is_empty() {
+            lines.push(format!("Title: {}", document.page.title));
+        }
+        lines.push(String::new());
+        if arguments.get("links") == Some(&Value::Bool(true)) {
+            lines.extend(links(&document));
+        } else if document.page.text.trim().is_empty() {
+            lines.push("[the page holds no readable text]".to_owned());
+        } else {
+            lines.push(page(&document.page.text, arguments)?);
+        }
+        if document.is_cut {
+            lines.push(format!(
+                "[only the first {} bytes of the page were read]",
+                self.max_bytes
+            ));
+        }
+        Ok(lines.join("\n"))
+    }
+}
+
+/// A page's links, one on each line.
+fn links(document: &Document) -> Vec<String> {
+    let base = match &document.page.base {
+        Some(base) => join(&document.url, base),
+        None => document.url.clone(),
+    };
+    let mut lines: Vec<String> = Vec::new();
+    let mut room = LINK_CHARS;
+    for (label, address) in &document.page.links {
+        let line = format!("- {label}: {}", join(&base, address));
+        if lines.contains(&line) {
+            continue;
+        }
+        let Some(left) = room.checked_sub(line.chars().count() + 1) else {
+            lines.push("[there are more links]".to_owned());
+            return lines;
+        };
+        room = left;
+        lines.push(line);
+    }
+    if lines.is_empty() {
+        lines.push("[the page has no links]".to_owned());
+    }
+    lines
+}
+
+/// Lets the public internet and what the owner has opened through.
+fn guard(allow: Reachable) -> Guard {
+    Arc::new(move |host, address| {
+        if allow.allows(host, address) {
+            return Ok(());
+        }
+        let why = match why_not_public(address) {
+            Some(why) => why,
+            None if is_at_home(address) => "an address of the house",
+            None => return Ok(()),
+        };
+        let found = match host.trim_matches(['[', ']']) == address.to_string() {
+            true => String::new(),
+            false => format!(" ({address})"),
+        };
+        Err(format!(
+            "{host} is {why}{found}; the owner can open it with tools.web_fetch.allow"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests;

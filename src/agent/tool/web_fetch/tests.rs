@@ -1,0 +1,238 @@
+//! Against a scripted server on loopback, which the tests open to the tool.
+
+use std::time::{Duration, Instant};
+
+use super::super::testing::Household;
+use super::*;
+use crate::agent::outbound::test_server::{Act, TestServer, whole};
+use crate::config::AddressPatterns;
+
+fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
+    WebFetch::new(&config::WebFetch {
+        enabled: true,
+        allow: Reachable {
+            addresses: AddressPatterns::parse(addresses).unwrap(),
+            hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
+        },
+        timeout_seconds: 2,
+        max_bytes: 2_000,
+    })
+}
+
+fn fetch(url: &str) -> Result<String, String> {
+    let tool = tool(&["127.0.0.0/8"], &[]);
+    Household::new().run_tool(&tool, json!({"url": url}))
+}
+
+/// Serves one answer and returns what the tool makes of it, with `URL` for the
+/// server's address.
+fn fetched(status: u16, headers: &str, body: &str) -> Result<String, String> {
+    let server = TestServer::new(vec![whole(status, headers, body)]);
+    let hide = |text: String| text.replace(&server.url(), "URL");
+    fetch(&server.url()).map(hide).map_err(hide)
+}
+
+#[test]
+fn a_page_becomes_text() {
+    let html = "<title>News</title><nav>menu</nav><h1>Today</h1><p>It <b>rains</b>.";
+    for (headers, body, text) in [
+        (
+            "Content-Type: text/html; charset=utf-8\r\n",
+            html,
+            "URL\nTitle: News\n\n# Today\n\nIt rains.",
+        ),
+        ("", html, "URL\nTitle: News\n\n# Today\n\nIt rains."),
+        ("Content-Type: text/plain\r\n", "<b>\nx", "URL\n\n<b>\nx"),
+        (
+            "Content-Type: application/json\r\n",
+            "{\"a\":1}",
+            "URL\n\n{\"a\":1}",
+        ),
+        (
+            "Content-Type: application/feed+xml\r\n",
+            "<rss/>",
+            "URL\n\n<rss/>",
+        ),
+        (
+            "Content-Type: text/html\r\n",
+            "",
+            "URL\n\n[the page holds no readable text]",
+        ),
+    ] {
+        assert_eq!(
+            fetched(200, headers, body),
+            Ok(text.to_owned()),
+            "{headers}"
+        );
+    }
+    let long = fetched(200, "Content-Type: text/plain\r\n", &"x".repeat(3_000)).unwrap();
+    assert!(
+        long.ends_with("[only the first 2000 bytes of the page were read]"),
+        "{long}"
+    );
+}
+
+#[test]
+fn what_is_no_text_is_refused_with_a_sentence() {
+    for (status, headers, body, why) in [
+        (
+            200,
+            "Content-Type: image/png\r\n",
+            "x",
+            "URL is not text but image/png, which cannot be read",
+        ),
+        (
+            200,
+            "Content-Type: image/svg+xml\r\n",
+            "x",
+            "URL is not text but image/svg+xml, which cannot be read",
+        ),
+        (
+            200,
+            "Content-Type: text/html\r\n",
+            "a\0b",
+            "URL is binary, 3 bytes",
+        ),
+        (
+            404,
+            "Content-Type: text/html\r\n",
+            "<h1>Gone</h1>",
+            "URL was answered with status 404: # Gone",
+        ),
+        (
+            500,
+            "Content-Type: image/png\r\n",
+            "x",
+            "URL was answered with status 500",
+        ),
+        (304, "", "", "URL was answered with status 304: "),
+    ] {
+        assert_eq!(fetched(status, headers, body), Err(why.to_owned()));
+    }
+}
+
+#[test]
+fn redirects_are_followed_one_by_one_and_counted() {
+    let to = |target: &str| whole(302, &format!("Location: {target}\r\n"), "");
+    let server = TestServer::new(vec![to("/a/b?x=1"), to("../c"), whole(200, "", "there")]);
+    let origin = server.url().replace("/v1", "");
+    assert_eq!(fetch(&server.url()), Ok(format!("{origin}/c\n\nthere")));
+    let lines: Vec<String> = server
+        .heard()
+        .iter()
+        .map(|heard| heard.head.lines().next().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            "GET /v1 HTTP/1.1",
+            "GET /a/b?x=1 HTTP/1.1",
+            "GET /c HTTP/1.1"
+        ]
+    );
+
+    let server = TestServer::new(vec![to("/again"); 7]);
+    let endless = fetch(&server.url()).unwrap_err();
+    assert!(endless.contains("over 5 redirects"), "{endless}");
+    assert_eq!(server.heard().len(), 6);
+    for (target, why) in [
+        ("ftp://127.0.0.1/x", "only https"),
+        ("http://me:pw@127.0.0.1/", "user name"),
+        ("http://10.255.255.1/", "10.255.255.1 is a private address"),
+        ("http://[::1]:9/", "is this machine"),
+        ("http://169.254.169.254/latest/meta-data", "link-local"),
+    ] {
+        let server = TestServer::new(vec![to(target)]);
+        let problem = fetch(&server.url()).unwrap_err();
+        assert!(problem.contains(why), "{target}: {problem}");
+    }
+}
+
+#[test]
+fn the_house_is_closed_unless_the_owner_opens_it() {
+    // Would answer, if it was asked.
+    let server = TestServer::new(vec![whole(200, "", "inside"); 3]);
+    let port = server.address.rsplit_once(':').unwrap().1;
+    let household = Household::new();
+    let run = |tool: &WebFetch, host: &str| {
+        household.run_tool(tool, json!({"url": format!("http://{host}:{port}/")}))
+    };
+    let closed = tool(&[], &[]);
+    for host in [
+        "127.0.0.1",
+        "localhost",
+        "127.1",
+        "2130706433",
+        "0x7f.0.0.1",
+        "0177.0.0.1",
+        "0.0.0.0",
+        "[::]",
+        "[::1]",
+        "[::ffff:127.0.0.1]",
+        "[::ffff:7f00:1]",
+        "[64:ff9b::7f00:1]",
+        "[2002:7f00:1::]",
+    ] {
+        let problem = run(&closed, host).unwrap_err();
+        assert!(
+            problem.contains("tools.web_fetch.allow"),
+            "{host}: {problem}"
+        );
+    }
+    assert!(server.heard().is_empty(), "nothing was sent");
+    assert!(run(&tool(&["127.0.0.1"], &[]), "127.0.0.1").is_ok());
+    assert!(run(&tool(&["127.0.0.1"], &[]), "localhost").is_ok());
+    assert!(run(&tool(&[], &["localhost"]), "LocalHost").is_ok());
+    assert!(run(&tool(&["10.0.0.0/8"], &["nas.lan"]), "127.0.0.1").is_err());
+    assert_eq!(server.heard().len(), 3);
+}
+
+#[test]
+fn links_are_listed_with_their_whole_address() {
+    let page = "<base href='/sub/'><a href='one'>One</a><a href='https://b.example/'>Two</a>\
+                <a href='one'>One</a>";
+    let server = TestServer::new(vec![whole(200, "Content-Type: text/html\r\n", page)]);
+    let tool = tool(&["127.0.0.1"], &[]);
+    let listed = Household::new().run_tool(&tool, json!({"url": server.url(), "links": true}));
+    let origin = server.url().replace("/v1", "");
+    assert_eq!(
+        listed.unwrap(),
+        format!("{origin}/v1\n\n- One: {origin}/sub/one\n- Two: https://b.example/")
+    );
+}
+
+#[test]
+fn a_server_that_hangs_or_trickles_is_left_in_time() {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".to_vec();
+    let mut trickle = vec![Act::Send(head)];
+    for _ in 0..100 {
+        trickle.extend([
+            Act::Send(b"x".to_vec()),
+            Act::Pause(Duration::from_millis(100)),
+        ]);
+    }
+    for script in [vec![Act::Hang], trickle] {
+        let server = TestServer::new(vec![script]);
+        let began = Instant::now();
+        let problem = fetch(&server.url()).unwrap_err();
+        assert!(problem.contains("within 2 seconds"), "{problem}");
+        assert!(began.elapsed() < Duration::from_secs(5));
+    }
+    let server = TestServer::new(vec![vec![Act::Close]]);
+    assert!(fetch(&server.url()).unwrap_err().contains("gave no answer"));
+}
+
+#[test]
+fn a_person_is_told_the_address() {
+    let tool = tool(&[], &[]);
+    for (url, intent) in [
+        ("https://a.example#x", "fetch https://a.example/"),
+        ("nonsense", "fetch nonsense"),
+    ] {
+        let arguments = json!({"url": url});
+        assert_eq!(
+            tool.intent(arguments.as_object().unwrap()).as_deref(),
+            Some(intent)
+        );
+    }
+}

@@ -1,0 +1,221 @@
+//! The model providers: one table with a row for each name that `provider` may
+//! have, and the rules for what names one.
+
+use serde_json::{Value, json};
+
+use super::Config;
+use super::declaration::{Rule, section};
+use super::key_path::KeyPath;
+use super::problems::suggestion;
+use super::reader::Reader;
+use super::rules::{SecretText, Text, Url, integer};
+use super::web_address::masked;
+use crate::secret::Secret;
+
+/// The kind of API that a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// None: answers come from rules.
+    Offline,
+    /// OpenAI's Chat Completions, and its Responses for models that need them.
+    OpenAi,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Ollama's own.
+    Ollama,
+}
+
+/// One row: what is known of a provider before it is asked.
+#[derive(Debug)]
+pub struct Preset {
+    /// The word in the configuration.
+    pub name: &'static str,
+    /// What people call it.
+    pub title: &'static str,
+    /// What it speaks.
+    pub api: Api,
+    /// Its usual address; a `base_url` is required where there is none.
+    pub base_url: Option<&'static str>,
+    /// The environment variable in which people keep its key.
+    pub key_variable: Option<&'static str>,
+    /// How it differs.
+    pub quirks: Quirks,
+}
+
+/// How a server differs from others that speak the same API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quirks {
+    /// The limit on a reply is called `max_completion_tokens`.
+    pub newer_limit_name: bool,
+    /// Ids of tool calls must be 9 letters or digits.
+    pub short_call_ids: bool,
+    /// It answers with the model it has, whatever the request names.
+    pub serves_any_model: bool,
+    /// Its list of models needs no key; this path tells whether a key is good.
+    pub key_path: Option<&'static str>,
+    /// How its owner starts it, for when it does not run.
+    pub start: Option<&'static str>,
+}
+
+/// A provider without quirks.
+const PLAIN: Quirks = Quirks {
+    newer_limit_name: false,
+    short_call_ids: false,
+    serves_any_model: false,
+    key_path: None,
+    start: None,
+};
+
+/// The provider that needs no key and no network.
+pub const OFFLINE: &str = "offline";
+/// The provider that is any host with OpenAI's API; it needs a `base_url`.
+pub const OPENAI_COMPATIBLE: &str = "openai-compatible";
+
+const fn hosted(
+    name: &'static str,
+    title: &'static str,
+    base_url: &'static str,
+    key_variable: &'static str,
+) -> Preset {
+    Preset {
+        name,
+        title,
+        api: Api::OpenAi,
+        base_url: Some(base_url),
+        key_variable: Some(key_variable),
+        quirks: PLAIN,
+    }
+}
+
+const fn at_home(name: &'static str, title: &'static str, base_url: &'static str) -> Preset {
+    Preset {
+        name,
+        title,
+        api: Api::OpenAi,
+        base_url: Some(base_url),
+        key_variable: None,
+        quirks: PLAIN,
+    }
+}
+
+/// Every provider, in the order in which they are listed to people.
+#[rustfmt::skip]
+pub const PRESETS: &[Preset] = &[
+    Preset { name: OFFLINE, title: "The offline stand-in", api: Api::Offline, base_url: None, key_variable: None, quirks: PLAIN },
+    Preset { quirks: Quirks { newer_limit_name: true, ..PLAIN }, ..hosted("openai", "OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY") },
+    Preset { api: Api::Anthropic, ..hosted("anthropic", "Anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY") },
+    Preset { api: Api::Ollama, quirks: Quirks { start: Some("ollama serve"), ..PLAIN }, ..at_home("ollama", "Ollama", "http://127.0.0.1:11434") },
+    Preset { name: OPENAI_COMPATIBLE, title: "The model server", api: Api::OpenAi, base_url: None, key_variable: None, quirks: PLAIN },
+    Preset { quirks: Quirks { key_path: Some("/key"), ..PLAIN }, ..hosted("openrouter", "OpenRouter", "https://openrouter.ai/api/v1", "OPENROUTER_API_KEY") },
+    hosted("groq", "Groq", "https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    Preset { quirks: Quirks { short_call_ids: true, ..PLAIN }, ..hosted("mistral", "Mistral", "https://api.mistral.ai/v1", "MISTRAL_API_KEY") },
+    hosted("deepseek", "DeepSeek", "https://api.deepseek.com", "DEEPSEEK_API_KEY"),
+    hosted("gemini", "Gemini", "https://generativelanguage.googleapis.com/v1beta/openai", "GEMINI_API_KEY"),
+    hosted("xai", "xAI", "https://api.x.ai/v1", "XAI_API_KEY"),
+    hosted("together", "Together", "https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    hosted("fireworks", "Fireworks", "https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    hosted("cerebras", "Cerebras", "https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    Preset { quirks: Quirks { start: Some("lms server start"), ..PLAIN }, ..at_home("lmstudio", "LM Studio", "http://127.0.0.1:1234/v1") },
+    Preset { quirks: Quirks { serves_any_model: true, start: Some("llama-server -m MODEL.gguf"), ..PLAIN }, ..at_home("llamacpp", "llama.cpp", "http://127.0.0.1:8080/v1") },
+    Preset { quirks: Quirks { start: Some("vllm serve MODEL"), ..PLAIN }, ..at_home("vllm", "vLLM", "http://127.0.0.1:8000/v1") },
+    Preset { quirks: Quirks { start: Some("litellm"), ..PLAIN }, ..at_home("litellm", "LiteLLM", "http://127.0.0.1:4000/v1") },
+];
+
+impl Preset {
+    /// The provider of this name.
+    pub fn of(name: &str) -> Option<&'static Preset> {
+        PRESETS.iter().find(|preset| preset.name == name)
+    }
+}
+
+/// The rule for the name of a provider.
+pub(super) struct ProviderName;
+
+impl Rule for ProviderName {
+    type Output = String;
+
+    fn expected(&self) -> String {
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        format!("one of {}", names.join(", "))
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
+        let expected = self.expected();
+        let name = reader.text(path, &expected, value)?;
+        if Preset::of(&name).is_some() {
+            return Some(name);
+        }
+        reader.mistyped(path, &expected, value);
+        let hint = suggestion(&name, PRESETS.iter().map(|preset| preset.name));
+        if let Some(problem) = reader.problems.last_mut() {
+            problem.message.push_str(&hint);
+        }
+        None
+    }
+}
+
+section! {
+    /// A model at a provider: one entry of `fallback`.
+    #[derive(Clone, Debug)]
+    pub struct ModelChoice {
+        /// Model provider, as `provider`.
+        pub provider: String = ProviderName;
+        /// The model's name at this provider.
+        pub model: String = Text(1..=200);
+        /// This provider's API key; without one, the environment variable that is usual for it.
+        pub api_key: Option<Secret> = SecretText.optional("the usual environment variable");
+        /// Where this provider is, when not at its usual address.
+        pub base_url: Option<String> = Url(&["https", "http"])
+            .optional("the provider's usual address");
+    }
+}
+
+impl ModelChoice {
+    /// Takes the key from the provider's usual environment variable where none
+    /// is set. Not for an address of one's own: a key goes to nobody but the
+    /// provider that gave it.
+    pub(super) fn find_key(&mut self, environment: &dyn Fn(&str) -> Option<String>) {
+        if self.api_key.is_some() || self.base_url.is_some() {
+            return;
+        }
+        self.api_key = Preset::of(&self.provider)
+            .and_then(|preset| preset.key_variable)
+            .and_then(environment)
+            .map(|key| key.trim().to_owned())
+            .filter(|key| !key.is_empty())
+            .map(Secret::new);
+    }
+
+    /// What may be shown of it.
+    pub(super) fn readable(&self) -> Value {
+        json!({
+            "provider": self.provider,
+            "model": self.model,
+            "api_key_set": self.api_key.is_some(),
+            "base_url": self.base_url.as_deref().map(masked),
+        })
+    }
+}
+
+impl Config {
+    /// Takes the keys that are not set from the environment.
+    pub(super) fn find_keys(&mut self, environment: &dyn Fn(&str) -> Option<String>) {
+        let mut first = self.first_choice();
+        first.find_key(environment);
+        self.api_key = first.api_key;
+        for choice in &mut self.fallback {
+            choice.find_key(environment);
+        }
+    }
+}
+
+section! {
+    /// What models may cost: the section `budget`.
+    #[derive(Clone, Debug, Default)]
+    pub struct Budget {
+        /// Most tokens, in and out together, of a calendar month (UTC). When they are used up,
+        /// turns end with an error until the next month or a higher budget.
+        pub monthly_tokens: Option<u64> = integer(1..=1_000_000_000_000_000)
+            .optional("no limit");
+    }
+}

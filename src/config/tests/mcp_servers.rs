@@ -1,0 +1,113 @@
+//! `mcp_servers`, as other clients write it.
+
+use serde_json::json;
+
+use super::problems::check_says;
+use super::*;
+
+#[test]
+fn entries_of_other_clients_are_understood() {
+    let config = config(
+        r#"{"mcp_servers": {
+            "//": "copied",
+            "time": {"type": "stdio", "command": "uvx", "args": ["mcp-server-time"], "env": {"TZ": "UTC"}},
+            "home assistant": {"type": "http", "url": "https://ha.lan/api/mcp", "headers": {"Authorization": "${API_KEY}"}, "timeout_seconds": 5},
+            "off": {"command": "x", "cwd": "/srv", "disabled": true}
+        }}"#,
+    );
+    let [time, home, off] = config.mcp_servers.as_slice() else {
+        panic!("{:?}", config.mcp_servers);
+    };
+    let McpWay::Stdio {
+        command,
+        args,
+        environment,
+        directory,
+    } = &time.way
+    else {
+        panic!("{time:?}");
+    };
+    assert_eq!((command.as_str(), args.len()), ("uvx", 1));
+    assert_eq!(environment["TZ"].expose(), "UTC");
+    assert_eq!(
+        (directory, time.timeout_seconds, time.disabled),
+        (&None, 60, false)
+    );
+    assert_eq!(home.tool_prefix(), "home_assistant");
+    assert_eq!(home.timeout_seconds, 5);
+    let McpWay::Http { url, headers } = &home.way else {
+        panic!("{home:?}");
+    };
+    assert_eq!(url, "https://ha.lan/api/mcp");
+    assert_ne!(headers[0].1.expose(), "${API_KEY}");
+    assert!(off.disabled);
+    let shown = config.readable();
+    assert_eq!(
+        shown["mcp_servers"],
+        json!({
+            "time": {"command": "uvx", "disabled": false, "timeout_seconds": 60},
+            "home assistant": {"url": "https://ha.lan/***", "disabled": false, "timeout_seconds": 5},
+            "off": {"command": "x", "disabled": true, "timeout_seconds": 60},
+        })
+    );
+}
+
+#[test]
+fn what_cannot_be_started_is_refused() {
+    for (members, says) in [
+        (
+            r#""a":{}"#,
+            "must have either \"command\" or \"url\"; it has neither",
+        ),
+        (r#""a":{"command":"x","url":"http://a/"}"#, "it has both"),
+        (
+            r#""a":{"command":"x","headers":{"A":"b"}}"#,
+            "\"mcp_servers.a.headers\" needs \"url\"",
+        ),
+        (
+            r#""a":{"url":"http://a/","args":["x"]}"#,
+            "\"mcp_servers.a.args\" needs \"command\"",
+        ),
+        (
+            r#""a":{"url":"http://a/","type":"stdio"}"#,
+            "\"mcp_servers.a.type\" needs \"command\"",
+        ),
+        (
+            r#""a":{"url":"http://a/","type":"sse"}"#,
+            "must be \"stdio\", \"http\", \"streamable-http\"",
+        ),
+        (
+            r#""a":{"command":"x","cwd":"here"}"#,
+            "must be an absolute path",
+        ),
+        (r#""a":{"comand":"x"}"#, "did you mean \"command\"?"),
+        (
+            r#""a":{"command":"x","timeout_seconds":0}"#,
+            "must be an integer from 1 to 3600",
+        ),
+        (
+            r#""a.b":{"command":"x"},"a b":{"command":"y"}"#,
+            "is too much like \"a.b\"",
+        ),
+        (r#""a":"x""#, "must be an object with command"),
+    ] {
+        check_says(&format!(r#"{{"mcp_servers":{{{members}}}}}"#), says);
+    }
+    check_says(r#"{"mcpServers":{}}"#, "did you mean \"mcp_servers\"?");
+}
+
+#[test]
+fn permissions_of_other_clients_are_not_taken_over() {
+    let directory = Directory::new();
+    let path = directory.write(
+        "config.json",
+        r#"{"mcp_servers":{"a":{"command":"x","autoApprove":["everything"]}}}"#,
+    );
+    let warnings = Settings::load_with(&path, environment).unwrap().warnings();
+    assert!(
+        warnings
+            .iter()
+            .any(|line| line.contains("\"mcp_servers.a.autoApprove\" is ignored")),
+        "{warnings:?}"
+    );
+}

@@ -1,0 +1,172 @@
+//! `map` of a webhook account: how another system's JSON becomes a message.
+
+use serde_json::Value;
+
+use super::declaration::{Rule, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
+
+/// Longest template, in characters.
+const TEMPLATE_CHARACTERS: usize = 10_000;
+
+section! {
+    /// Where the parts of a message stand in the JSON of a system that has its own form.
+    #[derive(Clone, Debug)]
+    pub struct WebhookMap {
+        /// The message that the assistant gets.
+        pub message: Template = TemplateRule;
+        /// The speaker's name.
+        pub user_id: Option<Template> = TemplateRule.optional("none");
+        /// What tells conversations apart: bodies that give the same go on with one.
+        pub conversation_id: Option<Template> = TemplateRule
+            .optional("every request begins a conversation");
+    }
+}
+
+/// A text with places that are filled from a JSON document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template(Vec<Part>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Text(String),
+    /// A JSON pointer (RFC 6901); the empty one is the whole document.
+    Pointer(String),
+}
+
+impl Template {
+    /// Reads a template: a JSON pointer alone (`/sender/login`), or a text with
+    /// pointers in braces (`Push to {/repository/name}`), `{}` being the whole
+    /// document. Other braces are text.
+    ///
+    /// None when a pointer's brace is not closed.
+    pub fn parse(text: &str) -> Option<Template> {
+        if text.starts_with('/') && !text.contains(['{', '\n']) {
+            return Some(Template(vec![Part::Pointer(text.to_owned())]));
+        }
+        let mut parts = Vec::new();
+        let mut plain = String::new();
+        let mut rest = text;
+        while let Some(brace) = rest.find('{') {
+            let (before, inside) = (&rest[..brace], &rest[brace + 1..]);
+            plain.push_str(before);
+            if !inside.starts_with(['/', '}']) {
+                plain.push('{');
+                rest = inside;
+                continue;
+            }
+            let (pointer, after) = inside.split_once('}')?;
+            if !plain.is_empty() {
+                parts.push(Part::Text(std::mem::take(&mut plain)));
+            }
+            parts.push(Part::Pointer(pointer.to_owned()));
+            rest = after;
+        }
+        plain.push_str(rest);
+        if !plain.is_empty() {
+            parts.push(Part::Text(plain));
+        }
+        Some(Template(parts))
+    }
+
+    /// Fills the places from `document`: a string is taken as it is, null and
+    /// what is not there as nothing, anything else as its JSON. Stops soon
+    /// after `most` bytes, for whoever refuses more than that anyway.
+    pub fn fill(&self, document: &Value, most: usize) -> String {
+        let mut filled = String::new();
+        for part in &self.0 {
+            match part {
+                Part::Text(text) => filled.push_str(text),
+                Part::Pointer(pointer) => match document.pointer(pointer) {
+                    None | Some(Value::Null) => {}
+                    Some(Value::String(text)) => filled.push_str(text),
+                    Some(other) => filled.push_str(&other.to_string()),
+                },
+            }
+            if filled.len() > most {
+                break;
+            }
+        }
+        filled
+    }
+
+    /// The pointers in it, in order.
+    pub fn pointers(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|part| match part {
+            Part::Pointer(pointer) => Some(pointer.as_str()),
+            Part::Text(_) => None,
+        })
+    }
+}
+
+/// The rule for a template.
+struct TemplateRule;
+
+impl Rule for TemplateRule {
+    type Output = Template;
+
+    fn expected(&self) -> String {
+        "a JSON pointer such as /sender/name, or a text with pointers in braces such as \
+         \"{/sender/name} says {/text}\""
+            .to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Template> {
+        let text = reader.text(path, &self.expected(), value)?;
+        let fitting = (1..=TEMPLATE_CHARACTERS).contains(&text.chars().count());
+        let template = fitting.then(|| Template::parse(&text)).flatten();
+        if template.is_none() {
+            reader.mistyped(path, &self.expected(), value);
+        }
+        template
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_template_is_filled_from_a_document() {
+        let document = json!({
+            "action": "opened", "number": 7, "draft": false, "none": null,
+            "issue": { "title": "It {/leaks}", "labels": ["bug"] }, "a/b": { "~": "odd" },
+        });
+        for (template, filled) in [
+            ("/action", "opened"),
+            ("/issue/title", "It {/leaks}"),
+            ("/issue/labels/0", "bug"),
+            ("/a~1b/~0", "odd"),
+            ("/nothing", ""),
+            ("plain", "plain"),
+            (
+                "#{/number} {/action}: {/issue/title}",
+                "#7 opened: It {/leaks}",
+            ),
+            ("{/draft}{/none}{/nothing}.", "false."),
+            ("{/issue/labels}", "[\"bug\"]"),
+            ("{ \"a\": {/number} } {b} {", "{ \"a\": 7 } {b} {"),
+        ] {
+            let parsed = Template::parse(template).unwrap();
+            assert_eq!(parsed.fill(&document, 1000), filled, "{template}");
+        }
+        let whole = Template::parse("It says: {}").unwrap();
+        assert_eq!(whole.fill(&json!([1, "a"]), 1000), "It says: [1,\"a\"]");
+    }
+
+    #[test]
+    fn an_open_brace_is_an_error_and_the_text_is_bounded() {
+        assert_eq!(Template::parse("{/action"), None);
+        let many = Template::parse(&"{}".repeat(1000)).unwrap();
+        let filled = many.fill(&json!("x".repeat(100)), 250);
+        assert_eq!(filled.len(), 300, "it ends with the place that goes over");
+    }
+
+    #[test]
+    fn its_pointers_can_be_listed() {
+        let template = Template::parse("{/a} and {/b/c}").unwrap();
+        assert_eq!(template.pointers().collect::<Vec<_>>(), ["/a", "/b/c"]);
+    }
+}

@@ -1,0 +1,62 @@
+//! What turns used.
+
+use std::time::Duration;
+
+use crate::store::testing::*;
+use crate::store::*;
+
+fn used(input: u64, output: u64, cached: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        cached,
+    }
+}
+
+#[test]
+fn usage_is_kept_by_turn_day_and_month() {
+    let dir = TempDir::new();
+    let clock = Clock::system();
+    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let end = || TurnEnd::Done {
+        reply: "hi".to_owned(),
+    };
+    let first = begin(&store, Target::New, "one");
+    store.note_usage(first.id, used(100, 10, 50), "a");
+    store
+        .finish_turn(first.id, end(), used(200, 20, 0), "b", None)
+        .unwrap();
+    let turn = store.turn(first.id).unwrap();
+    assert_eq!(turn.usage, used(300, 30, 50));
+    assert_eq!(turn.model.as_deref(), Some("b"));
+    assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 330);
+
+    clock.advance(Duration::from_secs(40 * 24 * 3600));
+    assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 0);
+    let second = begin(&store, Target::New, "two");
+    store
+        .finish_turn(second.id, end(), used(1, 2, 0), "b", None)
+        .unwrap();
+    assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 3);
+    for period in [Period::Day, Period::Month] {
+        let rows = store.usage(period, 10).unwrap();
+        let seen: Vec<(&str, u64, Usage)> = rows
+            .iter()
+            .map(|row| (row.model.as_str(), row.turns, row.usage))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("b", 1, used(1, 2, 0)),
+                ("a", 0, used(100, 10, 50)),
+                ("b", 1, used(200, 20, 0)),
+            ]
+        );
+        assert_eq!(
+            rows[0].period.len(),
+            if period == Period::Day { 10 } else { 7 }
+        );
+        assert_eq!(store.usage(period, 1).unwrap().len(), 1);
+    }
+    store.close();
+}

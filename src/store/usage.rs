@@ -1,0 +1,113 @@
+//! What turns used: each turn's own tokens, and their sums by day and model.
+
+use rusqlite::{Row, params};
+
+use super::failure::Outcome;
+use super::*;
+use crate::clock::Timestamp;
+use crate::ids::TurnId;
+
+impl Store {
+    /// Notes what a turn used that goes on later. Does not wait; reaches the
+    /// disk as [`Store::begin_turn_behind`].
+    pub fn note_usage(&self, id: TurnId, usage: Usage, model: &str) {
+        if usage == Usage::default() {
+            return;
+        }
+        let model = model.to_owned();
+        self.inner
+            .writer
+            .post(move |write| add(write, id, usage, &model, 0));
+    }
+
+    /// Tokens, in and out, that were used in the calendar month (UTC) of `now`.
+    pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
+        let first = format!("{}-01", &day_of(now)[..7]);
+        self.read(|connection| {
+            let sum = row(connection, TOKENS_SINCE, [first], |row| {
+                row.get::<_, i64>(0)
+            })?;
+            Ok(sum.unwrap_or_default().unsigned_abs())
+        })
+    }
+
+    /// What was used, newest first, at most `limit` rows of one model in one
+    /// `period`.
+    pub fn usage(&self, period: Period, limit: usize) -> Result<Vec<UsageRow>> {
+        let length = match period {
+            Period::Day => 10,
+            Period::Month => 7,
+        };
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT substr(day, 1, ?1) AS period, model, sum(turns) AS turns,
+                        sum(input) AS input, sum(output) AS output, sum(cached) AS cached
+                 FROM usage GROUP BY 1, 2 ORDER BY 1 DESC, 2 LIMIT ?2",
+                params![length, limit],
+                |row| {
+                    Ok(UsageRow {
+                        period: row.get("period")?,
+                        model: row.get("model")?,
+                        turns: row.get::<_, i64>("turns")?.unsigned_abs(),
+                        usage: usage_from_row(row, ["input", "output", "cached"])?,
+                    })
+                },
+            )
+        })
+    }
+}
+
+/// Days are texts that sort by time, and lie in their order.
+pub(super) const TOKENS_SINCE: &str =
+    "SELECT ifnull(sum(input + output), 0) FROM usage WHERE day >= ?";
+
+/// Adds to a turn's own usage and to that of the day, where `ended` more turns
+/// are counted.
+pub(super) fn add(
+    write: &Write<'_>,
+    id: TurnId,
+    usage: Usage,
+    model: &str,
+    ended: i64,
+) -> Outcome<()> {
+    let number = |tokens: u64| i64::try_from(tokens).unwrap_or(i64::MAX);
+    let (input, output, cached) = (
+        number(usage.input),
+        number(usage.output),
+        number(usage.cached),
+    );
+    write.execute(
+        "UPDATE turns
+         SET model = ?2, input_tokens = input_tokens + ?3, output_tokens = output_tokens + ?4,
+             cached_tokens = cached_tokens + ?5
+         WHERE id = ?1",
+        params![id, model, input, output, cached],
+    )?;
+    write.execute(
+        "INSERT INTO usage (day, model, input, output, cached, turns)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (day, model) DO UPDATE
+         SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + ?6",
+        params![day_of(write.now), model, input, output, cached, ended],
+    )?;
+    Ok(())
+}
+
+/// The day (UTC) of a time, as 2026-11-21.
+fn day_of(time: Timestamp) -> String {
+    let mut text = time.to_string();
+    text.truncate(10);
+    text
+}
+
+/// Usage from three columns of a row.
+pub(super) fn usage_from_row(row: &Row<'_>, columns: [&str; 3]) -> rusqlite::Result<Usage> {
+    let [input, output, cached] = columns.map(|column| row.get::<_, i64>(column));
+    Ok(Usage {
+        input: input?.unsigned_abs(),
+        output: output?.unsigned_abs(),
+        cached: cached?.unsigned_abs(),
+    })
+}

@@ -1,0 +1,191 @@
+//! A disk that fills up: a small tmpfs under the data directory. Mounting needs
+//! root; without it the scenario says that it was skipped.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::{
+    Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
+    within,
+};
+use crate::support::home::{Folder, make_people, write_config};
+use crate::support::http::get;
+use crate::support::program::{Program, hearth};
+use crate::support::receiver::Receiver;
+
+/// The disk's size in MiB: little more than the write-ahead log may have.
+const SIZE: u64 = 8;
+/// How soon after there is room again the server must work.
+const RECOVERY: Duration = Duration::from_secs(5);
+
+/// A tmpfs in a folder of its own, unmounted when dropped.
+struct SmallDisk(PathBuf);
+
+impl SmallDisk {
+    /// None where this process may not mount.
+    fn mount(path: PathBuf) -> Option<SmallDisk> {
+        fs::create_dir_all(&path).unwrap();
+        let mounted = Command::new("mount")
+            .args([
+                "-t",
+                "tmpfs",
+                "-o",
+                &format!("size={SIZE}m,mode=700"),
+                "tmpfs",
+            ])
+            .arg(&path)
+            .output();
+        match mounted {
+            Ok(output) if output.status.success() => Some(SmallDisk(path)),
+            Ok(output) => {
+                let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+                println!("full disk: SKIPPED, a tmpfs cannot be mounted here: {why}");
+                None
+            }
+            Err(error) => {
+                println!("full disk: SKIPPED, there is no mount: {error}");
+                None
+            }
+        }
+    }
+
+    /// Writes until nothing more fits.
+    fn fill(&self) {
+        let mut ballast = File::create(self.ballast()).unwrap();
+        for size in [64 * 1024, 4096, 1] {
+            while ballast.write_all(&vec![0; size]).is_ok() {}
+        }
+    }
+
+    fn make_room(&self) {
+        fs::remove_file(self.ballast()).unwrap();
+    }
+
+    fn ballast(&self) -> PathBuf {
+        self.0.join("ballast")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Fills the disk and makes room again, `rounds` times, under load.
+pub fn full(rounds: u64) {
+    let outside = Folder::new();
+    let Some(disk) = SmallDisk::mount(outside.path().join("disk")) else {
+        return;
+    };
+    let data = disk.0.join("data");
+    fs::create_dir(&data).unwrap();
+    let (model, receiver) = (echoing(), Receiver::start());
+    write_config(&data, with_account(&model, receiver.url()));
+    make_people(&data);
+    let mut program = serve(outside.path(), &data);
+    let accepted: Mutex<Vec<String>> = Mutex::default();
+    let (mut refused, mut slowest) = (0, Duration::ZERO);
+
+    for round in 0..rounds {
+        let stop = AtomicBool::new(false);
+        let address = program.address;
+        refused += std::thread::scope(|scope| {
+            let poster = scope.spawn(|| post_until(address, &accepted, &stop, round));
+            std::thread::park_timeout(Duration::from_millis(100 + random(200)));
+            disk.fill();
+            within(Duration::from_secs(10), "/health tells", || {
+                (get(address, "/health").status == 503).then_some(())
+            });
+            assert!(get(address, "/health").body.contains("\"error\""));
+            let said = fs::read_to_string(outside.path().join("stderr.txt")).unwrap();
+            assert!(
+                said.contains("the database cannot be written"),
+                "the log tells"
+            );
+            std::thread::park_timeout(Duration::from_millis(random(1500)));
+            disk.make_room();
+            let began = Instant::now();
+            within(RECOVERY, "it works again", || {
+                let posted = Poster::new(address).post(&[], &json!({ "message": "tok-probe" }));
+                let works = matches!(posted, Posted::Answered(202, _));
+                (works && get(address, "/health").status == 200).then_some(())
+            });
+            slowest = slowest.max(began.elapsed());
+            stop.store(true, Ordering::SeqCst);
+            poster.join().unwrap()
+        });
+        // Now and then it is killed while the disk is full, and started when
+        // there is room again.
+        if round % 4 == 3 {
+            disk.fill();
+            program.kill();
+            disk.make_room();
+            program = serve(outside.path(), &data);
+        }
+    }
+
+    wait_until_done(&data, Duration::from_secs(30));
+    assert_eq!(program.signal("TERM"), Some(0));
+    let database = look_into(&data);
+    check_integrity(&database);
+    let callbacks = receiver.callbacks();
+    let accepted = accepted.into_inner().unwrap();
+    assert!(refused > 0 && !accepted.is_empty());
+    for mark in &accepted {
+        let came = callbacks.iter().any(|one| one.body["message"] == **mark);
+        assert!(came, "{mark} was accepted and not called back");
+    }
+    println!(
+        "full disk: {rounds} times on a tmpfs of {SIZE} MiB; {} messages accepted and called back, \
+         {refused} refused with 503; service again at most {:.1} s after there was room; \
+         integrity_check ok",
+        accepted.len(),
+        slowest.as_secs_f64(),
+    );
+}
+
+/// What it prints goes elsewhere than to the full disk.
+fn serve(outside: &Path, data: &Path) -> Program {
+    let mut command = hearth(outside);
+    command
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0", "--data-dir"])
+        .arg(data);
+    Program::launch(command, outside)
+}
+
+/// Posts until told to stop; returns how many posts were refused.
+fn post_until(
+    address: SocketAddr,
+    accepted: &Mutex<Vec<String>>,
+    stop: &AtomicBool,
+    round: u64,
+) -> u64 {
+    let poster = Poster::new(address);
+    let mut refused = 0;
+    for number in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            break;
+        }
+        let mark = format!("tok-{round}-{number}");
+        match poster.post(&[], &json!({ "message": mark, "conversation_id": "c" })) {
+            Posted::Answered(202, _) => accepted.lock().unwrap().push(mark),
+            Posted::Answered(503, refusal) => {
+                assert_eq!(refusal["code"], "server_error");
+                assert!(refusal["error"].as_str().unwrap().len() > 10, "{refusal}");
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
+    refused
+}

@@ -1,0 +1,406 @@
+//! A power cut, as far as it can be shown without cutting any.
+//!
+//! The real server runs under strace, which notes every write, truncation and
+//! sync of the database's files and every acknowledgement, in their order. From
+//! that log the files are rebuilt as a disk may hold them after a cut at some
+//! point: everything that was synced by then, and of what was written since
+//! nothing, everything, or any part, whole or torn at a sector. The rebuilt
+//! database must be sound, and hold every turn that was acknowledged by then.
+//!
+//! This shows that the server (and SQLite as it is set up here) syncs before it
+//! acknowledges, and writes in an order that can be recovered from. It does not
+//! show that a disk which is told to sync does so, nor test the file system.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use hearth::clock::Clock;
+use hearth::ids::TurnId;
+use hearth::store::Store;
+use serde_json::json;
+
+use super::{
+    Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
+    within,
+};
+use crate::support::home::{Folder, make_people, write_config};
+use crate::support::program::{Program, hearth};
+use crate::support::receiver::Receiver;
+
+/// What a disk writes whole.
+const SECTOR: usize = 512;
+/// The files that a cut is shown on; the -shm file is made anew after one.
+const FILES: [&str; 2] = ["hearth.db", "hearth.db-wal"];
+const CALLS: &str = "trace=openat,write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,\
+                     fsync,fdatasync,sync_file_range,rename,renameat,unlink,unlinkat,sendto";
+
+/// One thing that the server did, in the order of the log.
+#[derive(Debug)]
+enum Event {
+    /// The file was made; the name is safe once the directory is synced.
+    Create(usize),
+    Write(usize, usize, Vec<u8>),
+    Truncate(usize, usize),
+    Unlink(usize),
+    Sync(usize),
+    SyncDirectory,
+    Acknowledge(TurnId),
+}
+
+/// Runs `messages` messages and cuts the power at up to `cuts` points.
+pub fn cuts(messages: usize, cuts: usize) {
+    if Command::new("strace").arg("-V").output().is_err() {
+        println!("power cut: SKIPPED, strace is not installed");
+        return;
+    }
+    let (model, receiver) = (echoing(), Receiver::start());
+    let (folder, outside) = (Folder::new(), Folder::new());
+    write_config(folder.path(), with_account(&model, receiver.url()));
+    make_people(folder.path());
+    let before = fs::read(folder.path().join(FILES[0])).unwrap();
+    let log = outside.path().join("trace");
+    let Some(program) = serve(folder.path(), &log) else {
+        println!("power cut: SKIPPED, strace cannot trace a process here");
+        return;
+    };
+    let poster = Poster::new(program.address);
+    for number in 0..messages {
+        let text = format!("tok-{number} {}", "x".repeat(random(20_000) as usize));
+        let body = json!({ "message": text, "conversation_id": format!("c{}", number % 7) });
+        let posted = poster.post(&[], &body);
+        assert!(matches!(posted, Posted::Answered(202, _)), "{posted:?}");
+    }
+    wait_until_done(folder.path(), Duration::from_secs(60));
+    program.kill();
+    wait_for_end(&log);
+
+    let events = read_log(&log, folder.path());
+    let syncs = events
+        .iter()
+        .filter(|one| matches!(one, Event::Sync(_)))
+        .count();
+    let acknowledged: Vec<usize> = (0..events.len())
+        .filter(|&place| matches!(events[place], Event::Acknowledge(_)))
+        .collect();
+    assert_eq!(acknowledged.len(), messages, "acknowledgements in the log");
+    // Cuts right after acknowledgements, where the promise is dearest, and
+    // anywhere else.
+    let mut points: Vec<usize> = (0..cuts / 2)
+        .map(|_| acknowledged[random(acknowledged.len() as u64) as usize] + 1)
+        .chain((0..cuts - cuts / 2).map(|_| random(events.len() as u64 + 1) as usize))
+        .collect();
+    points.sort_unstable();
+
+    let mut disk = Disk::holding(before);
+    let (mut place, mut turns, mut checked, mut kept) = (0, Vec::new(), 0, 0);
+    for point in points {
+        while place < point {
+            if let Event::Acknowledge(turn) = events[place] {
+                turns.push(turn);
+            }
+            disk.apply(&events[place]);
+            place += 1;
+        }
+        for survivors in [Survivors::Nothing, Survivors::Everything, Survivors::Some] {
+            check(&disk.after_cut(survivors), &turns);
+            checked += 1;
+            kept = kept.max(turns.len());
+        }
+    }
+    println!(
+        "power cut: {messages} messages, {} file events, {syncs} syncs; the files rebuilt after \
+         {checked} cuts (unsynced writes lost, kept, or kept in part and torn): integrity_check \
+         ok, up to {kept} acknowledged turns all there",
+        events.len() - messages,
+    );
+}
+
+/// The server under strace, as its direct child.
+fn serve(folder: &Path, log: &Path) -> Option<Program> {
+    let inner = hearth(folder);
+    let mut command = Command::new("strace");
+    command.env_clear();
+    for (name, value) in inner.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
+    command
+        .args(["-D", "-f", "-y", "-xx", "-s", "1000000", "-e", CALLS, "-o"])
+        .arg(log)
+        .arg(inner.get_program())
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0"]);
+    // Containers may forbid tracing altogether.
+    let probe = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .output()
+        .ok()?;
+    probe
+        .status
+        .success()
+        .then(|| Program::launch(command, folder))
+}
+
+/// Waits until strace, which is no child of ours, has written all and ended.
+fn wait_for_end(log: &Path) {
+    let log = log.to_str().unwrap();
+    within(Duration::from_secs(60), "strace has ended", || {
+        let processes = fs::read_dir("/proc").unwrap();
+        let is_there = processes.filter_map(Result::ok).any(|process| {
+            let command = fs::read(process.path().join("cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&command).contains(log)
+        });
+        (!is_there).then_some(())
+    });
+}
+
+/// A disk: what is safe on it, and what was written since the last sync.
+struct Disk {
+    /// Safe contents of each file; none where the file is not there.
+    safe: [Option<Vec<u8>>; 2],
+    pending: [Vec<Pending>; 2],
+    /// Whether the file's name is safe.
+    is_named: [bool; 2],
+}
+
+#[derive(Clone)]
+enum Pending {
+    Write(usize, Vec<u8>),
+    Truncate(usize),
+}
+
+#[derive(Clone, Copy)]
+enum Survivors {
+    Nothing,
+    Everything,
+    Some,
+}
+
+impl Disk {
+    fn holding(database: Vec<u8>) -> Disk {
+        Disk {
+            safe: [Some(database), None],
+            pending: [Vec::new(), Vec::new()],
+            is_named: [true, false],
+        }
+    }
+
+    fn apply(&mut self, event: &Event) {
+        match event {
+            Event::Create(file) => {
+                self.safe[*file].get_or_insert_default();
+            }
+            Event::Write(file, offset, data) => {
+                self.pending[*file].push(Pending::Write(*offset, data.clone()));
+            }
+            Event::Truncate(file, length) => {
+                self.pending[*file].push(Pending::Truncate(*length));
+            }
+            Event::Unlink(file) => {
+                self.safe[*file] = None;
+                self.pending[*file].clear();
+                self.is_named[*file] = false;
+            }
+            Event::Sync(file) => {
+                let contents = self.safe[*file].get_or_insert_default();
+                for pending in self.pending[*file].drain(..) {
+                    put(contents, &pending);
+                }
+            }
+            Event::SyncDirectory => {
+                for (named, safe) in self.is_named.iter_mut().zip(&self.safe) {
+                    *named |= safe.is_some();
+                }
+            }
+            Event::Acknowledge(_) => {}
+        }
+    }
+
+    /// The files as they may be found after a cut now.
+    fn after_cut(&self, survivors: Survivors) -> [Option<Vec<u8>>; 2] {
+        let found = |file: usize| {
+            let is_lost = match survivors {
+                Survivors::Nothing => !self.is_named[file],
+                Survivors::Everything => false,
+                Survivors::Some => !self.is_named[file] && random(2) == 0,
+            };
+            let mut contents = self.safe[file].clone().filter(|_| !is_lost)?;
+            for pending in &self.pending[file] {
+                match survivors {
+                    Survivors::Nothing => {}
+                    Survivors::Everything => put(&mut contents, pending),
+                    Survivors::Some => match random(3) {
+                        0 => {}
+                        1 => put(&mut contents, pending),
+                        _ => put(&mut contents, &torn(pending)),
+                    },
+                }
+            }
+            Some(contents)
+        };
+        [found(0), found(1)]
+    }
+}
+
+/// A write of which only some sectors reached the disk.
+fn torn(pending: &Pending) -> Pending {
+    match pending {
+        Pending::Write(offset, data) => {
+            let sectors = random((data.len() / SECTOR) as u64 + 1) as usize;
+            Pending::Write(*offset, data[..sectors * SECTOR].to_vec())
+        }
+        truncate => truncate.clone(),
+    }
+}
+
+fn put(contents: &mut Vec<u8>, pending: &Pending) {
+    match pending {
+        Pending::Write(offset, data) => {
+            let end = offset + data.len();
+            if contents.len() < end {
+                contents.resize(end, 0);
+            }
+            contents[*offset..end].copy_from_slice(data);
+        }
+        Pending::Truncate(length) => contents.resize(*length, 0),
+    }
+}
+
+/// Opens the rebuilt files as the next start would.
+fn check(files: &[Option<Vec<u8>>; 2], turns: &[TurnId]) {
+    let folder = Folder::new();
+    for (name, contents) in FILES.iter().zip(files) {
+        if let Some(contents) = contents {
+            fs::write(folder.path().join(name), contents).unwrap();
+        }
+    }
+    let store = Store::open(&folder.path().join(FILES[0]), Clock::system())
+        .unwrap_or_else(|error| panic!("{error}"));
+    for turn in turns {
+        let found = store.turn(*turn);
+        assert!(found.is_ok(), "the acknowledged {turn} is lost: {found:?}");
+    }
+    store.close();
+    check_integrity(&look_into(folder.path()));
+}
+
+/// Reads strace's log. A call that another thread's interrupts in the log is
+/// put together; a write counts when it returns, and so does a sync; an
+/// acknowledgement when it begins.
+fn read_log(log: &Path, folder: &Path) -> Vec<Event> {
+    let text = fs::read_to_string(log).unwrap();
+    let mut events = Vec::new();
+    let mut begun: HashMap<&str, String> = HashMap::new();
+    for line in text.lines() {
+        let (process, call) = line.split_once(' ').unwrap();
+        let call = call.trim_start();
+        if let Some(begin) = call.strip_suffix(" <unfinished ...>") {
+            acknowledge(begin, &mut events);
+            begun.insert(process, begin.to_owned());
+        } else if let Some(resumed) = call.strip_prefix("<... ") {
+            let end = resumed.split_once(" resumed>").unwrap().1;
+            if let Some(begin) = begun.remove(process) {
+                finish(&format!("{begin}{end}"), folder, &mut events);
+            }
+        } else {
+            acknowledge(call, &mut events);
+            finish(call, folder, &mut events);
+        }
+    }
+    events
+}
+
+fn acknowledge(call: &str, events: &mut Vec<Event>) {
+    if !call.starts_with("sendto(") {
+        return;
+    }
+    let sent = call.split('"').nth(1).map(decode).unwrap_or_default();
+    let sent = String::from_utf8_lossy(&sent);
+    if sent.starts_with("HTTP/1.1 202") {
+        let turn = sent.split("\"turn_id\":\"").nth(1).expect("a receipt");
+        let turn = turn.split('"').next().unwrap().parse().unwrap();
+        events.push(Event::Acknowledge(turn));
+    }
+}
+
+/// Adds what a finished call did to the files. A call that failed did nothing.
+fn finish(call: &str, folder: &Path, events: &mut Vec<Event>) {
+    let Some((call, result)) = call.rsplit_once(" = ") else {
+        return;
+    };
+    let (Some((name, arguments)), false) = (call.split_once('('), result.starts_with('-')) else {
+        return;
+    };
+    let place = |path: &str| {
+        FILES
+            .iter()
+            .position(|name| Path::new(path) == folder.join(name))
+    };
+    match name {
+        "openat" if arguments.contains("O_CREAT") => {
+            let path = String::from_utf8(decode(arguments.split('"').nth(1).unwrap())).unwrap();
+            if let Some(file) = place(&path) {
+                events.push(Event::Create(file));
+            }
+            return;
+        }
+        "unlink" | "unlinkat" => {
+            let path = String::from_utf8(decode(arguments.split('"').nth(1).unwrap())).unwrap();
+            if let Some(file) = place(&path) {
+                events.push(Event::Unlink(file));
+            }
+            return;
+        }
+        "openat" | "rename" | "renameat" | "sendto" => return,
+        _ => {}
+    }
+    // The first argument is `7</path>`.
+    let path = arguments
+        .split_once('<')
+        .and_then(|(_, rest)| rest.split_once('>'))
+        .map_or("", |(path, _)| path);
+    let path = String::from_utf8(decode(path)).unwrap();
+    if Path::new(&path) == folder && matches!(name, "fsync" | "fdatasync") {
+        events.push(Event::SyncDirectory);
+        return;
+    }
+    let Some(file) = place(&path) else { return };
+    let last = || {
+        let number = arguments
+            .trim_end()
+            .trim_end_matches(')')
+            .rsplit(", ")
+            .next();
+        number.unwrap().trim().parse().unwrap()
+    };
+    match name {
+        "pwrite64" => {
+            let data = decode(arguments.split('"').nth(1).unwrap());
+            let written: usize = result.trim().parse().unwrap();
+            assert!(written <= data.len(), "strace has shortened a write");
+            events.push(Event::Write(file, last(), data[..written].to_vec()));
+        }
+        "ftruncate" => events.push(Event::Truncate(file, last())),
+        "fsync" | "fdatasync" => events.push(Event::Sync(file)),
+        other => panic!("{other} on {path} is not understood"),
+    }
+}
+
+/// Undoes strace's `\x41` for every byte; what is not so written stays.
+fn decode(text: &str) -> Vec<u8> {
+    let bytes = text.as_bytes();
+    let mut decoded = Vec::with_capacity(bytes.len() / 4);
+    let mut place = 0;
+    while place < bytes.len() {
+        if bytes[place..].starts_with(b"\\x") {
+            let digits = &text[place + 2..place + 4];
+            decoded.push(u8::from_str_radix(digits, 16).unwrap());
+            place += 4;
+        } else {
+            decoded.push(bytes[place]);
+            place += 1;
+        }
+    }
+    decoded
+}

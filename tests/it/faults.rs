@@ -1,0 +1,38 @@
+//! The short versions of the fault harness; `make soak` runs the long ones.
+
+use super::scenarios::{disk, kill, order, power, pressure, receivers};
+
+#[test]
+fn nothing_acknowledged_is_lost_by_kill_9() {
+    kill::rounds(6);
+}
+
+#[test]
+fn receivers_may_fail_in_every_way_for_a_day() {
+    receivers::fail_in_every_way(1);
+}
+
+#[test]
+fn callbacks_keep_their_order_past_random_failures() {
+    order::random_failures(300, 20);
+}
+
+#[test]
+fn many_posts_with_one_key_are_one_turn() {
+    order::one_key(100);
+}
+
+#[test]
+fn a_stalled_model_fills_the_queue_and_no_more() {
+    pressure::stalled_model(6 * 1024);
+}
+
+#[test]
+fn a_full_disk_is_told_and_survived() {
+    disk::full(2);
+}
+
+#[test]
+fn what_was_acknowledged_survives_a_power_cut() {
+    power::cuts(40, 16);
+}

@@ -1,0 +1,341 @@
+//! Real MCP servers from the public registries, which nobody here wrote. They
+//! are installed by these tests, so they run only when asked for:
+//! `make test-peers`. Without pip, npm or a network they say so and are skipped.
+
+use std::fs::File;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::support::client::Client;
+use super::support::home::{Folder, Home};
+
+/// Programs of this kind take seconds to start, on a small machine many.
+const START: Duration = Duration::from_secs(90);
+
+/// Where the servers are installed; kept from run to run.
+fn place() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("mcp-peers")
+}
+
+/// Runs an installer; whether it did its work.
+fn ran(program: &Path, arguments: &[&str]) -> bool {
+    let log = File::create(place().join("install.log")).unwrap();
+    let status = Command::new(program)
+        .args(arguments)
+        .current_dir(place())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// Installs Python packages in an environment of their own, once.
+fn python(environment: &str, packages: &[&str]) -> bool {
+    let pip = place().join(environment).join("bin/pip");
+    let done = place().join(environment).join("installed");
+    if done.exists() {
+        return true;
+    }
+    std::fs::create_dir_all(place()).unwrap();
+    let install: Vec<&str> = ["install", "--quiet"]
+        .iter()
+        .chain(packages)
+        .copied()
+        .collect();
+    let is_there = ran(Path::new("python3"), &["-m", "venv", environment]) && ran(&pip, &install);
+    is_there && File::create(done).is_ok()
+}
+
+fn node(packages: &[&str]) -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        std::fs::create_dir_all(place()).unwrap();
+        let done = place().join("node_modules/installed");
+        let install: Vec<&str> = ["install", "--silent", "--prefix", "."]
+            .iter()
+            .chain(packages)
+            .copied()
+            .collect();
+        done.exists() || (ran(Path::new("npm"), &install) && File::create(done).is_ok())
+    })
+}
+
+fn node_servers() -> bool {
+    node(&[
+        "@modelcontextprotocol/server-everything",
+        "@modelcontextprotocol/server-filesystem",
+        "@modelcontextprotocol/server-memory",
+    ])
+}
+
+fn skip(what: &str) {
+    let log = place().join("install.log");
+    eprintln!(
+        "SKIPPED: {what} cannot be installed here; see {}",
+        log.display()
+    );
+}
+
+fn program(path: &str) -> String {
+    place().join(path).display().to_string()
+}
+
+/// A house with one server that asks before each call.
+fn home(entry: Value) -> (Home, Client) {
+    let home = Home::start(json!({
+        "mcp_servers": {"peer": entry},
+        "limits": {"commands_per_second": 100_000, "commands_burst": 100_000},
+    }));
+    let mut client = home.admin();
+    client.ask(json!({"type": "subscribe", "events": ["approval.requested"]}));
+    let deadline = Instant::now() + START;
+    loop {
+        let info = client.ask(json!({"type": "server_info"}));
+        let peer = &info["mcp_servers"][0];
+        if peer["state"] == "ready" {
+            return (home, client);
+        }
+        assert!(Instant::now() < deadline, "{peer}");
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+}
+
+/// Calls a tool, allows it, and returns what the offline provider says of it.
+fn run(client: &mut Client, call: &str) -> String {
+    let message = format!("run mcp_peer_{call}");
+    client.send(&json!({"type": "chat", "message": message, "id": "chat"}));
+    let asked = client.event("approval.requested");
+    client.send(&json!({"type": "approve", "approval_id": asked["approval_id"], "id": "yes"}));
+    loop {
+        let response = client.response();
+        if response["id"] == "chat" {
+            return response["data"]["response"].as_str().unwrap().to_owned();
+        }
+        assert_eq!(response["status"], "ok", "{response}");
+    }
+}
+
+fn check(entry: Value, calls: &[(&str, &str)]) {
+    let (mut home, mut client) = home(entry);
+    for (call, says) in calls {
+        let answer = run(&mut client, call);
+        assert!(answer.contains(says), "{call}: {answer}");
+        println!("{call}\n    {answer}");
+    }
+    home.stop();
+}
+
+#[test]
+#[ignore = "installs mcp-server-time and mcp-server-git from PyPI: make test-peers"]
+fn python_servers_answer() {
+    if !python("python-2", &["mcp-server-time", "mcp-server-git"]) {
+        return skip("mcp-server-time");
+    }
+    check(
+        json!({"command": program("python-2/bin/mcp-server-time"), "args": ["--local-timezone", "UTC"]}),
+        &[
+            (
+                "get_current_time {\"timezone\": \"Europe/Oslo\"}",
+                "Europe/Oslo",
+            ),
+            (
+                "get_current_time {\"timezone\": \"Nowhere/Land\"}",
+                "did not run to its end",
+            ),
+        ],
+    );
+    let repository = Folder::new();
+    assert!(
+        Command::new("git")
+            .args(["init", "--quiet"])
+            .arg(repository.path())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let path = repository.path().display().to_string();
+    check(
+        json!({"command": program("python-2/bin/mcp-server-git"), "args": ["--repository", path]}),
+        &[(
+            &format!("git_status {{\"repo_path\": {path:?}}}"),
+            "Repository status",
+        )],
+    );
+}
+
+#[test]
+#[ignore = "installs mcp-server-sqlite from PyPI: make test-peers"]
+fn an_old_python_server_answers() {
+    if !python("python-1", &["mcp<2", "mcp-server-sqlite"]) {
+        return skip("mcp-server-sqlite");
+    }
+    let folder = Folder::new();
+    check(
+        json!({
+            "command": program("python-1/bin/mcp-server-sqlite"),
+            "args": ["--db-path", folder.path().join("test.db")],
+        }),
+        &[
+            (
+                "create_table {\"query\": \"create table t (a)\"}",
+                "successfully",
+            ),
+            (
+                "write_query {\"query\": \"insert into t values (42)\"}",
+                "affected_rows",
+            ),
+            ("read_query {\"query\": \"select a from t\"}", "42"),
+        ],
+    );
+}
+
+#[test]
+#[ignore = "installs @modelcontextprotocol/server-* from npm: make test-peers"]
+fn node_servers_answer() {
+    if !node_servers() {
+        return skip("@modelcontextprotocol/server-everything");
+    }
+    let folder = Folder::new();
+    let note = folder.path().join("note.txt");
+    std::fs::write(&note, "the bins go out on Monday").unwrap();
+    check(
+        json!({
+            "command": program("node_modules/.bin/mcp-server-filesystem"),
+            "args": [folder.path()],
+        }),
+        &[
+            (
+                &format!("read_text_file {{\"path\": {note:?}}}"),
+                "bins go out on Monday",
+            ),
+            (
+                "read_text_file {\"path\": \"/etc/passwd\"}",
+                "Access denied",
+            ),
+        ],
+    );
+    check(
+        json!({
+            "command": program("node_modules/.bin/mcp-server-memory"),
+            "env": {"MEMORY_FILE_PATH": folder.path().join("memory.json")},
+        }),
+        &[
+            (
+                "create_entities {\"entities\": [{\"name\": \"Mia\", \"entityType\": \"person\", \"observations\": [\"is 7\"]}]}",
+                "Mia",
+            ),
+            ("search_nodes {\"query\": \"Mia\"}", "is 7"),
+        ],
+    );
+    check(
+        json!({"command": program("node_modules/.bin/mcp-server-everything"), "timeout_seconds": 2}),
+        EVERYTHING,
+    );
+}
+
+/// Calls of the server that has one of everything. The long one takes longer
+/// than a call may be silent.
+const EVERYTHING: &[(&str, &str)] = &[
+    ("get-sum {\"a\": 1, \"b\": 2}", "The sum of 1 and 2 is 3."),
+    ("get-tiny-image", "[image/png, 4033 bytes]"),
+    (
+        "get-structured-content {\"location\": \"Chicago\"}",
+        "\"temperature\"",
+    ),
+    ("get-resource-links {\"count\": 2}", "[link "),
+    (
+        "trigger-long-running-operation {\"duration\": 3, \"steps\": 6}",
+        "Long running operation completed",
+    ),
+];
+
+/// A server that listens by itself, ended when dropped.
+struct Listening(Child);
+
+impl Listening {
+    fn start(command: &mut Command, address: SocketAddr) -> Listening {
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let listening = Listening(child);
+        let deadline = Instant::now() + START;
+        while TcpStream::connect(address).is_err() {
+            assert!(Instant::now() < deadline, "{address}: nobody listens");
+            std::thread::park_timeout(Duration::from_millis(100));
+        }
+        listening
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    listener.local_addr().unwrap()
+}
+
+#[test]
+#[ignore = "installs @modelcontextprotocol/server-everything from npm: make test-peers"]
+fn a_node_server_answers_over_http() {
+    if !node_servers() {
+        return skip("@modelcontextprotocol/server-everything");
+    }
+    let address = free_address();
+    let _server = Listening::start(
+        Command::new(program("node_modules/.bin/mcp-server-everything"))
+            .arg("streamableHttp")
+            .env("PORT", address.port().to_string()),
+        address,
+    );
+    check(
+        json!({"url": format!("http://{address}/mcp"), "timeout_seconds": 2}),
+        EVERYTHING,
+    );
+}
+
+/// A server on the Python SDK.
+const ADDER: &str = r#"
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("adder", version="1.0")
+@server.tool()
+def add(a: int, b: int) -> int:
+    "Add two numbers"
+    return a + b
+server.run(transport="streamable-http", port=int(sys.argv[1]), host="127.0.0.1")
+"#;
+
+#[test]
+#[ignore = "installs mcp from PyPI: make test-peers"]
+fn a_python_server_answers_over_http() {
+    if !python("python-2", &["mcp-server-time", "mcp-server-git"]) {
+        return skip("mcp");
+    }
+    let address = free_address();
+    let _server = Listening::start(
+        Command::new(program("python-2/bin/python"))
+            .args(["-c", ADDER])
+            .arg(address.port().to_string()),
+        address,
+    );
+    check(
+        json!({"url": format!("http://{address}/mcp")}),
+        &[("add {\"a\": 40, \"b\": 2}", "answered: 42")],
+    );
+}

@@ -1,0 +1,97 @@
+//! What a person finds and deletes from the command line.
+
+use hearth::clock::Clock;
+use hearth::store::Store;
+use serde_json::Value;
+
+use super::support::home::{Folder, Home};
+use super::support::model::Model;
+use super::support::program::{Program, printed, run};
+
+fn lines(folder: &Folder, arguments: &[&str]) -> Vec<String> {
+    let output = run(folder.path(), arguments);
+    assert!(output.status.success(), "{}", printed(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn parsed(folder: &Folder, arguments: &[&str]) -> Value {
+    serde_json::from_str(&lines(folder, arguments).join("\n")).unwrap()
+}
+
+#[test]
+fn memories_are_listed_found_and_deleted_beside_a_running_server() {
+    let folder = Folder::new();
+    let _program = Program::serve(folder.path());
+    let empty = run(folder.path(), &["memory", "list"]);
+    assert!(printed(&empty).contains("Nothing is remembered yet"));
+    let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
+    let tea = store
+        .remember("Ann drinks\n green tea", Some("Ann"))
+        .unwrap();
+    store.remember("the bins go out on Tuesday", None).unwrap();
+    store.close();
+
+    let listed = lines(&folder, &["memory", "list"]);
+    assert_eq!(listed.len(), 3, "{listed:?}");
+    assert!(
+        listed[1].ends_with("-        the bins go out on Tuesday"),
+        "{listed:?}"
+    );
+    assert!(
+        listed[2].starts_with(&tea.id.to_string())
+            && listed[2].ends_with("Ann      Ann drinks green tea"),
+        "{listed:?}"
+    );
+    let found = parsed(&folder, &["memory", "search", "TEA", "--json"]);
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    assert_eq!(found[0]["speaker"], "Ann");
+    assert_eq!(found[0]["content"], "Ann drinks\n green tea");
+
+    let id = tea.id.to_string();
+    let deleted = run(folder.path(), &["memory", "delete", &id]);
+    assert_eq!(printed(&deleted), format!("Deleted {id}.\n"));
+    let again = run(folder.path(), &["memory", "delete", &id]);
+    assert_eq!(again.status.code(), Some(1));
+    assert!(printed(&again).contains(&format!("there is no memory {id}")));
+    let none = run(folder.path(), &["memory", "search", "tea"]);
+    assert!(printed(&none).contains("Nothing remembered fits that."));
+    let usage = run(folder.path(), &["memory", "search"]);
+    assert_eq!(usage.status.code(), Some(2));
+}
+
+#[test]
+fn messages_are_found_in_all_conversations() {
+    let model = Model::saying("It was the pump that hummed.");
+    let mut home = Home::start(model.config());
+    let mut client = home.admin();
+    client.chat(&format!("{} the boiler hums at night", "la ".repeat(100)));
+    client.chat("what is for dinner?");
+    let found = client.ask(serde_json::json!({ "type": "search_messages", "query": "boiler" }));
+    let snippet = found["messages"][0]["snippet"].as_str().unwrap();
+    assert!(
+        snippet.starts_with('…') && snippet.ends_with("the boiler hums at night"),
+        "{snippet}"
+    );
+    home.stop();
+
+    let found = lines(&home.folder, &["search", "hum", "boiler"]);
+    assert_eq!(
+        found,
+        Vec::<String>::new(),
+        "only the last word may be unfinished"
+    );
+    let found = lines(&home.folder, &["search", "the", "hum"]);
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(
+        found[1].ends_with("  assistant  It was the pump that hummed."),
+        "{found:?}"
+    );
+    assert!(
+        found[3].contains("  admin      …") && found[3].ends_with("boiler hums at night"),
+        "{found:?}"
+    );
+    let one = parsed(&home.folder, &["search", "hum", "--limit", "1", "--json"]);
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    assert_eq!(one[0]["role"], "assistant");
+}

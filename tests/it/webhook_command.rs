@@ -1,0 +1,169 @@
+//! `hearth webhook`: an account from its making to its test, and what the test
+//! says when something is wrong.
+
+use serde_json::{Value, json};
+
+use super::support::eventually;
+use super::support::home::{Folder, make_people, write_config};
+use super::support::http::post;
+use super::support::model::{Act, Model};
+use super::support::program::{Program, printed, run};
+use super::support::receiver::Receiver;
+
+/// Runs `hearth webhook ...`; whether it succeeded, and what it printed.
+fn webhook(folder: &Folder, arguments: &[&str]) -> (bool, String) {
+    let output = run(folder.path(), &[&["webhook"], arguments].concat());
+    (output.status.success(), printed(&output))
+}
+
+#[test]
+fn an_account_is_added_to_a_running_server_and_tested() {
+    let (model, receiver) = (Model::saying("All well."), Receiver::start());
+    let folder = Folder::new();
+    write_config(folder.path(), model.config());
+    make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let (added, said) = webhook(&folder, &["add", "ci", "--url", &receiver.url()]);
+    assert!(added && said.contains("was told"), "{said}");
+    let address = program.address.to_string();
+    assert!(
+        said.contains(&format!("curl http://{address}/webhook/ci")),
+        "{said}"
+    );
+    let secret = said
+        .split(|letter: char| letter == '\'' || letter.is_whitespace())
+        .find(|word| word.starts_with("whsec_"))
+        .unwrap();
+    // What the printed line sends is taken, once the server has reread its file.
+    let headers = [("x-service-secret", secret)];
+    eventually("the account is there", || {
+        let answer = post(
+            program.address,
+            "/webhook/ci",
+            &headers,
+            &json!({ "message": "x" }),
+        );
+        (answer.status == 202).then_some(())
+    });
+
+    let (good, said) = webhook(&folder, &["test", "ci", "--message", "How is the build?"]);
+    assert!(good, "{said}");
+    for part in [
+        "accepted in",
+        "All well.",
+        "took the callback (webhook-id dlv_",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("FAIL") && !said.contains(secret), "{said}");
+    assert!(
+        model
+            .requests()
+            .pop()
+            .unwrap()
+            .to_string()
+            .contains("How is the build?")
+    );
+
+    let (removed, said) = webhook(&folder, &["remove", "ci"]);
+    assert!(removed, "{said}");
+    eventually("the account is gone", || {
+        let answer = post(
+            program.address,
+            "/webhook/ci",
+            &headers,
+            &json!({ "message": "x" }),
+        );
+        (answer.status == 404).then_some(())
+    });
+}
+
+#[test]
+fn a_test_says_what_is_wrong() {
+    let model = Model::start(|request, _| {
+        let text = request["messages"].to_string();
+        match text {
+            text if text.contains("fail!") => Act::error(401, "", "wrong key"),
+            text if text.contains("remember!") => Act::call("remember", json!({ "content": "x" })),
+            _ => Act::say("fine"),
+        }
+    });
+    let receiver = Receiver::answering(|callback, _| {
+        let path = callback.head.split(' ').nth(1).unwrap();
+        match path {
+            "/refuses" => "401 Unauthorized".to_owned(),
+            "/moved" => "301 Moved\r\nLocation: /elsewhere".to_owned(),
+            _ => "200 OK".to_owned(),
+        }
+    });
+    let folder = Folder::new();
+    let url = |path: &str| format!("http://{}{path}", receiver.address);
+    let account = |name: &str, url: String, more: Value| {
+        let mut account =
+            json!({ "incoming_path": format!("/webhook/{name}"), "outgoing_url": url });
+        for (key, value) in more.as_object().unwrap() {
+            account[key] = value.clone();
+        }
+        account
+    };
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    let mut accounts = json!({
+        "good": account("good", url("/good"), json!({})),
+        "refuses": account("refuses", url("/refuses"), json!({})),
+        "moved": account("moved", url("/moved"), json!({})),
+        "nobody": account("nobody", "http://127.0.0.1:1/".to_owned(), json!({})),
+        "mapped": account("mapped", url("/good"), json!({
+            "map": { "message": "{/a/0}: {/b}", "conversation_id": "/c" },
+        })),
+        "off": account("off", url("/good"), json!({ "enabled": false })),
+        "secret": account("secret", url("/good"), json!({ "secret": "the old one" })),
+    });
+    let channels = |accounts: &Value| {
+        json!([
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "type": "webhook", "accounts": accounts },
+        ])
+    };
+    config["channels"] = channels(&accounts);
+    write_config(folder.path(), config.clone());
+    make_people(folder.path());
+    let (good, said) = webhook(&folder, &["test", "good"]);
+    assert!(!good && said.contains("no server runs"), "{said}");
+
+    let _program = Program::serve(folder.path());
+    // The file is changed, and the server not told.
+    accounts["secret"]["secret"] = json!("the new one");
+    accounts["new"] = account("new", url("/good"), json!({}));
+    config["channels"] = channels(&accounts);
+    write_config(folder.path(), config);
+    for (arguments, says) in [
+        (&["test", "good"][..], None),
+        (&["test", "mapped"], None),
+        (&["test", "refuses"], Some("refuses the secret")),
+        (&["test", "moved"], Some("Redirects are not followed")),
+        (
+            &["test", "nobody"],
+            Some("Nothing listens at http://127.0.0.1:1/"),
+        ),
+        (
+            &["test", "good", "--message", "fail!"],
+            Some("the turn failed"),
+        ),
+        (
+            &["test", "good", "--message", "remember!"],
+            Some("waits for your permission"),
+        ),
+        (&["test", "off"], Some("\"enabled\" is false")),
+        (&["test", "secret"], Some("another secret than the file")),
+        (&["test", "new"], Some("does not know this path")),
+        (&["test", "goood"], Some("no webhook account")),
+    ] {
+        let (good, said) = webhook(&folder, arguments);
+        assert_eq!(good, says.is_none(), "{arguments:?}: {said}");
+        assert!(
+            said.contains(says.unwrap_or("took the callback")),
+            "{arguments:?}: {said}"
+        );
+    }
+}

@@ -1,0 +1,58 @@
+//! The long versions of the fault harness (`make soak`): minutes, not seconds.
+//! They print what they counted.
+
+// The shared support serves more than these tests use.
+#[allow(dead_code)]
+#[path = "../it/support/mod.rs"]
+mod support;
+
+#[path = "../faults/mod.rs"]
+mod scenarios;
+
+mod signatures;
+
+use scenarios::{disk, kill, order, power, pressure, receivers};
+
+#[test]
+#[ignore = "long"]
+fn kill_9_in_200_rounds() {
+    kill::rounds(200);
+}
+
+#[test]
+#[ignore = "long"]
+fn many_receivers_that_fail_in_every_way() {
+    receivers::fail_in_every_way(5);
+}
+
+#[test]
+#[ignore = "long"]
+fn a_disk_that_fills_up_again_and_again() {
+    disk::full(24);
+}
+
+#[test]
+#[ignore = "long"]
+fn power_cuts_at_many_points() {
+    power::cuts(400, 500);
+}
+
+#[test]
+#[ignore = "long"]
+fn the_order_of_10_000_messages() {
+    order::random_failures(10_000, 100);
+}
+
+#[test]
+#[ignore = "long"]
+fn one_key_for_100_posts_over_and_over() {
+    for _ in 0..20 {
+        order::one_key(100);
+    }
+}
+
+#[test]
+#[ignore = "long"]
+fn large_messages_with_a_stalled_model() {
+    pressure::stalled_model(200 * 1024);
+}
