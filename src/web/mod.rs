@@ -196,6 +196,7 @@ fn hex(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::PRESETS;
 
     #[test]
     fn a_tag_is_found_in_a_list() {
@@ -209,6 +210,15 @@ mod tests {
             ("", false),
         ] {
             assert_eq!(matches(known, "\"a\""), found, "{known}");
+        }
+    }
+
+    #[test]
+    fn the_settings_page_offers_every_provider() {
+        let page = include_str!("page/settings.js");
+        for preset in PRESETS {
+            let entry = format!("[\"{}\", ", preset.name);
+            assert!(page.contains(&entry), "{} is missing", preset.name);
         }
     }
 

@@ -37,6 +37,7 @@ export function approvals(tray, household, openConversation) {
     const element = h("section", { class: "approval", "aria-label": `Permission for ${approval.tool}` },
       h("h2", {}, icon("tool"), "May the assistant use ", h("code", {}, approval.tool), "?"),
       h("p", { class: "from quiet" }),
+      approval.reason && h("p", {}, approval.reason),
       argumentsOf(approval.arguments),
       h("div", { class: "row wrap" },
         choice("once", "Allow once", "This call only", "primary"),

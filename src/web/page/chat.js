@@ -403,7 +403,7 @@ export function connectModel(isAdmin) {
   return h("section", { class: "card first" },
     h("h2", {}, "No language model is connected yet"),
     h("p", {}, "The offline stand-in answers from a few rules, so that you can try everything. To connect a model that Ollama serves in the house, run this where Hearth runs:"),
-    commands("hearth config set provider openai-compatible", "hearth config set base_url http://127.0.0.1:11434/v1", "hearth config set model NAME"),
+    commands("hearth config set model NAME", "hearth config set provider ollama"),
     isAdmin
       ? h("p", {}, "Or set provider, address and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
       : h("p", {}, "An admin of this household can also do it in the settings of this page."));

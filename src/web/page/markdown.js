@@ -40,6 +40,10 @@ function blocks(lines, depth) {
       place = end;
     } else if (depth < DEEPEST && ITEM.test(line)) {
       place = list(lines, place, depth, nodes);
+    } else if (line.startsWith("    ")) {
+      const end = takeWhile(lines, place, (one) => one.startsWith("    "));
+      nodes.push(code(lines.slice(place, end).map((one) => one.slice(4)).join("\n"), ""));
+      place = end;
     } else if (isTable(lines, place)) {
       const end = takeWhile(lines, place, (one) => one.includes("|"));
       nodes.push(table(lines.slice(place, end)));

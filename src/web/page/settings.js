@@ -3,14 +3,21 @@
 import { h } from "./dom.js";
 
 const PROVIDERS = [
-  ["offline", "None: the offline stand-in (answers from rules)"],
-  ["openai-compatible", "Any server with OpenAI’s API: Ollama, llama.cpp, vLLM, …"],
-  ["openai", "OpenAI"],
+  ["offline", "None: the offline stand-in, which answers from rules"],
+  ["ollama", "Ollama, in the house"],
+  ["llamacpp", "llama.cpp, in the house"],
+  ["lmstudio", "LM Studio, in the house"],
+  ["vllm", "vLLM, in the house"],
+  ["litellm", "LiteLLM, in the house"],
+  ["openai-compatible", "Another server with OpenAI’s API"],
+  ["anthropic", "Anthropic"], ["cerebras", "Cerebras"], ["deepseek", "DeepSeek"], ["fireworks", "Fireworks"], ["gemini", "Gemini"], ["groq", "Groq"],
+  ["mistral", "Mistral"], ["openai", "OpenAI"], ["openrouter", "OpenRouter"], ["together", "Together"], ["xai", "xAI"],
 ];
+const EFFORTS = ["", "none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const MODES = [
-  ["ask", "Ask", "Before each tool call, an admin is asked on this page or with a message. Calls wait for up to a day."],
+  ["ask", "Ask", "Before each tool call an admin is asked, on this page. Unanswered for a day, it is refused."],
   ["allow", "Allow", "Every tool runs without asking, also for webhooks. Only for tools that can do no harm."],
-  ["deny", "Deny", "No tool runs, and the model is told of none."],
+  ["deny", "Deny", "No tool runs, and the model is not told of any."],
 ];
 const NUMBERS = ["temperature", "max_tokens"];
 
@@ -32,15 +39,18 @@ export async function show(household) {
   temperature.addEventListener("input", tell);
   tell();
   field.temperature = temperature;
+  const budget = h("input", { type: "number", min: 1, value: config.budget?.monthly_tokens ?? "", placeholder: "No limit" });
   const form = h("form", {},
     h("section", { class: "card" }, h("h2", {}, "Model"),
       labelled("provider", "Provider", provider),
-      labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "http://127.0.0.1:11434/v1", spellcheck: "false" }),
-        "Where the provider is, when not at its usual address. Ollama: http://127.0.0.1:11434/v1, llama.cpp: http://127.0.0.1:8080/v1"),
+      labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "The provider’s usual address", spellcheck: "false" }),
+        "Only where the provider is elsewhere, such as on another machine. A server with OpenAI’s API needs it."),
       labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false" }), "The model’s name at the provider"),
       labelled("api_key", "API key", h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? "A key is set; leave empty to keep it" : "None is set" }), "Never shown again once saved"),
       h("label", {}, h("span", {}, "Temperature", number), temperature, h("span", { class: "help" }, "Low answers soberly and alike, high with more variety")),
-      labelled("max_tokens", "Longest reply, in tokens", h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: "The provider’s own limit" }))),
+      labelled("max_tokens", "Longest reply, in tokens", h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: "The provider’s own limit" })),
+      labelled("reasoning_effort", "How hard it thinks", h("select", {}, EFFORTS.map((name) => h("option", { value: name, selected: name === (config.reasoning_effort ?? "") }, name || "as the model likes")))),
+      h("label", {}, "Tokens a month", budget, h("span", { class: "help" }, "When they are used up, the assistant says so instead of asking the model. Empty: no limit"))),
     h("section", { class: "card" }, h("h2", {}, "Tools"),
       h("fieldset", {}, h("legend", {}, "Permission mode"),
         MODES.map(([value, label, meaning]) => h("label", { class: "choice" },
@@ -84,6 +94,8 @@ export async function show(household) {
       const value = text === "" ? null : NUMBERS.includes(name) ? Number(text) : text;
       if (value !== (config[name] ?? null)) changes[name] = value;
     }
+    const tokens = budget.value ? Number(budget.value) : null;
+    if (tokens !== (config.budget?.monthly_tokens ?? null)) changes.budget = tokens === null ? null : { monthly_tokens: tokens };
     const mode = form.querySelector("[name=permission_mode]:checked").value;
     if (mode !== config.permission_mode) changes.permission_mode = mode;
     return changes;

@@ -26,7 +26,10 @@ export async function show(household) {
       bars("Tokens used", { read: info.tokens.input, "of it cached": info.tokens.cached, written: info.tokens.output }, "No language model has been asked yet."),
       bars("Messages under way", info.turns, "Nothing is waiting for a reply."),
       household.isAdmin && bars("Webhook deliveries", info.deliveries, "Nothing has been delivered by webhook yet."),
-      relays(info.relays),
+      budget(info.budget),
+      standing("MCP servers", info.mcp_servers, (one) => [one.name, one.state, one.problem]),
+      standing("Models", info.models, (one) => [`${one.model} at ${one.provider}`, one.state, one.retry_in_seconds && `asked again in ${duration(one.retry_in_seconds)}`]),
+      standing("Relays", info.relays, (one) => [one.url, one.state, one.last_error]),
       household.isAdmin && h("section", { class: "card" }, h("h2", {}, "People and tokens"),
         h("p", {}, "Who may use Hearth is decided where it runs. To add somebody, and to make a token for a program:"),
         commands("hearth user add NAME --role user", "hearth token create --name PURPOSE --user NAME", "hearth user list")),
@@ -40,17 +43,25 @@ function bars(title, numbers, empty) {
   const most = Math.max(1, ...entries.map(([, count]) => count));
   return h("section", { class: "card" }, h("h2", {}, title), entries.length
     ? h("div", { class: "bars" }, entries.flatMap(([name, count]) => [
-      h("span", {}, name), h("progress", { value: 0, "aria-label": name, ...bar(count, most) }), h("span", {}, NUMBER.format(count)),
+      h("span", {}, name), h("progress", { max: String(most), value: String(count), "aria-label": name }), h("span", {}, NUMBER.format(count)),
     ]))
     : h("p", { class: "quiet" }, empty));
 }
 
-function bar(count, most) {
-  return { value: String(count), max: String(most) };
+/** What each of some parts is doing, and what is wrong with it. */
+function standing(title, list, describe) {
+  if (!list?.length) return null;
+  return h("section", { class: "card" }, h("h2", {}, title), h("ul", { class: "rows" }, list.map((one) => {
+    const [name, state, problem] = describe(one);
+    return h("li", {}, h("div", { class: "grow" }, h("strong", {}, name), " ", h("span", { class: "badge" }, state), problem && h("p", { class: "problem small" }, problem)));
+  })));
 }
 
-function relays(list) {
-  if (!list?.length) return null;
-  return h("section", { class: "card" }, h("h2", {}, "Relays"), h("ul", { class: "rows" }, list.map((one) =>
-    h("li", {}, h("div", { class: "grow" }, h("strong", {}, one.url), " ", h("span", { class: "badge" }, one.state), one.last_error && h("p", { class: "problem small" }, one.last_error))))));
+function budget(one) {
+  if (!one?.monthly_tokens) return null;
+  const used = one.used_this_month;
+  const total = typeof used === "number" ? used : used.input + used.output;
+  return h("section", { class: "card" }, h("h2", {}, "Budget of this month"), h("div", { class: "bars" },
+    h("span", {}, "tokens"), h("progress", { max: String(one.monthly_tokens), value: String(total), "aria-label": "Used this month" }),
+    h("span", {}, `${NUMBER.format(total)} of ${NUMBER.format(one.monthly_tokens)}`)));
 }
