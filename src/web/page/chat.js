@@ -281,7 +281,10 @@ export function chat({ household, go, id, sought }) {
       state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, "Stopped.") : failure(turn.error, again));
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
-      const words = waits ? "Waiting for your permission" : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
+      const isBusy = [...turn.tools.values()].some((call) => !call.result);
+      const words = waits ? "Waiting for your permission"
+        : isBusy ? (household.isAdmin ? "Working" : "Working, or waiting for an admin to allow it")
+        : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
       if (state.dataset.words !== words) {
         state.dataset.words = words;
         state.replaceChildren(...(words ? [h("p", { class: "thinking" }, words)] : []));

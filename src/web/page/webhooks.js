@@ -1,19 +1,8 @@
 // Webhook accounts, and the callbacks to them with a way to send one again.
 
-import { h, icon, moment, toast } from "./dom.js";
-import { code as block } from "./markdown.js";
+import { h, icon, moment, toast, commands } from "./dom.js";
 
 const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waits for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
-const EXAMPLE = [
-  '"channels": [',
-  '  { "name": "webhooks", "type": "webhook", "accounts": {',
-  '    "doorbell": {',
-  '      "incoming_path": "/hooks/doorbell",',
-  '      "outgoing_url": "http://127.0.0.1:8123/api/webhook/hearth",',
-  '      "secret": "a long random text"',
-  '    } } }',
-  ']',
-].join("\n");
 
 /** The page. */
 export async function show(household) {
@@ -31,7 +20,7 @@ export async function show(household) {
     element: h("div", { class: "page" },
       h("section", { class: "card" }, h("h2", {}, "Accounts"), accounts.length
         ? h("ul", { class: "rows" }, accounts.map(account))
-        : [h("p", {}, "No program talks to Hearth yet. An account lets one send messages by HTTP and receive the replies. Add it to the configuration file, then restart:"), block(EXAMPLE, "config.json")]),
+        : [h("p", {}, "No program talks to Hearth yet. An account lets one send messages by HTTP and receive the replies. To make one, run this where Hearth runs; it prints how to call it:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
       h("div", { class: "row" }, h("h2", {}, "Deliveries"), filter),
       rows),
     close: () => {
