@@ -23,7 +23,7 @@
 //!
 //! How much is shown is decided in three steps: [`estimate`] and [`budget`] say
 //! what there is room for, [`fit`] what of the past has a place in it, and
-//! [`history`] has the rest folded into the [`summary`].
+//! [`history`] has the rest folded into the `summary`.
 
 pub mod budget;
 pub mod estimate;

@@ -56,21 +56,50 @@ fn the_tables_of_settings_are_those_of_the_declaration() {
     }
 }
 
+/// A table for each group of keys that belong together.
 fn settings_table(settings: &[SettingDoc]) -> String {
-    let mut table = "| Key | Value | Default | Meaning |\n|---|---|---|---|\n".to_owned();
-    for setting in settings {
-        let star = if setting.writable { " *" } else { "" };
-        writeln!(
-            table,
-            "| `{}`{star} | {} | {} | {} |",
-            setting.key,
-            cell(&setting.expects),
-            default(&setting.default),
-            cell(&setting.documentation)
-        )
-        .unwrap();
+    const ACCOUNTS: &str = "channels.webhook.accounts.NAME.";
+    let group = |setting: &SettingDoc| {
+        let first = setting.key.split(['.', '[']).next().unwrap();
+        match first {
+            _ if setting.key.starts_with(ACCOUNTS) => "Webhook accounts",
+            "channels" | "allowed_origins" | "allowed_hosts" | "trusted_proxies" => "Ways in",
+            "tools" => "Tools",
+            "mcp_servers" => "MCP servers",
+            _ => "Model and permissions",
+        }
+    };
+    let mut titles: Vec<&str> = settings.iter().map(group).collect();
+    titles.sort_unstable();
+    titles.dedup();
+    titles.sort_by_key(|title| settings.iter().position(|one| group(one) == *title));
+    let mut text = String::new();
+    for title in titles {
+        writeln!(text, "\n### {title}\n").unwrap();
+        if title == "Webhook accounts" {
+            writeln!(
+                text,
+                "Each key below `{}`:\n",
+                ACCOUNTS.trim_end_matches('.')
+            )
+            .unwrap();
+        }
+        text.push_str("| Key | Value | Default | Meaning |\n|---|---|---|---|\n");
+        for setting in settings.iter().filter(|setting| group(setting) == title) {
+            let star = if setting.writable { " *" } else { "" };
+            writeln!(
+                text,
+                "| `{}`{star} | {} | {} | {} |",
+                setting.key.trim_start_matches(ACCOUNTS),
+                cell(&setting.expects),
+                default(&setting.default),
+                cell(&setting.documentation)
+            )
+            .unwrap();
+        }
     }
-    table
+    text.push('\n');
+    text
 }
 
 fn limits_table(limits: &[SettingDoc]) -> String {

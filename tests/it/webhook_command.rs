@@ -24,7 +24,7 @@ fn an_account_is_added_to_a_running_server_and_tested() {
     make_people(folder.path());
     let program = Program::serve(folder.path());
     let (added, said) = webhook(&folder, &["add", "ci", "--url", &receiver.url()]);
-    assert!(added && said.contains("was told"), "{said}");
+    assert!(added && said.contains("has it"), "{said}");
     let address = program.address.to_string();
     assert!(
         said.contains(&format!("curl http://{address}/webhook/ci")),
