@@ -10,12 +10,13 @@ CARGO ?= cargo
 PREFIX ?= /usr/local
 ARGS ?=
 ONLY ?=
+BROWSER ?= chromium
 BUILD ?=
 
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' Makefile
 
 run: build ## Build the server and run it: the first start sets itself up (ARGS for `hearth serve`)
 	@exec ./target/release/hearth serve $(ARGS)
@@ -35,6 +36,9 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
 	$(CARGO) test --locked
+
+test-browser: tools ## Test the web page in a real browser (needs Chromium; BROWSER=path for another one)
+	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored
 
 bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
 	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
@@ -63,4 +67,4 @@ tools:
 	  echo '  macOS                             xcode-select --install' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test test-peers check bench soak install clean tools
+.PHONY: help run build test test-peers test-browser check bench soak install clean tools

@@ -36,6 +36,7 @@
 //! | [`service`] | sessions, commands, events, approvals, the schedule and its workers |
 //! | [`gate`] | sockets: accepting, limits, strict framing of HTTP, WebSocket and JSON lines |
 //! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |
+//! | `web` | the page in the browser and its files, held in the binary |
 //! | [`server`] | all of it built from a data directory into one value |
 //! | [`cli`] | the subcommands of `hearth` |
 //!
@@ -66,4 +67,6 @@ pub mod secret;
 pub mod server;
 pub mod service;
 pub mod store;
+#[cfg(feature = "web")]
+pub mod web;
 pub mod webhook;

@@ -34,12 +34,20 @@ pub enum Serves {
     WebhooksOnly,
 }
 
+/// Answers GET and HEAD of `/` and of what is below `/assets/`: the web front
+/// end, which stands above this room.
+pub trait Pages: Send + Sync {
+    /// The response; its body is left out for HEAD on the wire.
+    fn page(&self, head: &Head) -> Response;
+}
+
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
     service: Arc<Service>,
     webhooks: Box<dyn Handler>,
     serves: Serves,
     machine_id: Option<MachineId>,
+    pages: Option<Arc<dyn Pages>>,
 }
 
 /// What a path leads to.
@@ -47,6 +55,8 @@ pub struct Router {
 enum Route {
     Health,
     Welcome,
+    /// A file of the web front end.
+    Asset,
     Authentication,
     Registration,
     /// /ws without an upgrade.
@@ -65,6 +75,7 @@ impl Route {
             ("/auth", _) => Route::Authentication,
             ("/ws/register", _) => Route::Registration,
             ("/ws", _) => Route::Socket,
+            (path, _) if path.starts_with("/assets/") => Route::Asset,
             _ => Route::Other,
         }
     }
@@ -72,7 +83,7 @@ impl Route {
     /// The methods it takes, as the value of `Allow`.
     fn methods(self) -> &'static str {
         match self {
-            Route::Health | Route::Welcome => "GET, HEAD",
+            Route::Health | Route::Welcome | Route::Asset => "GET, HEAD",
             Route::Authentication => "POST, DELETE",
             Route::Registration => "POST",
             Route::Socket => "GET",
@@ -124,7 +135,14 @@ impl Router {
             webhooks,
             serves,
             machine_id,
+            pages: None,
         }
+    }
+
+    /// Serves the web front end, in place of the plain page.
+    pub fn with_pages(mut self, pages: Option<Arc<dyn Pages>>) -> Router {
+        self.pages = pages;
+        self
     }
 
     /// Refuses the requests of foreign web pages.
@@ -177,7 +195,11 @@ impl Router {
         let head = &request.head;
         match (route, head.method.as_str()) {
             (Route::Health, _) => Ok(health::respond(&self.service)),
-            (Route::Welcome, _) => Ok(welcome::respond()),
+            (Route::Welcome | Route::Asset, _) => match &self.pages {
+                Some(pages) => Ok(pages.page(head)),
+                None if route == Route::Welcome => Ok(welcome::respond()),
+                None => Err(Error::not_found("this Hearth has no web front end")),
+            },
             (Route::Authentication | Route::Registration, "OPTIONS") => Ok(preflight(route)),
             (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
             (Route::Authentication, _) => authentication::log_in(&self.service, request),
@@ -287,6 +309,8 @@ mod tests {
             ("GET", "/", &[], None),
             ("HEAD", "/", &[], None),
             ("POST", "/", &[], Some(405)),
+            ("HEAD", "/assets/1/app.js", &[], None),
+            ("POST", "/assets/1/app.js", &[JSON], Some(405)),
             ("POST", "/auth", &[JSON], None),
             ("POST", "/auth", &[text], Some(415)),
             ("POST", "/auth", &[], Some(415)),
@@ -318,6 +342,8 @@ mod tests {
             ("/ws/register", Route::Registration, Route::Other),
             ("/ws", Route::Socket, Route::Other),
             ("/hooks/a", Route::Other, Route::Other),
+            ("/assets/1/app.js", Route::Asset, Route::Other),
+            ("/assets", Route::Other, Route::Other),
             ("/auth/", Route::Other, Route::Other),
             ("/Health", Route::Other, Route::Other),
             ("", Route::Other, Route::Other),

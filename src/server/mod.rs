@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::config::{Channel, Problems, Settings};
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
-use crate::http::{Router, Serves};
+use crate::http::{Pages, Router, Serves};
 use crate::service::workers::{Deliver, Workers};
 use crate::service::{Parts, Service};
 use crate::store::Store;
@@ -86,11 +86,12 @@ impl Server {
             service: Arc::clone(&service),
             settings,
         });
+        let pages = pages();
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            listeners.push(serve(&service, &gate, port)?);
+            listeners.push(serve(&service, &gate, port, pages.clone())?);
         }
         if let Err(error) = lock.tell(&addrs) {
             log::warn!("hearth.lock: {error}");
@@ -172,13 +173,26 @@ impl Server {
     }
 }
 
-fn serve(service: &Arc<Service>, gate: &Gate, port: ports::Port) -> Result<Listener, StartError> {
+/// The web front end, where it is built in.
+fn pages() -> Option<Arc<dyn Pages>> {
+    #[cfg(feature = "web")]
+    return Some(Arc::new(crate::web::Web::new()));
+    #[cfg(not(feature = "web"))]
+    None
+}
+
+fn serve(
+    service: &Arc<Service>,
+    gate: &Gate,
+    port: ports::Port,
+    pages: Option<Arc<dyn Pages>>,
+) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
         false => (None, Serves::Everything),
     };
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
-    let router = Router::new(Arc::clone(service), webhooks, serves, None);
+    let router = Router::new(Arc::clone(service), webhooks, serves, None).with_pages(pages);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

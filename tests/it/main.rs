@@ -22,6 +22,8 @@ mod sockets;
 mod support;
 mod tools;
 mod transcripts;
+#[cfg(feature = "web")]
+mod web;
 mod webhook_accounts;
 mod webhook_command;
 mod webhooks;

@@ -79,11 +79,16 @@ impl Home {
     /// Stops the server, if it runs, and starts it again on the same folder.
     pub fn restart(&mut self) {
         self.stop();
+        self.start_on(0);
+    }
+
+    /// Starts the stopped server on this port; 0 lets the system choose.
+    pub fn start_on(&mut self, port: u16) {
         self.server = Some(
             Server::start(Options {
                 data_dir: self.folder.path().to_owned(),
                 bind: Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-                port: Some(0),
+                port: Some(port),
                 clock: self.clock.clone(),
             })
             .unwrap_or_else(|error| panic!("{error}")),

@@ -22,6 +22,9 @@ pub enum Act {
     Raw(String),
     /// Waits until [`Model::release`], then answers with this text.
     Stall(String),
+    /// Streams half of this text, waits until [`Model::release`], and goes on.
+    #[allow(dead_code, reason = "the browser's tests use it")]
+    Pause(String),
     /// Waits this long, then answers with this text.
     Slow(Duration, String),
 }
@@ -53,6 +56,15 @@ struct Shared {
     came: Condvar,
     released: (Mutex<bool>, Condvar),
     stopping: AtomicBool,
+}
+
+impl Shared {
+    fn wait_for_release(&self) {
+        let (released, told) = &self.released;
+        let released = released.lock().unwrap();
+        let waited = told.wait_timeout_while(released, Duration::from_secs(60), |is| !*is);
+        drop(waited.unwrap());
+    }
 }
 
 /// The running server.
@@ -194,6 +206,7 @@ fn serve(socket: TcpStream, shared: &Shared) {
             shared.came.notify_all();
             requests.len() - 1
         };
+        let mut pauses = false;
         let (message, reason) = match (shared.script)(&request, number) {
             Act::Say(text) => (json!({ "role": "assistant", "content": text }), "stop"),
             Act::Call(calls) => (calling(&calls, number), "tool_calls"),
@@ -201,15 +214,12 @@ fn serve(socket: TcpStream, shared: &Shared) {
                 let _ = reader.get_mut().write_all(bytes.as_bytes());
                 return;
             }
+            Act::Pause(text) => {
+                pauses = true;
+                (json!({ "role": "assistant", "content": text }), "stop")
+            }
             Act::Stall(text) => {
-                let released = shared.released.0.lock().unwrap();
-                drop(
-                    shared
-                        .released
-                        .1
-                        .wait_timeout_while(released, Duration::from_secs(60), |is| !*is)
-                        .unwrap(),
-                );
+                shared.wait_for_release();
                 (json!({ "role": "assistant", "content": text }), "stop")
             }
             Act::Slow(wait, text) => {
@@ -231,7 +241,15 @@ fn serve(socket: TcpStream, shared: &Shared) {
                 body.len()
             )
         };
-        if reader.get_mut().write_all(answer.as_bytes()).is_err() {
+        let half = answer[..answer.len() / 2].rfind("data: ").unwrap_or(0);
+        let (first, rest) = answer.split_at(if pauses { half } else { 0 });
+        if reader.get_mut().write_all(first.as_bytes()).is_err() {
+            return;
+        }
+        if pauses {
+            shared.wait_for_release();
+        }
+        if reader.get_mut().write_all(rest.as_bytes()).is_err() {
             return;
         }
     }

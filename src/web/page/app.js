@@ -1,0 +1,210 @@
+// The shell: signing in, the frame around every page, and which page is shown.
+
+import { h, icon, sign, toast, announce } from "./dom.js";
+import { token, signIn, signOut, forget } from "./session.js";
+
+const root = document.getElementById("app");
+const PAGES = [
+  ["settings", "Settings"],
+  ["tools", "Tools"],
+  ["memories", "Memories"],
+  ["webhooks", "Webhooks"],
+  ["status", "Status"],
+];
+/** What anybody may see; the rest is for admins. */
+const OPEN_PAGES = ["tools", "memories", "status"];
+
+if (token()) start();
+else showSignIn();
+
+function showSignIn(note) {
+  document.title = "Sign in · Hearth";
+  const problem = h("p", { class: "problem", role: "alert", id: "problem" }, note ?? "");
+  const name = h("input", { name: "username", autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true, "aria-describedby": "problem" });
+  const password = h("input", { name: "password", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "problem" });
+  const stay = h("input", { type: "checkbox", name: "stay" });
+  const button = h("button", { type: "submit", class: "primary" }, "Sign in");
+  const form = h("form", {},
+    sign(64), h("h1", {}, "Hearth"), h("p", { class: "quiet" }, "The assistant of this home"),
+    h("label", {}, "Name", name), h("label", {}, "Password", password),
+    h("label", { class: "check" }, stay, "Stay signed in on this device"),
+    problem, button,
+    h("details", { class: "quiet small" }, h("summary", {}, "Forgot the password?"),
+      h("p", {}, "Whoever runs Hearth can set a new one: ", h("code", {}, "hearth user passwd NAME"))));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    button.disabled = true;
+    problem.textContent = "";
+    try {
+      await signIn(name.value.trim(), password.value, stay.checked);
+      start();
+    } catch (error) {
+      problem.textContent = error.message;
+      button.disabled = false;
+      password.select();
+    }
+  });
+  root.replaceChildren(h("main", { class: "sign-in" }, form));
+  name.focus();
+}
+
+async function start() {
+  // What only a signed-in person needs is fetched now, not for the sign-in form.
+  const [{ Connection }, { Household }, { conversations }, { chat }, { approvals }] = await Promise.all([
+    import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
+  ]);
+  const connection = new Connection(token());
+  const household = new Household(connection);
+  const stop = new AbortController();
+  let view = null;
+  let shown = null;
+  let version = null;
+  let late = 0;
+
+  const list = conversations(household, go);
+  const who = h("p", { class: "who-am-i" });
+  const links = h("ul", { class: "pages" });
+  const side = h("nav", { class: "side", id: "side", "aria-label": "Conversations and pages" },
+    h("div", { class: "brand" }, sign(30), h("strong", {}, "Hearth"),
+      h("button", { type: "button", class: "icon-button close-side", "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
+    h("button", { type: "button", class: "primary new", onclick: () => go(null) }, icon("plus"), "New conversation"),
+    list.element,
+    links,
+    h("div", { class: "row foot" }, who, h("button", { type: "button", class: "plain", onclick: leave }, "Sign out")));
+  const opener = h("button", { type: "button", class: "icon-button open-side", "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
+  const banner = h("div", { class: "banner", role: "status", hidden: true });
+  const tray = h("div", { class: "tray", "aria-label": "Questions of the assistant", hidden: true });
+  const header = h("header", { class: "top" });
+  const place = h("div", { class: "place" });
+  const main = h("main", { class: "main" }, header, banner, place, tray);
+  const shade = h("div", { class: "shade", onclick: () => menu(false) });
+  root.replaceChildren(h("div", { class: "frame" }, side, shade, main));
+  approvals(tray, household, () => menu(false));
+
+  connection.addEventListener("state", ({ detail }) => state(detail.state));
+  connection.addEventListener("ready", ready);
+  connection.addEventListener("rejected", () => {
+    end();
+    forget();
+    showSignIn("You were signed out. Sign in again to go on.");
+  });
+  addEventListener("hashchange", route, { signal: stop.signal });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && household.open) household.markRead(household.open); }, { signal: stop.signal });
+  document.addEventListener("keydown", keys, { signal: stop.signal });
+  route();
+  connection.open();
+
+  function end() {
+    stop.abort();
+    view?.close?.();
+    connection.close();
+    history.replaceState(null, "", location.pathname);
+  }
+
+  async function leave() {
+    end();
+    await signOut();
+    showSignIn();
+  }
+
+  function ready() {
+    const { user, role, server } = connection.identity;
+    who.replaceChildren(h("strong", {}, user), h("span", { class: "quiet small" }, ` ${role}`));
+    links.replaceChildren(...PAGES.filter(([page]) => household.isAdmin || OPEN_PAGES.includes(page)).map(([page, label]) =>
+      h("li", {}, h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, label))));
+    if (version && version !== server.version) {
+      toast("Hearth was updated. Reload the page to use the new version.");
+    }
+    version = server.version;
+    if (shown === null) route();
+  }
+
+  function state(now) {
+    clearTimeout(late);
+    if (now === "open") {
+      if (!banner.hidden && banner.dataset.lost) announce("Connected again.");
+      banner.hidden = true;
+      delete banner.dataset.lost;
+    } else if (now === "waiting") {
+      banner.dataset.lost = "yes";
+      // A blink of the network is not worth a word.
+      late = setTimeout(() => { banner.hidden = false; }, 700);
+      banner.replaceChildren("Not connected to Hearth. Trying again… ", h("button", { type: "button", class: "plain", onclick: () => connection.wake() }, "Try now"));
+    } else if (banner.dataset.lost) {
+      late = setTimeout(() => { banner.hidden = false; }, 700);
+    }
+  }
+
+  function menu(isOpen) {
+    side.classList.toggle("shown", isOpen);
+    opener.setAttribute("aria-expanded", String(isOpen));
+    if (isOpen) side.querySelector(".close-side").focus();
+    else if (side.contains(document.activeElement)) opener.focus();
+  }
+
+  function keys(event) {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      menu(true);
+      list.field.focus();
+      list.field.select();
+    } else if (event.key === "Escape" && side.classList.contains("shown")) {
+      menu(false);
+    }
+  }
+
+  /** Opens a conversation; null is a new one. */
+  function go(id, message, replaces) {
+    menu(false);
+    const hash = id ? `#/c/${id}${message ? `/${message}` : ""}` : "#/";
+    if (replaces) history.replaceState(null, "", hash);
+    else if (location.hash !== hash) return void (location.hash = hash);
+    route();
+  }
+
+  async function route() {
+    const [page = "", id = null, message = null] = location.hash.replace(/^#\/?/, "").split("/");
+    view?.close?.();
+    view = null;
+    menu(false);
+    const isChat = page === "" || page === "c";
+    household.open = isChat ? id : null;
+    shown = isChat ? "chat" : page;
+    for (const link of links.querySelectorAll("a")) {
+      if (link.hash === `#/${page}`) link.setAttribute("aria-current", "page");
+      else link.removeAttribute("aria-current");
+    }
+    if (isChat) {
+      view = chat({ household, go, id, sought: message });
+      header.replaceChildren(opener, view.title, view.controls);
+      household.markRead(id);
+    } else {
+      await showPage(page);
+    }
+    list.draw();
+    household.dispatchEvent(new CustomEvent("approvals"));
+    if (view) place.replaceChildren(view.element);
+    if (isChat && !matchMedia("(pointer: coarse)").matches) view?.focus?.();
+  }
+
+  async function showPage(page) {
+    const label = PAGES.find(([name]) => name === page)?.[1];
+    header.replaceChildren(opener, h("h1", {}, label ?? "Nothing here"));
+    document.title = `${label ?? "Hearth"} · Hearth`;
+    if (!label) {
+      place.replaceChildren(h("div", { class: "page" }, h("p", {}, "There is no such page. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
+      return;
+    }
+    place.replaceChildren(h("div", { class: "page" }, h("p", { class: "quiet" }, "Loading…")));
+    try {
+      const module = await import(`./${page}.js`);
+      const made = await module.show(household);
+      if (shown === page) view = made;
+      else made.close?.();
+    } catch (error) {
+      if (shown !== page) return;
+      const text = error instanceof TypeError ? "This page could not be loaded. Reload to try again: Hearth may have been updated." : error.message;
+      place.replaceChildren(h("div", { class: "page" }, h("p", { class: "problem", role: "alert" }, text)));
+    }
+  }
+}

@@ -1,0 +1,69 @@
+// Questions to the owner: a card each, wherever the turn came from.
+
+import { h, icon, toast, announce } from "./dom.js";
+
+/** Keeps `tray` showing what waits for an answer. */
+export function approvals(tray, household, openConversation) {
+  household.addEventListener("approvals", ({ detail }) => {
+    draw();
+    if (detail?.isNew) announce(`The assistant asks: may it use ${detail.approval.tool}?`);
+  });
+  household.addEventListener("conversations", draw);
+  draw();
+
+  function draw() {
+    const kept = new Map([...tray.children].map((card) => [card.dataset.approval, card]));
+    const cards = [...household.approvals.values()].map((one) => kept.get(one.approval_id) ?? card(one));
+    for (const old of tray.children) if (!cards.includes(old)) old.remove();
+    cards.forEach((one, place) => { if (tray.children[place] !== one) tray.append(one); });
+    for (const one of cards) place(one);
+    tray.hidden = cards.length === 0;
+  }
+
+  function place(card) {
+    const approval = household.approvals.get(card.dataset.approval);
+    const id = approval.conversation_id;
+    const conversation = household.conversations.get(id);
+    card.querySelector(".from").replaceChildren(...(household.open === id ? [] : [
+      "In ", h("a", { href: `#/c/${id}`, onclick: () => openConversation(id) }, conversation?.title ?? "another conversation"),
+      ...(conversation?.channel?.startsWith("webhook:") ? [` · webhook ${conversation.channel.slice(8)}`] : []),
+    ]));
+  }
+
+  function card(approval) {
+    const choice = (decision, label, title, kind) => h("button", {
+      type: "button", class: kind, title, onclick: () => decide(decision),
+    }, label);
+    const element = h("section", { class: "approval", "aria-label": `Permission for ${approval.tool}` },
+      h("h2", {}, icon("tool"), "May the assistant use ", h("code", {}, approval.tool), "?"),
+      h("p", { class: "from quiet" }),
+      approval.reason && h("p", {}, approval.reason),
+      argumentsOf(approval.arguments),
+      h("div", { class: "row wrap" },
+        choice("once", "Allow once", "This call only", "primary"),
+        choice("conversation", "In this conversation", "Every call of this tool in this conversation", ""),
+        choice("always", "Always", "Every call of this tool, from now on. The tools page takes it back.", ""),
+        choice("deny", "Deny", "The assistant is told that you refused", "danger")));
+    element.dataset.approval = approval.approval_id;
+    return element;
+
+    async function decide(decision) {
+      for (const button of element.querySelectorAll("button")) button.disabled = true;
+      try {
+        await household.decide(approval, decision);
+      } catch (error) {
+        toast(error.message);
+        for (const button of element.querySelectorAll("button")) button.disabled = false;
+      }
+    }
+  }
+}
+
+/** The arguments of a call, a line for each. */
+export function argumentsOf(value) {
+  const entries = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : [["", value]];
+  if (entries.length === 0) return h("p", { class: "quiet" }, "without arguments");
+  return h("dl", { class: "arguments" }, entries.flatMap(([name, one]) => [
+    h("dt", {}, name), h("dd", {}, typeof one === "string" ? one : JSON.stringify(one)),
+  ]));
+}

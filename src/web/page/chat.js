@@ -1,0 +1,413 @@
+// One conversation: its messages, what is being written, and the composer.
+
+import { h, icon, sign, dayName, timeOfDay, announce, toast, copyButton, commands } from "./dom.js";
+import { markdown } from "./markdown.js";
+import { argumentsOf } from "./approvals.js";
+import { rename, remove } from "./conversations.js";
+
+const PAGE = 50;
+const DRAFT = "hearth.draft.";
+
+/** The view of a conversation, or of a new one when `id` is null. `sought` is a message to show. */
+export function chat({ household, go, id, sought }) {
+  const { connection } = household;
+  const messages = new Map();
+  const log = h("ol", { class: "messages", role: "log", "aria-live": "off", "aria-label": "Messages" });
+  const live = h("ol", { class: "messages live" });
+  const older = h("div", { class: "older" });
+  const content = h("div", { class: "content" }, older, log, live);
+  const scroller = h("div", { class: "scroller", tabindex: -1 }, content);
+  const down = h("button", { type: "button", class: "down", "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
+  const title = h("h1", {}, "");
+  const controls = h("span", { class: "row" });
+  const composing = composer();
+  const element = h("section", { class: "chat", "aria-label": "Conversation" }, scroller, down, composing.element);
+  const written = new Map();
+  let hasMore = false;
+  let loading = false;
+  let isAtEnd = id !== null;
+  let isGone = false;
+  let lastTop = 0;
+  let frame = 0;
+
+  const stop = new AbortController();
+  const listen = (name, handler) => household.addEventListener(name, handler, { signal: stop.signal });
+  listen("message", ({ detail }) => { if (detail.conversation === id) arrived(detail.message); });
+  listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
+  listen("sent", ({ detail }) => sentChanged(detail));
+  listen("conversations", head);
+  listen("reload", () => { if (id) catchUp().catch(() => {}); else if (!composing.first) welcome(); });
+  listen("config", () => { if (!id && !composing.first) welcome(); });
+  listen("approvals", schedule);
+  scroller.addEventListener("scroll", () => {
+    // Only who scrolls up leaves the end; what grows there does not.
+    if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60) isAtEnd = true;
+    else if (scroller.scrollTop < lastTop - 1) isAtEnd = false;
+    lastTop = scroller.scrollTop;
+    down.hidden = isAtEnd;
+    if (scroller.scrollTop < 600) loadOlder();
+  }, { passive: true });
+  const watcher = new ResizeObserver(() => { if (isAtEnd) toEnd(); });
+  watcher.observe(content);
+  watcher.observe(scroller);
+
+  head();
+  if (id) begin();
+  else welcome();
+  return { element, title, controls, focus: composing.focus, close };
+
+  function close() {
+    stop.abort();
+    watcher.disconnect();
+    cancelAnimationFrame(frame);
+    composing.keep();
+  }
+
+  function head() {
+    const known = household.conversations.get(id);
+    title.textContent = id ? known?.title ?? "Conversation" : "New conversation";
+    document.title = id && known ? `${known.title} · Hearth` : "Hearth";
+    const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
+    controls.replaceChildren(...(known ? [
+      ...(account ? [h("span", { class: "badge", title: "This conversation came in by a webhook" }, account)] : []),
+      ...(household.maySend ? [
+        h("button", { type: "button", class: "icon-button", "aria-label": "Rename conversation", title: "Rename", onclick: () => rename(household, known) }, icon("edit")),
+        h("button", { type: "button", class: "icon-button", "aria-label": "Delete conversation", title: "Delete", onclick: () => remove(household, known, go) }, icon("trash")),
+      ] : []),
+    ] : []));
+  }
+
+  async function begin() {
+    log.append(h("li", { class: "note" }, "Loading…"));
+    const begun = household.turnsOf(id).filter((turn) => turn.message);
+    for (const turn of begun) add(turn.message);
+    schedule();
+    try {
+      await catchUp();
+      if (sought) await seek();
+    } catch (error) {
+      // What has only just begun may not be on the server's disk yet.
+      if (error.code === "not_found" && begun.length) return;
+      log.replaceChildren(h("li", { class: "note" }, error.code === "not_found" ? "There is no such conversation. It may have been deleted." : error.message));
+      isGone = error.code === "not_found";
+    }
+    composing.draw();
+  }
+
+  /** The newest page again: at the beginning, and after an interruption. */
+  async function catchUp() {
+    const page = await connection.request("get_messages", { conversation_id: id, limit: PAGE }, { keep: true });
+    const overlaps = messages.size === 0 || page.messages.some((one) => messages.has(one.id));
+    if (!overlaps || messages.size === 0) {
+      messages.clear();
+      log.replaceChildren();
+      hasMore = page.has_more;
+    }
+    for (const one of page.messages) add(one);
+    drawOlder();
+    const newest = page.messages.at(-1);
+    if (newest?.role === "user" && newest.turn_id) household.lookUp(newest.turn_id, id).catch(() => {});
+    schedule();
+    if (isAtEnd) toEnd();
+  }
+
+  async function loadOlder(limit = PAGE) {
+    if (!hasMore || loading) return;
+    loading = true;
+    drawOlder();
+    try {
+      const before = log.firstElementChild?.dataset.id ?? [...messages.keys()][0];
+      const page = await connection.request("get_messages", { conversation_id: id, before, limit }, { keep: true });
+      const anchor = log.querySelector("li[data-id]");
+      const top = anchor?.getBoundingClientRect().top ?? 0;
+      // The browser's own anchoring would move it a second time.
+      scroller.style.overflowAnchor = "none";
+      const rows = page.messages.filter((one) => !messages.has(one.id)).map((one) => {
+        const row = messageRow(one);
+        messages.set(one.id, row);
+        return row;
+      });
+      log.prepend(...rows);
+      hasMore = page.has_more;
+      days();
+      if (anchor && !isAtEnd) scroller.scrollTop += anchor.getBoundingClientRect().top - top;
+      requestAnimationFrame(() => { scroller.style.overflowAnchor = ""; });
+    } catch (error) {
+      toast(error.message);
+    }
+    loading = false;
+    drawOlder();
+  }
+
+  function drawOlder() {
+    older.replaceChildren(...(hasMore ? [h("button", { type: "button", class: "plain", disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
+  }
+
+  async function seek() {
+    isAtEnd = false;
+    for (let pages = 0; !messages.has(sought) && hasMore && pages < 40; pages += 1) await loadOlder(500);
+    const row = messages.get(sought);
+    if (!row) return;
+    row.scrollIntoView({ block: "center" });
+    row.classList.add("sought");
+  }
+
+  function add(message, tools) {
+    if (messages.has(message.id)) return;
+    const row = messageRow(message, tools);
+    messages.set(message.id, row);
+    const later = [...log.children].reverse();
+    const before = later.find((other) => other.dataset.id < message.id);
+    if (before) before.after(row);
+    else log.prepend(row);
+    for (const note of log.querySelectorAll("li.note")) note.remove();
+    days();
+  }
+
+  /** A heading where a new day begins. */
+  function days() {
+    let last = null;
+    for (const row of log.children) {
+      const day = new Date(row.dataset.at).toDateString();
+      if (day !== last) row.dataset.day = dayName(row.dataset.at);
+      else delete row.dataset.day;
+      last = day;
+    }
+  }
+
+  function arrived(message) {
+    const turn = household.turns.get(message.turn_id);
+    add(message, turn?.tools);
+    if (message.role === "assistant") {
+      dropLive(message.turn_id);
+      announce(`Hearth: ${message.content.slice(0, 1000)}`);
+    }
+    household.markRead(document.hidden ? null : id);
+    schedule();
+  }
+
+  function messageRow(message, tools) {
+    const isMine = message.role === "user";
+    const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
+      h("div", { class: "who" },
+        isMine ? h("strong", {}, message.speaker ?? "Somebody") : [sign(20), h("strong", {}, "Hearth")],
+        timeOfDay(message.timestamp),
+        isMine ? null : copyButton(() => message.content)),
+      tools?.size ? toolList(tools) : null,
+      h("div", { class: "text" }, ...(isMine ? [message.content] : markdown(message.content))));
+    row.dataset.id = message.id;
+    row.dataset.at = message.timestamp;
+    return row;
+  }
+
+  function turnChanged(turn) {
+    if (turn.state === "done") dropLive(turn.id);
+    else if (turn.state === "failed") announce(turn.isCancelled ? "Stopped." : `That did not work: ${turn.error}`);
+    schedule();
+  }
+
+  function sentChanged(message) {
+    // The first message of a new conversation has been given its place.
+    if (!id && message === composing.first && message.conversation) return go(message.conversation, null, true);
+    if (message.conversation === id) schedule();
+  }
+
+  /** Draws what is under way with the next frame, however many pieces came. */
+  function schedule() {
+    if (frame) return;
+    frame = requestAnimationFrame(() => {
+      frame = 0;
+      drawLive();
+    });
+  }
+
+  function dropLive(turn) {
+    written.get(turn)?.remove();
+    written.delete(turn);
+  }
+
+  function drawLive() {
+    const rows = [];
+    for (const message of household.outgoing) {
+      if (message.conversation === id && (!message.turn || message.error)) rows.push(outgoingRow(message));
+    }
+    for (const turn of id ? household.turnsOf(id) : []) {
+      if (turn.state !== "done") rows.push(liveRow(turn));
+    }
+    live.replaceChildren(...rows);
+    composing.draw();
+  }
+
+  function outgoingRow(message) {
+    return h("li", { class: `message person ${message.error ? "failed" : "sending"}` },
+      h("div", { class: "who" }, h("strong", {}, household.identity?.user ?? "You"), h("span", { class: "quiet small" }, message.error ? "not sent" : "sending…")),
+      h("div", { class: "text" }, message.text),
+      message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id); }, () => household.discard(message)));
+  }
+
+  function failure(text, again, discard) {
+    return h("div", { class: "failure", role: "alert" }, h("p", {}, text),
+      h("div", { class: "row wrap" },
+        again && h("button", { type: "button", onclick: again }, icon("retry"), "Try again"),
+        discard && h("button", { type: "button", class: "plain", onclick: discard }, "Discard")));
+  }
+
+  /** The reply that is being written. Kept between frames, so that an opened detail stays open. */
+  function liveRow(turn) {
+    let row = written.get(turn.id);
+    if (!row) {
+      row = h("li", { class: "message assistant" },
+        h("div", { class: "who" }, sign(20), h("strong", {}, "Hearth")),
+        h("div", { class: "tools-place" }), h("div", { class: "text" }), h("div", { class: "state" }));
+      written.set(turn.id, row);
+    }
+    const [, tools, text, state] = row.children;
+    const signature = JSON.stringify([...turn.tools]);
+    if (tools.dataset.signature !== signature) {
+      tools.dataset.signature = signature;
+      tools.replaceChildren(...(turn.tools.size ? [toolList(turn.tools)] : []));
+    }
+    if (row.dataset.text !== turn.text) {
+      row.dataset.text = turn.text;
+      text.replaceChildren(...markdown(turn.text));
+    }
+    if (turn.state === "failed") {
+      const question = [...messages.values()].reverse().find((one) => one.classList.contains("person"));
+      const again = household.maySend && question && (() => {
+        household.turns.delete(turn.id);
+        dropLive(turn.id);
+        household.send(question.querySelector(".text").textContent, id);
+      });
+      state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, "Stopped.") : failure(turn.error, again));
+    } else {
+      const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
+      const isBusy = [...turn.tools.values()].some((call) => !call.result);
+      const words = waits ? "Waiting for your permission"
+        : isBusy ? (household.isAdmin ? "Working" : "Working, or waiting for an admin to allow it")
+        : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
+      if (state.dataset.words !== words) {
+        state.dataset.words = words;
+        state.replaceChildren(...(words ? [h("p", { class: "thinking" }, words)] : []));
+      }
+    }
+    return row;
+  }
+
+  function welcome() {
+    const hour = new Date().getHours();
+    const greeting = hour < 5 ? "Hello" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
+    const name = household.identity?.user;
+    log.replaceChildren(h("li", { class: "welcome" },
+      sign(56),
+      h("h2", {}, name ? `${greeting}, ${name}` : greeting),
+      household.maySend || !household.identity
+        ? h("p", {}, "Ask something, or have something remembered for the household.")
+        : h("p", {}, "You can read along here. Writing needs the role “user”; an admin of this household can give it to you."),
+      household.maySend && h("div", { class: "row wrap centre" },
+        ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
+          h("button", { type: "button", onclick: () => composing.send(text) }, text))),
+      household.config?.provider === "offline" && connectModel(household.isAdmin)));
+  }
+
+  function toEnd(isAsked) {
+    if (isAsked) isAtEnd = true;
+    scroller.scrollTop = scroller.scrollHeight;
+  }
+
+  function composer() {
+    const field = h("textarea", { rows: 1, placeholder: "Message Hearth", "aria-label": "Message", enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
+    const button = h("button", { type: "submit", class: "primary send", "aria-label": "Send" }, icon("send"));
+    const form = h("form", { class: "composer" }, h("div", { class: "field" }, field, button), h("p", { class: "hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift+Enter"), " starts a new line"));
+    const self = { element: form, first: null, draw, send, keep, focus: () => field.focus({ preventScroll: true }) };
+    const isTouch = matchMedia("(pointer: coarse)").matches;
+
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      const turn = running();
+      if (turn && !field.value.trim()) household.stop(turn).catch((error) => toast(error.message));
+      else send(field.value);
+    });
+    field.addEventListener("input", () => { grow(); draw(); });
+    field.addEventListener("keydown", (event) => {
+      // On a phone, Enter is the only way to a new line.
+      if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
+        event.preventDefault();
+        if (field.value.trim()) send(field.value);
+      } else if (event.key === "Escape") {
+        const turn = running();
+        if (turn) household.stop(turn).catch((error) => toast(error.message));
+      }
+    });
+    queueMicrotask(() => { grow(); draw(); });
+    return self;
+
+    function running() {
+      return id ? household.turnsOf(id).find((turn) => turn.state === "running") : undefined;
+    }
+
+    function send(text) {
+      if (!text.trim() || !household.maySend || isGone) return;
+      const message = household.send(text.trim(), id);
+      if (!id) self.first = message;
+      for (const turn of id ? household.turnsOf(id) : []) {
+        if (turn.state === "failed") {
+          household.turns.delete(turn.id);
+          dropLive(turn.id);
+        }
+      }
+      field.value = "";
+      keep();
+      grow();
+      if (!id) log.replaceChildren();
+      schedule();
+      toEnd(true);
+    }
+
+    function draw() {
+      const isAllowed = household.maySend && !isGone;
+      const turn = running();
+      const stops = Boolean(turn) && !field.value.trim();
+      field.disabled = household.identity !== null && !isAllowed;
+      field.placeholder = field.disabled ? (isGone ? "This conversation is gone" : "Your role may read, not write") : "Message Hearth";
+      button.disabled = !isAllowed || (!stops && !field.value.trim());
+      const label = stops ? "Stop" : "Send";
+      if (button.getAttribute("aria-label") !== label) {
+        button.setAttribute("aria-label", label);
+        button.title = stops ? "Stop (Esc)" : "";
+        button.replaceChildren(icon(stops ? "stop" : "send"));
+      }
+    }
+
+    function grow() {
+      field.style.height = "auto";
+      field.style.height = `${Math.min(field.scrollHeight + 2, innerHeight * 0.4)}px`;
+    }
+
+    function keep() {
+      if (field.value.trim()) sessionStorage.setItem(DRAFT + (id ?? "new"), field.value);
+      else sessionStorage.removeItem(DRAFT + (id ?? "new"));
+    }
+  }
+}
+
+/** The tools that a turn used, each to be opened. */
+function toolList(tools) {
+  return h("ul", { class: "tools" }, [...tools.values()].map(({ tool, arguments: given, result }) =>
+    h("li", { class: result ? (result.ok ? "ok" : "bad") : "busy" },
+      h("details", {},
+        h("summary", {}, icon(result ? (result.ok ? "check" : "cross") : "tool"), h("code", {}, tool),
+          h("span", { class: "quiet" }, result ? (result.ok ? "done" : "failed") : "running…")),
+        argumentsOf(given),
+        result && h("pre", { tabindex: 0 }, result.summary)))));
+}
+
+/** What to do first where no model is connected. */
+export function connectModel(isAdmin) {
+  return h("section", { class: "card first" },
+    h("h2", {}, "No language model is connected yet"),
+    h("p", {}, "The offline stand-in answers from a few rules, so that you can try everything. To connect a model that Ollama serves in the house, run this where Hearth runs:"),
+    commands("hearth config set model NAME", "hearth config set provider ollama"),
+    isAdmin
+      ? h("p", {}, "Or set provider, address and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
+      : h("p", {}, "An admin of this household can also do it in the settings of this page."));
+}

@@ -1,0 +1,191 @@
+// The WebSocket to the server: requests by id, events in order, and a way back
+// after an interruption that neither loses nor doubles anything.
+
+const SLOWEST = 30000;
+const REQUEST_PATIENCE = 30000;
+
+/** What went wrong, as the server says it. */
+export class Refusal extends Error {
+  constructor(code, message, retryAfter) {
+    super(message);
+    this.code = code;
+    this.retryAfter = retryAfter;
+  }
+}
+
+/**
+ * Fires on itself: `state` (connecting, open, waiting), `ready` (signed in and
+ * subscribed; detail.lost when events were missed for good), `event`, and
+ * `rejected` when the token no longer holds.
+ */
+export class Connection extends EventTarget {
+  #token;
+  #socket = null;
+  #requests = new Map();
+  #nextId = 1;
+  #lastSeq = null;
+  #missedUntil = 0;
+  #tries = 0;
+  #timer = null;
+  #alive = null;
+  #closed = false;
+  #isOpen = false;
+  identity = null;
+
+  constructor(token) {
+    super();
+    this.#token = token;
+    this.wake = () => { if (this.#timer && document.visibilityState === "visible") this.retryNow(); };
+    addEventListener("online", this.wake);
+    document.addEventListener("visibilitychange", this.wake);
+  }
+
+  /** Dials. Call once. */
+  open() {
+    this.#say("state", { state: "connecting" });
+    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
+    const socket = new WebSocket(`${scheme}//${location.host}/ws`);
+    this.#socket = socket;
+    socket.onopen = () => this.#begin(socket);
+    socket.onmessage = (message) => this.#receive(JSON.parse(message.data));
+    socket.onclose = (event) => { if (this.#socket === socket) this.#lost(event); };
+  }
+
+  /** Ends it for good. */
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    clearInterval(this.#alive);
+    removeEventListener("online", this.wake);
+    document.removeEventListener("visibilitychange", this.wake);
+    this.#socket?.close();
+  }
+
+  /** Dials again without waiting for the timer. */
+  retryNow() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
+    this.open();
+  }
+
+  /**
+   * Sends a command; resolves to its data. With `keep`, it is sent again after
+   * an interruption, so it must be safe to repeat (chat with its
+   * idempotency_key, and everything that only reads).
+   */
+  request(type, fields = {}, { keep = false, patience = REQUEST_PATIENCE } = {}) {
+    return new Promise((resolve, reject) => {
+      const id = this.#nextId++;
+      const entry = { text: JSON.stringify({ ...fields, type, id }), keep, resolve, reject, timer: null };
+      if (patience) {
+        entry.timer = setTimeout(() => {
+          if (this.#requests.delete(id)) reject(new Refusal("timeout", "Hearth did not answer in time."));
+        }, patience);
+      }
+      this.#requests.set(id, entry);
+      if (this.#isOpen) this.#socket.send(entry.text);
+      else if (!keep) this.#settle(id, (entry) => entry.reject(new Refusal("offline", "There is no connection to Hearth at the moment.")));
+    });
+  }
+
+  async #begin(socket) {
+    try {
+      this.identity = await this.#direct({ type: "auth", token: this.#token });
+      const since = this.#lastSeq === null ? {} : { since: this.#lastSeq };
+      const subscribed = await this.#direct({ type: "subscribe", ...since }, (data) => {
+        // In the same step, since missed events follow at once.
+        if (this.#lastSeq === null || data.events_lost) this.#lastSeq = data.seq;
+        this.#missedUntil = data.seq;
+      });
+      if (this.#socket !== socket) return;
+      this.#tries = 0;
+      this.#isOpen = true;
+      clearInterval(this.#alive);
+      this.#alive = setInterval(() => this.#probe(socket), 25000);
+      for (const { text } of this.#requests.values()) socket.send(text);
+      this.#say("state", { state: "open" });
+      this.#say("ready", { lost: subscribed.events_lost });
+    } catch (error) {
+      if (error.code === "invalid_token") {
+        this.close();
+        this.#say("rejected", { reason: error.message });
+      } else {
+        socket.close();
+      }
+    }
+  }
+
+  /** A request of the greeting itself, before others may be sent. */
+  #direct(message, atOnce = () => {}) {
+    return new Promise((resolve, reject) => {
+      const id = `hello-${this.#nextId++}`;
+      const timer = setTimeout(() => this.#socket.close(), REQUEST_PATIENCE);
+      const done = (data) => { atOnce(data); resolve(data); };
+      this.#requests.set(id, { text: "", keep: false, resolve: done, reject, timer });
+      this.#socket.send(JSON.stringify({ ...message, id }));
+    });
+  }
+
+  /** A dead network says nothing: ask, and dial anew when no answer comes. */
+  async #probe(socket) {
+    try {
+      await this.request("ping", {}, { patience: 10000 });
+    } catch (error) {
+      if (error.code === "timeout" && this.#socket === socket) {
+        socket.onclose = null;
+        socket.close();
+        this.#lost({ code: 1006 });
+      }
+    }
+  }
+
+  #receive(message) {
+    if (message.type === "event") {
+      if (this.#lastSeq !== null && message.seq <= this.#lastSeq) return;
+      this.#lastSeq = message.seq;
+      message.isMissed = message.seq <= this.#missedUntil;
+      this.#say("event", message);
+      return;
+    }
+    this.#settle(message.id, (entry) => {
+      if (message.status === "ok") entry.resolve(message.data);
+      else entry.reject(new Refusal(message.code, message.error, message.retry_after));
+    });
+  }
+
+  #settle(id, how) {
+    const entry = this.#requests.get(id);
+    if (!entry) return;
+    this.#requests.delete(id);
+    clearTimeout(entry.timer);
+    how(entry);
+  }
+
+  #lost(event) {
+    this.#isOpen = false;
+    clearInterval(this.#alive);
+    if (this.#closed) return;
+    for (const [id, entry] of this.#requests) {
+      if (!entry.keep) this.#settle(id, () => entry.reject(new Refusal("offline", "The connection to Hearth broke off.")));
+    }
+    if (event.code === 1008) {
+      this.close();
+      this.#say("rejected", { reason: event.reason });
+      return;
+    }
+    // Doubling with full jitter, so that a household's tabs do not all come at once.
+    const wait = 300 + Math.random() * Math.min(SLOWEST, 500 * 2 ** this.#tries++);
+    this.#timer = setTimeout(() => this.retryNow(), wait);
+    this.#say("state", { state: "waiting", wait });
+  }
+
+  #say(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}
+
+/** A name for one message, under which it runs once however often it is sent. */
+export function idempotencyKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}

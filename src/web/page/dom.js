@@ -1,0 +1,151 @@
+// Making elements. Text always becomes a text node, so that nothing that a
+// model or a person wrote is ever read as HTML.
+
+/** An element: h("p", { class: "note", onclick }, "text", child, ...). */
+export function h(tag, properties, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties ?? {})) {
+    if (value === undefined || value === null || value === false) continue;
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+const ICONS = {
+  menu: "M4 7h16M4 12h16M4 17h16",
+  plus: "M12 5v14M5 12h14",
+  search: "M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4",
+  send: "M12 19V5M6 11l6-6 6 6",
+  stop: "M7 7h10v10H7z",
+  edit: "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
+  trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
+  copy: "M9 9h11v11H9zM5 15H4V4h11v1",
+  check: "M5 12l5 5 9-10",
+  cross: "M6 6l12 12M18 6L6 18",
+  tool: "M14 6a4 4 0 0 1 5-1l-3 3 1 2 2 1 3-3a4 4 0 0 1-6 5l-7 7-3-3 7-7a4 4 0 0 1 1-4z",
+  back: "M14 6l-6 6 6 6",
+  retry: "M19 12a7 7 0 1 1-2-5M19 4v4h-4",
+};
+
+/** A line icon, hidden from screen readers: the button around it has a label. */
+export function icon(name) {
+  const space = "http://www.w3.org/2000/svg";
+  const svg = document.createElementNS(space, "svg");
+  svg.setAttribute("viewBox", "0 0 24 24");
+  svg.setAttribute("class", "icon");
+  svg.setAttribute("aria-hidden", "true");
+  const path = document.createElementNS(space, "path");
+  path.setAttribute("d", ICONS[name]);
+  svg.append(path);
+  return svg;
+}
+
+/** Our sign: loaded once, so the same file as the favicon. */
+export function sign(size) {
+  return h("img", { src: new URL("icon.svg", import.meta.url).pathname, alt: "", width: size, height: size });
+}
+
+/** Says something to screen readers. */
+export function announce(text) {
+  document.getElementById("announce").textContent = text;
+}
+
+/** A short note at the bottom that goes away by itself. */
+export function toast(text) {
+  document.querySelector(".toast")?.remove();
+  const note = h("div", { class: "toast", role: "status" }, text);
+  document.body.append(note);
+  setTimeout(() => note.remove(), 5000);
+}
+
+/** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. */
+export function ask({ title, text, value, action, danger }) {
+  return new Promise((resolve) => {
+    const field = value === undefined ? null : h("input", { type: "text", value, maxlength: 200, "aria-label": title, autofocus: true });
+    const form = h("form", { method: "dialog" },
+      h("h2", {}, title), text && h("p", {}, text), field,
+      h("div", { class: "row end" },
+        h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Cancel"),
+        h("button", { type: "submit", class: danger ? "danger" : "primary" }, action)));
+    const dialog = h("dialog", { "aria-label": title }, form);
+    let answer = null;
+    form.addEventListener("submit", () => { answer = field ? field.value.trim() || null : true; });
+    dialog.addEventListener("close", () => { dialog.remove(); resolve(answer); });
+    dialog.addEventListener("click", (event) => { if (event.target === dialog) dialog.close(); });
+    document.body.append(dialog);
+    dialog.showModal();
+    field?.select();
+  });
+}
+
+/** Copies a text, also over plain http, where browsers withhold the clipboard. */
+export async function copy(text) {
+  if (navigator.clipboard) return navigator.clipboard.writeText(text);
+  const area = h("textarea", { class: "unseen", value: text });
+  document.body.append(area);
+  area.select();
+  const done = document.execCommand("copy");
+  area.remove();
+  if (!done) throw new Error("the browser does not let pages copy");
+}
+
+/** A button that copies what `text()` gives and says so. */
+export function copyButton(text) {
+  const button = h("button", { type: "button", class: "copy", "aria-label": "Copy" }, icon("copy"), h("span", {}, "Copy"));
+  button.addEventListener("click", async () => {
+    const label = button.lastChild;
+    try {
+      await copy(text());
+      label.textContent = "Copied";
+    } catch {
+      label.textContent = "Not allowed";
+    }
+    setTimeout(() => { label.textContent = "Copy"; }, 1500);
+  });
+  return button;
+}
+
+/** Commands for a terminal, with a copy button. */
+export function commands(...lines) {
+  const text = lines.join("\n");
+  return h("div", { class: "code" }, h("div", { class: "code-head" }, h("span", {}, "terminal"), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", {}, text)));
+}
+
+const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
+const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
+const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
+
+/** A moment, as short as it is clear: today the time, else the day. */
+export function moment(timestamp) {
+  const date = new Date(timestamp);
+  const today = date.toDateString() === new Date().toDateString();
+  return h("time", { datetime: timestamp, title: FULL.format(date) }, today ? CLOCK.format(date) : DAY.format(date));
+}
+
+/** A day as a heading between messages. */
+export function dayName(timestamp) {
+  const date = new Date(timestamp);
+  const days = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(date).setHours(0, 0, 0, 0)) / 86400000);
+  return days === 0 ? "Today" : days === 1 ? "Yesterday" : DAY.format(date) + (days > 300 ? ` ${date.getFullYear()}` : "");
+}
+
+/** The time of day alone. */
+export function timeOfDay(timestamp) {
+  const date = new Date(timestamp);
+  return h("time", { datetime: timestamp, title: FULL.format(date) }, CLOCK.format(date));
+}
+
+/** "1 day 3 h" from seconds. */
+export function duration(seconds) {
+  const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+  const parts = [];
+  for (const [name, size] of units) {
+    const count = Math.floor(seconds / size);
+    seconds -= count * size;
+    if (count && parts.length < 2) parts.push(`${count} ${name}`);
+  }
+  return parts.join(" ") || "0 s";
+}

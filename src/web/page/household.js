@@ -1,0 +1,291 @@
+// What the page knows of the household: conversations, turns under way,
+// messages being sent, approvals. Fed by the connection's events; the views
+// listen to what it fires.
+
+import { idempotencyKey } from "./connection.js";
+
+const PAGE = 50;
+
+/**
+ * Fires `conversations`, `approvals`, `message` {conversation_id, message},
+ * `turn` (the turn), `sent` (a message being sent changed), `reload` (look
+ * again at everything), `config` and `delivery`.
+ */
+export class Household extends EventTarget {
+  conversations = new Map();
+  cursor = null;
+  turns = new Map();
+  approvals = new Map();
+  /** Messages on their way: {key, text, conversation, turn, error}. */
+  outgoing = [];
+  unread = new Set();
+  config = null;
+  open = null;
+
+  constructor(connection) {
+    super();
+    this.connection = connection;
+    connection.addEventListener("event", ({ detail }) => this.#hear(detail));
+    connection.addEventListener("ready", ({ detail }) => this.#ready(detail.lost));
+  }
+
+  get identity() {
+    return this.connection.identity;
+  }
+
+  get isAdmin() {
+    return this.identity?.role === "admin";
+  }
+
+  get maySend() {
+    return this.identity !== null && this.identity.role !== "viewer";
+  }
+
+  /** Conversations, newest activity first. */
+  list() {
+    return [...this.conversations.values()].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1));
+  }
+
+  async loadConversations() {
+    const page = await this.connection.request("list_conversations", { limit: PAGE }, { keep: true });
+    const isFirst = this.conversations.size === 0;
+    for (const one of page.conversations) this.conversations.set(one.id, one);
+    if (isFirst) this.cursor = page.next_cursor;
+    this.#fire("conversations");
+  }
+
+  async loadMoreConversations() {
+    if (!this.cursor) return;
+    const cursor = this.cursor;
+    const page = await this.connection.request("list_conversations", { limit: PAGE, cursor }, { keep: true });
+    if (this.cursor !== cursor) return;
+    for (const one of page.conversations) if (!this.conversations.has(one.id)) this.conversations.set(one.id, one);
+    this.cursor = page.next_cursor;
+    this.#fire("conversations");
+  }
+
+  async rename(id, title) {
+    await this.connection.request("rename_conversation", { conversation_id: id, title });
+    const known = this.conversations.get(id);
+    if (known) known.title = title;
+    this.#fire("conversations");
+  }
+
+  async remove(id) {
+    await this.connection.request("delete_conversation", { conversation_id: id });
+    this.conversations.delete(id);
+    for (const turn of this.turnsOf(id)) this.turns.delete(turn.id);
+    this.#fire("conversations");
+  }
+
+  /** Turns under way or failed in a conversation. */
+  turnsOf(conversation) {
+    return [...this.turns.values()].filter((turn) => turn.conversation === conversation);
+  }
+
+  /** A turn we know only by its id: somebody else began it, or it was before we came. */
+  async lookUp(id, conversation) {
+    if (this.turns.has(id)) return;
+    const turn = await this.connection.request("get_turn", { turn_id: id }, { keep: true });
+    if (this.turns.has(id) || ["done", "cancelled"].includes(turn.state)) return;
+    const known = this.#turn(id, conversation, true);
+    known.state = turn.state === "failed" ? "failed" : "running";
+    known.error = turn.error ?? null;
+    this.#fire("turn", known);
+  }
+
+  /** Sends a message; it is sent again, under its key, until it is answered. */
+  send(text, conversation) {
+    const message = { key: idempotencyKey(), text, conversation, turn: null, error: null };
+    this.outgoing.push(message);
+    this.#fire("sent", message);
+    const fields = { message: text, idempotency_key: message.key };
+    if (conversation) fields.conversation_id = conversation;
+    this.connection.request("chat", fields, { keep: true, patience: 0 }).then(
+      (data) => this.#sent(message, data),
+      (error) => this.#notSent(message, error),
+    );
+    return message;
+  }
+
+  async stop(turn) {
+    await this.connection.request("cancel", { turn_id: turn.id });
+  }
+
+  async decide(approval, decision) {
+    const fields = { approval_id: approval.approval_id };
+    if (decision === "deny") await this.connection.request("deny", fields);
+    else await this.connection.request("approve", { ...fields, remember: decision });
+    this.approvals.delete(approval.approval_id);
+    this.#fire("approvals");
+  }
+
+  markRead(id) {
+    if (this.unread.delete(id)) this.#fire("conversations");
+  }
+
+  async #ready(lost) {
+    // Pieces of text are not sent again: what streams now has a hole.
+    for (const turn of this.turns.values()) {
+      turn.text = "";
+      turn.hasGap = true;
+      this.#fire("turn", turn);
+    }
+    if (lost) this.turns.clear();
+    try {
+      const [config] = await Promise.all([
+        this.connection.request("get_config", {}, { keep: true }),
+        this.loadConversations(),
+        this.isAdmin ? this.#loadApprovals() : null,
+      ]);
+      this.config = config;
+      this.#fire("config");
+      await Promise.all([...this.turns.values()].map((turn) => this.#refresh(turn)));
+      this.#fire("reload", { lost });
+    } catch {
+      // The connection broke off again: the next `ready` looks again.
+    }
+  }
+
+  async #refresh(turn) {
+    const now = await this.connection.request("get_turn", { turn_id: turn.id }, { keep: true });
+    if (["done", "cancelled"].includes(now.state)) {
+      this.turns.delete(turn.id);
+      this.#fire("turn", { ...turn, state: "done" });
+    } else if (now.state === "failed" && turn.state !== "failed") {
+      Object.assign(turn, { state: "failed", error: now.error });
+      this.#fire("turn", turn);
+    }
+  }
+
+  async #loadApprovals() {
+    const { approvals } = await this.connection.request("list_approvals", {}, { keep: true });
+    this.approvals = new Map(approvals.map((one) => [one.approval_id, one]));
+    this.#fire("approvals");
+  }
+
+  #turn(id, conversation, hasGap) {
+    let turn = this.turns.get(id);
+    if (!turn) {
+      turn = { id, conversation, text: "", hasGap, message: null, tools: new Map(), state: "running", error: null };
+      this.turns.set(id, turn);
+    }
+    return turn;
+  }
+
+  #hear(event) {
+    const { turn_id: id, conversation_id: conversation } = event;
+    switch (event.event) {
+      case "message.created":
+        return this.#messageCreated(event);
+      case "chat.delta": {
+        const turn = this.#turn(id, conversation, true);
+        if (!turn.hasGap) turn.text += event.text;
+        return this.#fire("turn", turn);
+      }
+      case "chat.tool_call": {
+        const turn = this.#turn(id, conversation, true);
+        turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, result: null });
+        // What the model said before it used a tool is not part of its reply.
+        if (!turn.hasGap) turn.text = "";
+        return this.#fire("turn", turn);
+      }
+      case "chat.tool_result": {
+        const turn = this.#turn(id, conversation, true);
+        const call = turn.tools.get(event.call_id);
+        if (call) call.result = { ok: event.ok, summary: event.summary };
+        // A new round begins, whose text we hear from its start.
+        turn.hasGap = event.isMissed;
+        turn.text = "";
+        return this.#fire("turn", turn);
+      }
+      case "chat.done": {
+        const turn = this.turns.get(id);
+        this.turns.delete(id);
+        this.#settled(conversation);
+        return turn && this.#fire("turn", { ...turn, state: "done" });
+      }
+      case "chat.failed": {
+        const turn = this.#turn(id, conversation, true);
+        turn.state = "failed";
+        turn.error = event.error;
+        this.#settled(conversation);
+        turn.isCancelled = event.error === "the turn was cancelled";
+        return this.#fire("turn", turn);
+      }
+      case "approval.requested":
+        this.approvals.set(event.approval_id, event);
+        return this.#fire("approvals", { isNew: true, approval: event });
+      case "approval.resolved":
+        this.approvals.delete(event.approval_id);
+        return this.#fire("approvals");
+      case "config.updated":
+        return this.#configChanged();
+      case "delivery.updated":
+        return this.#fire("delivery", event);
+    }
+  }
+
+  #settled(conversation) {
+    this.#fire("conversations");
+    if (this.conversations.get(conversation)?.isProvisional) this.loadConversations().catch(() => {});
+  }
+
+  #messageCreated({ turn_id: id, conversation_id: conversation, message, isMissed }) {
+    if (message.role === "user") {
+      this.#turn(id, conversation, isMissed).message = message;
+      const mine = this.outgoing.find((one) => !one.turn && one.text.trim() === message.content.trim()
+        && message.speaker === this.identity?.user && (one.conversation ?? conversation) === conversation);
+      if (mine) {
+        mine.turn = id;
+        mine.conversation = conversation;
+        this.#fire("sent", mine);
+      }
+    }
+    const known = this.conversations.get(conversation);
+    if (known) {
+      known.updated_at = message.timestamp;
+      known.message_count += 1;
+    } else {
+      // The server may write its beginning to disk together with the reply;
+      // until then it is in no list.
+      this.conversations.set(conversation, {
+        id: conversation, title: message.content.trim().split("\n")[0].slice(0, 60), channel: null,
+        created_at: message.timestamp, updated_at: message.timestamp, message_count: 1, isProvisional: true,
+      });
+      this.loadConversations().catch(() => {});
+    }
+    if (conversation !== this.open || document.hidden) this.unread.add(conversation);
+    this.#fire("conversations");
+    this.#fire("message", { conversation, message });
+  }
+
+  #sent(message, data) {
+    message.turn = data.turn_id;
+    message.conversation = data.conversation_id;
+    this.outgoing = this.outgoing.filter((one) => one !== message);
+    this.#fire("sent", message);
+  }
+
+  #notSent(message, error) {
+    // A turn that failed says so itself; here is what never became a turn.
+    if (!message.turn) message.error = error.message;
+    this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
+    this.#fire("sent", message);
+  }
+
+  /** Forgets a message that could not be sent. */
+  discard(message) {
+    this.outgoing = this.outgoing.filter((one) => one !== message);
+    this.#fire("sent", message);
+  }
+
+  async #configChanged() {
+    this.config = await this.connection.request("get_config", {}, { keep: true });
+    this.#fire("config");
+  }
+
+  #fire(name, detail) {
+    this.dispatchEvent(new CustomEvent(name, { detail }));
+  }
+}

@@ -1,0 +1,257 @@
+//! Headless Chromium, driven over its DevTools protocol
+//! (https://chromedevtools.github.io/devtools-protocol/).
+
+use std::fs;
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+use super::support::home::Folder;
+
+/// The longest that anything may take: a browser on a busy machine is slow.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A browser process with a profile of its own.
+pub struct Chromium {
+    process: Child,
+    address: String,
+    _profile: Folder,
+}
+
+/// One tab, alone in its storage.
+pub struct Page {
+    socket: WebSocket<TcpStream>,
+    session: Option<String>,
+    next_id: u64,
+    /// Errors in the console, and exceptions.
+    pub errors: Vec<String>,
+    /// Addresses that were asked for.
+    pub requests: Vec<String>,
+}
+
+impl Chromium {
+    pub fn start() -> Chromium {
+        let program = std::env::var("BROWSER").unwrap_or_default();
+        let program = if program.is_empty() {
+            "chromium"
+        } else {
+            &program
+        };
+        let profile = Folder::new();
+        let process = Command::new(program)
+            .args([
+                "--headless",
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--no-first-run",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--disable-sync",
+                "--remote-debugging-port=0",
+            ])
+            .arg(format!("--user-data-dir={}", profile.path().display()))
+            .arg("about:blank")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap_or_else(|error| panic!("{program}: {error}; install Chromium, or set BROWSER"));
+        let mut chromium = Chromium {
+            process,
+            address: String::new(),
+            _profile: profile,
+        };
+        chromium.address = chromium.wait_for_port();
+        chromium
+    }
+
+    fn wait_for_port(&mut self) -> String {
+        let file = self._profile.path().join("DevToolsActivePort");
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            if let Some((port, path)) = text.split_once('\n')
+                && !path.is_empty()
+            {
+                return format!("ws://127.0.0.1:{port}{}", path.trim_end());
+            }
+            assert!(
+                Instant::now() < deadline && self.process.try_wait().unwrap().is_none(),
+                "the browser did not start"
+            );
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+    }
+
+    /// A new tab with no cookies or storage of another.
+    pub fn page(&self) -> Page {
+        let host = self.address.trim_start_matches("ws://");
+        let host = host.split('/').next().unwrap();
+        let stream = TcpStream::connect(host).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let (socket, _) = tungstenite::client(self.address.as_str(), stream).unwrap();
+        let mut page = Page {
+            socket,
+            session: None,
+            next_id: 0,
+            errors: Vec::new(),
+            requests: Vec::new(),
+        };
+        let context = page.call("Target.createBrowserContext", json!({}));
+        let target = page.call(
+            "Target.createTarget",
+            json!({ "url": "about:blank", "browserContextId": context["browserContextId"] }),
+        );
+        let attached = page.call(
+            "Target.attachToTarget",
+            json!({ "targetId": target["targetId"], "flatten": true }),
+        );
+        page.session = Some(attached["sessionId"].as_str().unwrap().to_owned());
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            page.call(&format!("{domain}.enable"), json!({}));
+        }
+        page.size(1280, 800);
+        page
+    }
+}
+
+impl Drop for Chromium {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Page {
+    /// A DevTools command and its result.
+    pub fn call(&mut self, method: &str, params: Value) -> Value {
+        self.next_id += 1;
+        let id = self.next_id;
+        let mut message = json!({ "id": id, "method": method, "params": params });
+        if let Some(session) = &self.session {
+            message["sessionId"] = json!(session);
+        }
+        self.socket
+            .send(Message::text(message.to_string()))
+            .unwrap();
+        loop {
+            let Message::Text(text) = self.socket.read().unwrap() else {
+                continue;
+            };
+            let message: Value = serde_json::from_str(&text).unwrap();
+            if message["id"] == id {
+                assert!(message["error"].is_null(), "{method}: {message}");
+                return message["result"].clone();
+            }
+            self.hear(&message);
+        }
+    }
+
+    fn hear(&mut self, message: &Value) {
+        let params = &message["params"];
+        match message["method"].as_str() {
+            Some("Runtime.exceptionThrown") => self.errors.push(params.to_string()),
+            Some("Runtime.consoleAPICalled") if params["type"] == "error" => {
+                self.errors.push(params["args"].to_string());
+            }
+            Some("Log.entryAdded") if params["entry"]["level"] == "error" => {
+                self.errors.push(params["entry"].to_string());
+            }
+            Some("Network.requestWillBeSent") => {
+                let url = params["request"]["url"].as_str().unwrap();
+                self.requests.push(url.to_owned());
+            }
+            Some("Network.webSocketCreated") => {
+                self.requests
+                    .push(params["url"].as_str().unwrap().to_owned());
+            }
+            _ => {}
+        }
+    }
+
+    /// The value of an expression; a promise is waited for.
+    pub fn evaluate(&mut self, expression: &str) -> Value {
+        let result = self.call(
+            "Runtime.evaluate",
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true }),
+        );
+        let thrown = &result["exceptionDetails"];
+        assert!(thrown.is_null(), "{expression}: {thrown}");
+        result["result"]["value"].clone()
+    }
+
+    /// Waits until an expression holds.
+    pub fn until(&mut self, expression: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        while self.evaluate(&format!("Boolean({expression})")) != true {
+            if Instant::now() >= deadline {
+                let text = self.evaluate("document.body.innerText");
+                self.screenshot("failed");
+                panic!("never: {expression}\n{text}\n{:?}", self.errors);
+            }
+            std::thread::park_timeout(Duration::from_millis(20));
+        }
+    }
+
+    pub fn open(&mut self, url: &str) {
+        self.call("Page.navigate", json!({ "url": url }));
+    }
+
+    /// Waits for an element and clicks it.
+    pub fn click(&mut self, selector: &str) {
+        let found = format!("document.querySelector({})", json!(selector));
+        self.until(&format!("{found} && !{found}.disabled"));
+        self.evaluate(&format!("{found}.click()"));
+    }
+
+    /// Replaces what stands in a field, as if it were typed.
+    pub fn fill(&mut self, selector: &str, text: &str) {
+        let found = format!("document.querySelector({})", json!(selector));
+        self.until(&format!("{found} && !{found}.disabled"));
+        self.evaluate(&format!("{found}.focus(); {found}.select()"));
+        self.call("Input.insertText", json!({ "text": text }));
+    }
+
+    /// Presses a key; `modifiers`: 2 is Ctrl, 8 is Shift.
+    pub fn press(&mut self, key: &str, modifiers: u32) {
+        let text = if key == "Enter" { "\r" } else { "" };
+        for kind in ["keyDown", "keyUp"] {
+            let text = if kind == "keyDown" { text } else { "" };
+            self.call(
+                "Input.dispatchKeyEvent",
+                json!({ "type": kind, "key": key, "modifiers": modifiers, "text": text }),
+            );
+        }
+    }
+
+    pub fn size(&mut self, width: u32, height: u32) {
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600 }),
+        );
+    }
+
+    /// Light or dark.
+    pub fn scheme(&mut self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        self.call(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": [feature] }),
+        );
+    }
+
+    /// Saves what is seen to target/browser/NAME.png.
+    pub fn screenshot(&mut self, name: &str) {
+        let shot = self.call("Page.captureScreenshot", json!({ "format": "png" }));
+        let bytes = STANDARD.decode(shot["data"].as_str().unwrap()).unwrap();
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../browser");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
+    }
+}

@@ -1,0 +1,394 @@
+//! The web page in a real browser: `make test-browser`. Ignored otherwise,
+//! because it needs Chromium.
+
+#![cfg(feature = "web")]
+
+mod chromium;
+#[allow(dead_code)]
+#[path = "../it/support/mod.rs"]
+mod support;
+
+use chromium::{Chromium, Page};
+use hearth::clock::Clock;
+use hearth::ids::ConversationId;
+use hearth::store::{NewTurn, Store, Target, TurnEnd, Usage};
+use serde_json::{Value, json};
+use support::home::{Folder, Home, PASSWORD};
+use support::http::post;
+use support::model::{Act, Model};
+use support::receiver::Receiver;
+
+/// Replies that try to run a script or to reach another host.
+const HOSTILE: &str = include_str!("hostile.md");
+const LAST_REPLY: &str = "[...document.querySelectorAll('[role=log] .assistant .text')].at(-1)";
+
+fn address(home: &Home) -> String {
+    format!("http://{}/", home.address())
+}
+
+fn sign_in(page: &mut Page, home: &Home) {
+    page.open(&address(home));
+    page.fill("[name=username]", "admin");
+    page.fill("[name=password]", PASSWORD);
+    page.click("button[type=submit]");
+    page.until("document.querySelector('.who-am-i strong')?.textContent === 'admin'");
+    page.until("document.querySelector('.welcome')");
+}
+
+fn say(page: &mut Page, text: &str) {
+    page.fill(".composer textarea", text);
+    page.press("Enter", 0);
+}
+
+fn until_last_reply(page: &mut Page, text: &str) {
+    page.until(&format!("{LAST_REPLY}?.textContent === {}", json!(text)));
+}
+
+/// Nothing went wrong, and nobody but our server was asked.
+fn check(page: &Page, home: &Home) {
+    assert!(page.errors.is_empty(), "{:#?}", page.errors);
+    let host = home.address().to_string();
+    for url in &page.requests {
+        let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+        let is_ours = rest.split('/').next() == Some(&host);
+        assert!(
+            is_ours || url.starts_with("about:") || url.starts_with("data:"),
+            "{url}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn signing_in_wrong_and_right_and_out() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.open(&address(&home));
+    page.until("document.querySelector('.sign-in form')");
+    check(&page, &home);
+    let files = page
+        .requests
+        .iter()
+        .filter(|url| url.starts_with("http"))
+        .count();
+    assert!(files <= 10, "{:?}", page.requests);
+    // The best of some loads, each without the browser's cache: the machine may
+    // be busy with other things.
+    page.call("Network.setCacheDisabled", json!({ "cacheDisabled": true }));
+    let loaded = "performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd";
+    let mut best = f64::INFINITY;
+    for round in 0..5 {
+        let query = format!("?round={round}");
+        page.open(&format!("{}{query}", address(&home)));
+        page.until(&format!(
+            "location.search === '{query}' && {loaded} > 0 && document.querySelector('.sign-in form')"
+        ));
+        best = best.min(page.evaluate(loaded).as_f64().unwrap());
+    }
+    println!("interactive after {best} ms with {files} requests");
+    assert!(best <= 300.0, "{best} ms");
+    page.screenshot("sign-in");
+    page.fill("[name=username]", "admin");
+    page.fill("[name=password]", "wrong");
+    page.press("Enter", 0);
+    page.until("document.querySelector('.problem').textContent.includes('do not go together')");
+    page.errors.clear();
+    sign_in(&mut page, &home);
+    page.screenshot("welcome");
+    let token = "(sessionStorage.getItem('hearth.token') ?? '')";
+    let kept = page.evaluate(token);
+    assert!(kept.as_str().unwrap().starts_with("hearth_"));
+    assert!(
+        page.evaluate("localStorage.getItem('hearth.token')")
+            .is_null()
+    );
+    page.click(".foot button");
+    page.until("document.querySelector('.sign-in form')");
+    assert_eq!(page.evaluate(token), "");
+    let revoked = support::client::Client::websocket(home.address())
+        .refused(json!({ "type": "auth", "token": kept }));
+    assert_eq!(revoked, "invalid_token");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn replies_stream_and_can_be_stopped() {
+    let model = Model::start(|_, number| match number {
+        0 => Act::Pause("first half of the reply, and **then** the rest".into()),
+        _ => Act::Stall("never".into()),
+    });
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "tell me");
+    page.until("document.querySelector('.live .text')?.textContent.startsWith('first half')");
+    page.screenshot("streaming");
+    assert_eq!(
+        page.evaluate("document.querySelector('.send').getAttribute('aria-label')"),
+        "Stop"
+    );
+    model.release();
+    until_last_reply(&mut page, "first half of the reply, and then the rest");
+    page.until("document.title === 'tell me · Hearth'");
+    assert_eq!(
+        page.evaluate("document.querySelectorAll('.messages .message').length"),
+        2
+    );
+    assert_eq!(
+        page.evaluate(&format!("{LAST_REPLY}.querySelector('strong').textContent")),
+        "then"
+    );
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn escape_stops_a_reply() {
+    let model = Model::acting(vec![Act::Stall("never".into())]);
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "think for an hour");
+    page.until("document.querySelector('.thinking')");
+    model.wait_for_requests(1);
+    page.press("Escape", 0);
+    page.until("document.querySelector('.live')?.textContent.includes('Stopped.')");
+    check(&page, &home);
+}
+
+fn webhook(home: &Home, message: &str) {
+    let body = json!({ "message": message, "conversation_id": "front", "user_id": "bell" });
+    assert_eq!(post(home.address(), "/hooks/door", &[], &body).status, 202);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn webhook_messages_and_their_questions_arrive_live() {
+    let receiver = Receiver::start();
+    let model = Model::start(|_, number| match number {
+        1 | 3 => Act::call("forget", json!({ "memory_id": "mem_0000000000001" })),
+        _ => Act::say("noted"),
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": {
+            "door": { "incoming_path": "/hooks/door", "outgoing_url": receiver.url() },
+        } },
+    ]);
+    let home = Home::start(config);
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    webhook(&home, "Somebody is at the door");
+    page.until(
+        "document.querySelector('.list .unread .title')?.textContent.includes('at the door')",
+    );
+    page.click(".list a");
+    until_last_reply(&mut page, "noted");
+    webhook(&home, "Forget it");
+    page.until("document.querySelector('.approval')?.textContent.includes('mem_0000000000001')");
+    page.screenshot("approval");
+    page.size(390, 844);
+    page.scheme("dark");
+    page.until("getComputedStyle(document.querySelector('.side')).visibility === 'hidden'");
+    page.screenshot("approval-phone");
+    page.click(".approval .primary");
+    page.until("!document.querySelector('.approval')");
+    page.until("document.querySelectorAll('[role=log] .assistant').length === 2");
+    assert_eq!(receiver.wait_for(2).len(), 2);
+    webhook(&home, "Forget that too");
+    page.click(".approval .danger");
+    page.until("document.querySelectorAll('[role=log] .assistant').length === 3");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_restart_loses_nothing_and_doubles_nothing() {
+    let model = Model::start(|request, _| {
+        Act::Say(format!(
+            "reply to {}",
+            request["messages"].as_array().unwrap().last().unwrap()["content"]
+                .as_str()
+                .unwrap()
+                .split_whitespace()
+                .last()
+                .unwrap()
+        ))
+    });
+    let mut home = Home::start(model.config());
+    let port = home.address().port();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "one");
+    until_last_reply(&mut page, "reply to one");
+    check(&page, &home);
+    home.stop();
+    page.until("!document.querySelector('.banner').hidden");
+    page.screenshot("disconnected");
+    say(&mut page, "two");
+    page.until("document.querySelector('.sending')");
+    home.start_on(port);
+    until_last_reply(&mut page, "reply to two");
+    page.until("document.querySelector('.banner').hidden");
+    let texts = page.evaluate(
+        "[...document.querySelectorAll('.messages .text')].map((one) => one.textContent)",
+    );
+    assert_eq!(texts, json!(["one", "reply to one", "two", "reply to two"]));
+    assert_eq!(model.requests().len(), 2);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn settings_are_saved() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.evaluate("location.hash = '#/settings'");
+    page.fill("textarea", "Be a cat.");
+    page.click("[name=permission_mode][value=deny]");
+    page.click(".save button");
+    page.until("document.querySelector('.save .good')");
+    page.screenshot("settings");
+    let config = home.admin().ask(json!({ "type": "get_config" }));
+    assert_eq!(
+        (&config["system_prompt"], &config["permission_mode"]),
+        (&json!("Be a cat."), &json!("deny"))
+    );
+    for name in ["tools", "memories", "webhooks", "status"] {
+        page.evaluate(&format!("location.hash = '#/{name}'"));
+        page.until("document.querySelector('.page') && !document.querySelector('.page').textContent.includes('Loading')");
+        page.screenshot(name);
+    }
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_hostile_reply_runs_nothing_and_reaches_nobody() {
+    let model = Model::saying(HOSTILE);
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, HOSTILE);
+    page.until(&format!("{LAST_REPLY}?.textContent.includes('the end')"));
+    page.evaluate("for (const link of document.querySelectorAll('.text a')) link.target = ''");
+    assert!(page.evaluate("window.pwned ?? null").is_null());
+    let elements = page.evaluate("[...new Set([...document.querySelectorAll('.messages .text *')].map((one) => one.localName))].sort()");
+    let known = [
+        "a",
+        "blockquote",
+        "br",
+        "button",
+        "code",
+        "del",
+        "div",
+        "em",
+        "h3",
+        "hr",
+        "li",
+        "ol",
+        "p",
+        "path",
+        "pre",
+        "span",
+        "strong",
+        "svg",
+        "table",
+        "tbody",
+        "td",
+        "th",
+        "thead",
+        "tr",
+        "ul",
+    ];
+    for element in elements.as_array().unwrap() {
+        assert!(known.contains(&element.as_str().unwrap()), "{element}");
+    }
+    let schemes =
+        page.evaluate("[...document.querySelectorAll('.text a')].map((one) => one.protocol)");
+    for scheme in schemes.as_array().unwrap() {
+        assert!(
+            ["http:", "https:", "mailto:"].contains(&scheme.as_str().unwrap()),
+            "{scheme}"
+        );
+    }
+    let attributes = page.evaluate("[...document.querySelectorAll('.text *')].flatMap((one) => one.getAttributeNames()).filter((one) => one.startsWith('on') || one === 'style' || one === 'src')");
+    assert_eq!(attributes, Value::Array(vec![]));
+    page.screenshot("hostile");
+    check(&page, &home);
+}
+
+/// A conversation of so many messages, written to the database directly.
+fn long_conversation(folder: &Folder, turns: usize) -> ConversationId {
+    let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
+    let mut target = Target::New;
+    let mut conversation = None;
+    for number in 0..turns {
+        let begun = store
+            .begin_turn_behind(NewTurn {
+                target,
+                channel: "websocket".to_owned(),
+                account: None,
+                message: format!("question {number}"),
+                speaker: Some("admin".to_owned()),
+                idempotency: None,
+            })
+            .unwrap();
+        let hearth::store::Begun::New { turn, .. } = begun else {
+            panic!("not a repeat")
+        };
+        let reply = format!("answer {number} with **some** `text`");
+        let end = TurnEnd::Done { reply };
+        store
+            .finish_turn(turn.id, end, Usage::default(), "scripted", None)
+            .unwrap();
+        conversation = Some(turn.conversation_id);
+        target = Target::Existing(turn.conversation_id);
+    }
+    store.close();
+    conversation.unwrap()
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn ten_thousand_messages_scroll() {
+    let mut home = Home::offline();
+    home.stop();
+    let conversation = long_conversation(&home.folder, 5_000);
+    home.restart();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.evaluate(&format!("location.hash = '#/c/{conversation}'"));
+    page.until(&format!(
+        "{LAST_REPLY}?.textContent === 'answer 4999 with some text'"
+    ));
+    let rows = "document.querySelectorAll('[role=log] .message').length";
+    assert_eq!(page.evaluate(rows), 50, "only the newest page is loaded");
+    page.evaluate(
+        "window.longest = 0; new PerformanceObserver((list) => { for (const one of list.getEntries()) longest = Math.max(longest, one.duration); }).observe({ type: 'longtask' })",
+    );
+    let mut loaded = 50;
+    while loaded < 1_000 {
+        page.evaluate("document.querySelector('.scroller').scrollTop = 0");
+        page.until(&format!("{rows} > {loaded}"));
+        loaded = page.evaluate(rows).as_u64().unwrap();
+    }
+    let ordered = page.evaluate("(() => { const ids = [...document.querySelectorAll('[role=log] .message')].map((one) => one.dataset.id); return ids.every((id, place) => place === 0 || ids[place - 1] < id) })()");
+    assert_eq!(ordered, true);
+    let longest = page.evaluate("longest");
+    println!("the longest task took {longest} ms");
+    assert!(longest.as_f64().unwrap() < 500.0, "{longest} ms");
+    page.screenshot("long");
+    check(&page, &home);
+}

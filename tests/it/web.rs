@@ -1,0 +1,195 @@
+//! The web front end: what is served, how it may be kept, and what it may do.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+
+use super::support::home::Home;
+use super::support::http::get;
+use super::support::socket::exchange;
+
+/// Most bytes of all files together.
+const BUDGET: usize = 100 * 1024;
+
+/// The addresses of the page's own files, from the page and from the modules.
+fn addresses(address: SocketAddr) -> BTreeSet<String> {
+    let page = get(address, "/").body;
+    let mut found: BTreeSet<String> = page
+        .split('"')
+        .filter(|part| part.starts_with("/assets/"))
+        .map(str::to_owned)
+        .collect();
+    let folder = found.iter().next().unwrap();
+    let folder = folder[..=folder.rfind('/').unwrap()].to_owned();
+    let mut unread: Vec<String> = found.iter().cloned().collect();
+    while let Some(path) = unread.pop() {
+        if !path.ends_with(".js") {
+            continue;
+        }
+        for module in get(address, &path).body.split('"') {
+            if let Some(name) = module
+                .strip_prefix("./")
+                .filter(|name| name.ends_with(".js"))
+                && found.insert(format!("{folder}{name}"))
+            {
+                unread.push(format!("{folder}{name}"));
+            }
+        }
+    }
+    for page in ["settings", "tools", "memories", "webhooks", "status"] {
+        found.insert(format!("{folder}{page}.js"));
+    }
+    found
+}
+
+fn head_of(address: SocketAddr, method: &str, path: &str, more: &str) -> String {
+    let request =
+        format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{more}\r\n");
+    String::from_utf8_lossy(&exchange(address, request.as_bytes())).into_owned()
+}
+
+#[test]
+fn every_file_has_its_type_and_the_strict_policy() {
+    let home = Home::offline();
+    let files = addresses(home.address());
+    assert!(files.len() >= 18, "{files:?}");
+    let mut paths: Vec<&str> = files.iter().map(String::as_str).collect();
+    paths.push("/");
+    for path in paths {
+        let head = head_of(home.address(), "HEAD", path, "");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
+        assert!(head.ends_with("\r\n\r\n"), "{path}: HEAD has a body");
+        let ending = path.rsplit('.').next().unwrap();
+        let media_type = match ending {
+            "js" => "text/javascript; charset=utf-8",
+            "css" => "text/css; charset=utf-8",
+            "svg" => "image/svg+xml",
+            "png" => "image/png",
+            "webmanifest" => "application/manifest+json",
+            _ => "text/html; charset=utf-8",
+        };
+        for expected in [
+            format!("Content-Type: {media_type}\r\n"),
+            "X-Content-Type-Options: nosniff\r\n".to_owned(),
+            "Referrer-Policy: no-referrer\r\n".to_owned(),
+        ] {
+            assert!(head.contains(&expected), "{path}: {expected}{head}");
+        }
+        let policy = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Security-Policy: "))
+            .unwrap_or_else(|| panic!("{path}: {head}"));
+        for directive in [
+            "default-src 'none'",
+            "script-src 'self'",
+            "style-src 'self'",
+            "connect-src 'self'",
+            "base-uri 'none'",
+            "form-action 'none'",
+            "frame-ancestors 'none'",
+        ] {
+            assert!(policy.split("; ").any(|one| one == directive), "{policy}");
+        }
+        assert!(!policy.contains("unsafe"), "{policy}");
+    }
+}
+
+#[test]
+fn a_browser_that_has_a_file_is_not_sent_it_again() {
+    let home = Home::offline();
+    let files = addresses(home.address());
+    let style = files.iter().find(|path| path.ends_with(".css")).unwrap();
+    for (path, cache) in [
+        ("/", "no-cache"),
+        (style.as_str(), "public, max-age=31536000, immutable"),
+    ] {
+        let head = head_of(home.address(), "GET", path, "");
+        assert!(
+            head.contains(&format!("Cache-Control: {cache}\r\n")),
+            "{head}"
+        );
+        let tag = head
+            .lines()
+            .find_map(|line| line.strip_prefix("ETag: "))
+            .unwrap();
+        let again = head_of(
+            home.address(),
+            "GET",
+            path,
+            &format!("If-None-Match: {tag}\r\n"),
+        );
+        assert!(again.starts_with("HTTP/1.1 304 "), "{again}");
+        assert!(again.contains(&format!("ETag: {tag}\r\n")), "{again}");
+        assert!(again.ends_with("\r\n\r\n"), "a 304 has no body");
+        let other = head_of(home.address(), "GET", path, "If-None-Match: \"x\"\r\n");
+        assert!(other.starts_with("HTTP/1.1 200 "), "{other}");
+    }
+}
+
+#[test]
+fn a_file_of_another_version_is_not_found() {
+    let home = Home::offline();
+    for path in [
+        "/assets/app.js",
+        "/assets/0000000000000000/app.js",
+        "/assets/",
+        "/assets/../config.json",
+    ] {
+        assert_eq!(get(home.address(), path).status, 404, "{path}");
+    }
+}
+
+#[test]
+fn the_page_is_small_and_asks_nobody_else() {
+    let home = Home::offline();
+    let page = get(home.address(), "/").body;
+    let mut bytes = page.len();
+    for forbidden in [
+        "<style", "style=", "<script>", " onclick", "http:", "https:",
+    ] {
+        assert!(!page.contains(forbidden), "the page holds {forbidden}");
+    }
+    for path in addresses(home.address()) {
+        let head = head_of(home.address(), "HEAD", &path, "");
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: "))
+            .unwrap();
+        bytes += length.parse::<usize>().unwrap();
+        if path.ends_with(".png") {
+            continue;
+        }
+        let body = get(home.address(), &path).body;
+        for (place, _) in body.match_indices("://") {
+            let from = body[..place]
+                .rfind(['"', '\'', '`', ' ', '(', '<'])
+                .unwrap_or(0);
+            let address =
+                &body[from + 1..body[place..].find(['"', '\'', ' ', ',', '<']).unwrap() + place];
+            // Shown to people, a namespace, or made of the page's own address.
+            let is_known = [
+                "http://127.0.0.1:",
+                "http://www.w3.org/2000/svg",
+                "${scheme}//",
+            ]
+            .iter()
+            .any(|known| address.starts_with(known))
+                || address.contains("?:\\/\\/");
+            assert!(is_known, "{path} names {address}");
+        }
+        for forbidden in [
+            "innerHTML",
+            "outerHTML",
+            "insertAdjacentHTML",
+            "document.write",
+            "eval(",
+            "@import",
+            "url(",
+        ] {
+            assert!(!body.contains(forbidden), "{path} holds {forbidden}");
+        }
+    }
+    assert!(bytes <= BUDGET, "{bytes} bytes, and the budget is {BUDGET}");
+    // Before anybody has signed in: what the sign-in form needs, and no more.
+    let first = page.matches("/assets/").count() + 1 + 2;
+    assert!(first <= 10, "{first} requests");
+}
