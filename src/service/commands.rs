@@ -135,8 +135,8 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             conversation_id,
             limit,
             before,
-        } => store
-            .messages(conversation_id, limit, before)
+        } => service
+            .settled(|| store.messages(conversation_id, limit, before))
             .map(views::messages),
         Command::ListTools => Ok(list_tools(service)),
         Command::Ping => Ok(json!({ "time": service.clock().now() })),
@@ -272,6 +272,7 @@ fn server_info(service: &Service) -> Result<Value> {
         "relays": [],
         "connections": service.connections().count(),
         "conversations": counts.conversations,
+        "database_bytes": counts.database_bytes,
         "turns": turns,
         "deliveries": deliveries,
         "mcp_servers": mcp_servers,

@@ -277,12 +277,17 @@ impl Service {
         Ok(Some((turn, message, is_resumed)))
     }
 
-    /// A turn, also when it has not reached the disk yet.
     fn find_turn(&self, id: TurnId) -> Result<Turn> {
-        match self.store.turn(id) {
+        self.settled(|| self.store.turn(id))
+    }
+
+    /// What `read` finds, also when it has not reached the disk yet: a turn is
+    /// told to subscribers up to 5 ms before that.
+    pub(super) fn settled<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
+        match read() {
             Err(error) if error.code() == Code::NotFound => {
                 self.store.flush()?;
-                self.store.turn(id)
+                read()
             }
             found => found,
         }

@@ -107,6 +107,8 @@ impl Store {
         self.read(|connection| {
             let count = |sql| row(connection, sql, [], |row| row.get::<_, i64>(0));
             let conversations = count("SELECT count(*) FROM conversations")?;
+            let database_bytes =
+                count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
             Ok(Counts {
                 conversations: conversations.unwrap_or_default().unsigned_abs(),
                 turns: rows(connection, UNFINISHED_BY_STATE, [], counted)?,
@@ -125,6 +127,7 @@ impl Store {
                     },
                 )?
                 .unwrap_or_default(),
+                database_bytes: database_bytes.unwrap_or_default().unsigned_abs(),
             })
         })
     }

@@ -135,6 +135,22 @@ fn a_client_that_leaves_loses_nothing() {
 }
 
 #[test]
+fn what_an_event_tells_of_can_be_read_at_once() {
+    let model = Model::acting(vec![Act::Stall("late".into())]);
+    let home = Home::start(model.config());
+    let mut client = home.admin();
+    client.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
+    for number in 0..20 {
+        client.send(&json!({ "type": "chat", "message": "go", "id": number }));
+        let conversation = client.event("message.created")["conversation_id"].clone();
+        let page = client.ask(json!({ "type": "get_messages", "conversation_id": conversation }));
+        assert_eq!(page["messages"].as_array().unwrap().len(), 1, "{number}");
+    }
+    let info = client.ask(json!({ "type": "server_info" }));
+    assert!(info["database_bytes"].as_u64().unwrap() > 4096);
+}
+
+#[test]
 fn a_repeated_idempotency_key_runs_one_turn() {
     let model = Model::acting(vec![Act::Stall("once".into())]);
     let mut home = Home::start(model.config());

@@ -42,4 +42,6 @@ pub struct Counts {
     pub deliveries: Vec<(DeliveryState, u64)>,
     /// Tokens used since the database was made.
     pub usage: Usage,
+    /// Size of the database file, in bytes, without its write-ahead log.
+    pub database_bytes: u64,
 }
