@@ -1,7 +1,7 @@
 //! The threads that run turns and deliveries, and the one that keeps time.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -32,65 +32,120 @@ pub trait Deliver: Send + Sync {
 }
 
 /// The running threads. [`Workers::stop`] ends and joins them.
-pub struct Workers {
+pub struct Workers(Arc<Pool>);
+
+/// Workers are started as they are needed: whoever takes a job while nobody
+/// else waits for one starts the next, up to `most`. An idle server has one.
+struct Pool {
     service: Arc<Service>,
-    threads: Mutex<Vec<JoinHandle<()>>>,
+    most: usize,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    handles: Vec<JoinHandle<()>>,
+    workers: usize,
+    /// Workers that run a job.
+    busy: usize,
+    is_stopping: bool,
 }
 
 impl Workers {
     /// Takes up what was unfinished when the server last stopped, then starts
-    /// `count` workers and the timekeeper.
+    /// the first of at most `most` workers, and the timekeeper.
     ///
     /// Errors: the database cannot be read, or a thread cannot be started.
-    pub fn start(service: &Arc<Service>, count: usize) -> Result<Workers> {
+    pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
         let unfinished = service.take_up_unfinished()?;
         if unfinished > 0 {
             log::info!("going on with {unfinished} unfinished turns");
         }
-        let workers = Workers {
+        let pool = Arc::new(Pool {
             service: Arc::clone(service),
-            threads: Mutex::new(Vec::new()),
-        };
-        for number in 1..=count {
-            let service = Arc::clone(service);
-            workers.spawn(format!("worker-{number}"), move || service.work())?;
-        }
+            most: most.max(1),
+            threads: Mutex::default(),
+        });
+        pool.start_worker(&mut pool.lock())?;
         // Before anybody can connect: what another process changes from here on
         // is noticed.
         let data_version = service.store.foreign_changes()?;
         let service = Arc::clone(service);
-        workers.spawn("timekeeper".to_owned(), move || {
-            service.keep_time(data_version)
-        })?;
-        Ok(workers)
-    }
-
-    fn spawn(&self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
-        let thread = std::thread::Builder::new()
-            .name(name.clone())
-            .spawn(body)
-            .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
-        self.threads
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(thread);
-        Ok(())
+        let keep_time = move || service.keep_time(data_version);
+        pool.lock().spawn("timekeeper".to_owned(), keep_time)?;
+        Ok(Workers(pool))
     }
 
     /// Lets running turns and deliveries go on for `grace`, puts the rest off
     /// until the next start, and joins the threads.
     pub fn stop(&self, grace: Duration) {
-        self.service.schedule.stop(grace);
-        self.service.responses.close();
-        self.service.stop_keeping_time();
-        let threads =
-            std::mem::take(&mut *self.threads.lock().unwrap_or_else(PoisonError::into_inner));
-        for thread in threads {
+        let service = &self.0.service;
+        service.schedule.stop(grace);
+        service.responses.close();
+        service.stop_keeping_time();
+        let handles = {
+            let mut threads = self.0.lock();
+            threads.is_stopping = true;
+            std::mem::take(&mut threads.handles)
+        };
+        for thread in handles {
             let name = thread.thread().name().unwrap_or("worker").to_owned();
             if thread.join().is_err() {
                 log::error!("thread {name} ended in a panic");
             }
         }
+    }
+}
+
+impl Pool {
+    /// Starts one more worker.
+    fn start_worker(self: &Arc<Pool>, threads: &mut Threads) -> Result<()> {
+        let pool = Arc::clone(self);
+        threads.spawn(format!("worker-{}", threads.workers + 1), move || {
+            pool.work()
+        })?;
+        threads.workers += 1;
+        Ok(())
+    }
+
+    fn work(self: &Arc<Pool>) {
+        while let Some(job) = self.service.schedule.next() {
+            self.leave_a_spare();
+            match job {
+                Job::Turn(job, cancel) => self.service.work_on_turn(job, &cancel),
+                Job::Deliver(delivery) => self.service.work_on_delivery(delivery),
+            }
+            self.lock().busy -= 1;
+        }
+    }
+
+    /// Notes that this worker is busy. If nobody is left to wait for the next
+    /// job, starts somebody; where that fails, the job waits for a worker.
+    fn leave_a_spare(self: &Arc<Pool>) {
+        let mut threads = self.lock();
+        threads.busy += 1;
+        let is_last = threads.busy == threads.workers && threads.workers < self.most;
+        if is_last
+            && !threads.is_stopping
+            && let Err(error) = self.start_worker(&mut threads)
+        {
+            log::warn!("{error}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Threads {
+    fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = std::thread::Builder::new()
+            .name(name.clone())
+            .spawn(body)
+            .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
+        self.handles.push(thread);
+        Ok(())
     }
 }
 
@@ -111,15 +166,6 @@ impl Service {
             }
         }
         Ok(count)
-    }
-
-    fn work(&self) {
-        while let Some(job) = self.schedule.next() {
-            match job {
-                Job::Turn(job, cancel) => self.work_on_turn(job, &cancel),
-                Job::Deliver(delivery) => self.work_on_delivery(delivery),
-            }
-        }
     }
 
     /// A panic fails its turn, not the worker.

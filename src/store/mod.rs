@@ -108,12 +108,15 @@ impl Store {
 
     /// A value of the `meta` table.
     pub fn meta(&self, key: &str) -> Result<Option<String>> {
-        self.read(|connection| {
-            let value = connection
-                .prepare_cached("SELECT value FROM meta WHERE key = ?")?
-                .query_row([key], |row| row.get(0))
-                .optional()?;
-            Ok(value)
+        let key = key.to_owned();
+        // Once, at the start: on the connection that is there.
+        self.write_behind(move |write| {
+            row(
+                write.connection,
+                "SELECT value FROM meta WHERE key = ?",
+                [key],
+                |row| row.get(0),
+            )
         })
     }
 

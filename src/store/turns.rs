@@ -37,7 +37,15 @@ impl Store {
 
     /// All turns that are not at their end, in order: what a start goes on with.
     pub fn unfinished_turns(&self) -> Result<Vec<Turn>> {
-        self.read(|connection| rows(connection, UNFINISHED_TURNS, [MOST_UNFINISHED], from_row))
+        // Once, at the start: on the connection that is there.
+        self.write_behind(|write| {
+            rows(
+                write.connection,
+                UNFINISHED_TURNS,
+                [MOST_UNFINISHED],
+                from_row,
+            )
+        })
     }
 
     /// Notes that a worker has taken the turn. Does not wait; reaches the disk
