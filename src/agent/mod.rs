@@ -6,6 +6,7 @@ pub mod context;
 pub mod mcp;
 pub mod outbound;
 pub mod permission;
+mod pipe;
 pub mod provider;
 pub mod repetition;
 pub mod side_by_side;

@@ -18,6 +18,7 @@ use super::log_lines::LogLines;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::Peer;
 use super::stdio::{Haste, Shared, Start};
+use crate::agent::pipe::{drain, is_transient};
 
 /// Bytes read at a time.
 const CHUNK: usize = 16 * 1024;
@@ -316,21 +317,6 @@ impl Drop for Program {
         }
         self.peer.close("it is gone");
     }
-}
-
-/// Reads what the pipe has, once, and closes it at its end.
-fn drain(pipe: &mut Option<impl Read>, buffer: &mut [u8], mut take: impl FnMut(&[u8])) {
-    if let Some(reader) = pipe {
-        match reader.read(buffer) {
-            Ok(length) if length > 0 => take(&buffer[..length]),
-            Err(error) if is_transient(&error) => {}
-            Ok(_) | Err(_) => *pipe = None,
-        }
-    }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 /// How a program ended, with its last words.

@@ -6,7 +6,7 @@
 //! children behind that keep the pipes open can neither block the caller nor
 //! outlive its time.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
@@ -19,6 +19,7 @@ use rustix::process::{
 };
 
 use super::output::{Captured, Tail};
+use crate::agent::pipe::{drain, is_transient};
 use crate::agent::provider::Cancel;
 
 /// How long a program that is told to stop may take before it is killed.
@@ -304,21 +305,6 @@ impl Drop for Program<'_> {
             let _ = self.child.wait();
         }
     }
-}
-
-/// Reads what the pipe has, once, and closes it at its end.
-fn drain(pipe: &mut Option<impl Read>, buffer: &mut [u8], mut take: impl FnMut(&[u8])) {
-    if let Some(reader) = pipe {
-        match reader.read(buffer) {
-            Ok(length) if length > 0 => take(&buffer[..length]),
-            Err(error) if is_transient(&error) => {}
-            Ok(_) | Err(_) => *pipe = None,
-        }
-    }
-}
-
-fn is_transient(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
 #[cfg(test)]
