@@ -73,6 +73,17 @@ impl WebSocket {
             .unwrap_or_else(|error| panic!("{request}: {error}"))
     }
 
+    /// Sends a request whose answers are read with [`WebSocket::next`].
+    pub fn tell(&mut self, request: &str) {
+        self.send(TEXT, request.as_bytes()).unwrap();
+    }
+
+    /// The next message, whatever it is.
+    pub fn next(&mut self) -> &str {
+        let length = self.receive().unwrap();
+        std::str::from_utf8(&self.buffer[self.used - length..self.used]).unwrap()
+    }
+
     /// The same, read.
     pub fn ask_data(&mut self, request: &str) -> Value {
         let mut response: Value = serde_json::from_str(self.ask(request)).unwrap();

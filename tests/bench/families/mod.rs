@@ -7,6 +7,7 @@ mod health;
 mod history;
 mod request;
 mod start;
+mod streams;
 mod turns;
 mod webhooks;
 
@@ -21,7 +22,7 @@ pub struct Family {
 }
 
 /// In the order of the table.
-pub const FAMILIES: [Family; 9] = [
+pub const FAMILIES: [Family; 10] = [
     Family {
         name: "start",
         title: "Starting and idling",
@@ -51,6 +52,11 @@ pub const FAMILIES: [Family; 9] = [
         name: "turns",
         title: "Chat turns, durable, instant model",
         measure: turns::measure,
+    },
+    Family {
+        name: "streams",
+        title: "Streamed replies and tools",
+        measure: streams::measure,
     },
     Family {
         name: "webhooks",
