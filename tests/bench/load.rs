@@ -23,6 +23,18 @@ pub fn run<C: Send>(
     connect: impl FnMut(usize) -> C,
     ask: impl Fn(&mut C, usize) + Sync,
 ) -> Load {
+    paced(clients, time, Duration::ZERO, connect, ask)
+}
+
+/// The same, but each client asks once every `interval`. A request that begins
+/// late because the one before it was slow counts from when it was due.
+pub fn paced<C: Send>(
+    clients: usize,
+    time: Duration,
+    interval: Duration,
+    connect: impl FnMut(usize) -> C,
+    ask: impl Fn(&mut C, usize) + Sync,
+) -> Load {
     let clients: Vec<C> = (0..clients).map(connect).collect();
     let ready = Barrier::new(clients.len());
     let one = |mut client: C| {
@@ -31,8 +43,13 @@ pub fn run<C: Send>(
         let mut durations = Vec::new();
         let (mut count, mut now) = (0, began);
         while now - began < time {
+            let mut before = now;
+            if !interval.is_zero() {
+                before = began + interval * count as u32;
+                std::thread::sleep(before.saturating_duration_since(now));
+            }
             ask(&mut client, count);
-            let before = std::mem::replace(&mut now, Instant::now());
+            now = Instant::now();
             count += 1;
             if durations.len() < KEPT {
                 durations.push(now - before);

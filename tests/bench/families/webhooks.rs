@@ -25,8 +25,14 @@ const GAIN: f64 = 10.0;
 const LAST_CALLBACK: Duration = Duration::from_secs(30);
 const MESSAGE: &str = r#"{"message":"The washing machine is done.","user_id":"laundry"}"#;
 
+/// Callbacks per second that we want to send.
+const CALLBACKS: f64 = 1_000.0;
+/// Milliseconds that 99 of 100 accepted requests may take at [`ACCEPTS`].
+const ACCEPT_TIME: f64 = 25.0;
+
 pub fn measure(table: &mut Table) {
     accepts(table);
+    accepts_in_time(table);
     callbacks(table);
 }
 
@@ -45,11 +51,12 @@ fn home(model: SocketAddr, receiver: &Receiver, workers: usize) -> Home {
     )
 }
 
-fn send(address: SocketAddr, time: Duration) -> load::Load {
+fn send(address: SocketAddr, time: Duration, interval: Duration) -> load::Load {
     let request = post("/bench", MESSAGE);
-    load::run(
+    load::paced(
         CLIENTS,
         time,
+        interval,
         |_| Http::connect(address).unwrap(),
         |http, _| {
             let (status, body) = http.exchange(&request).unwrap();
@@ -68,7 +75,7 @@ fn accepts(table: &mut Table) {
         let home = home(model.address(), &receiver, 1);
         let server = home.start();
         let before = server.cpu_seconds();
-        let load = send(server.address, TIME);
+        let load = send(server.address, TIME, Duration::ZERO);
         cpu.push((server.cpu_seconds() - before) / load.count as f64 * 1e6);
         loads.push(load);
     }
@@ -108,6 +115,30 @@ fn accepts(table: &mut Table) {
     ));
 }
 
+/// The time to accept a message at a load that is not the most.
+fn accepts_in_time(table: &mut Table) {
+    let model = Model::start(Pace::Never);
+    let receiver = Receiver::start();
+    let interval = Duration::from_secs_f64(CLIENTS as f64 / ACCEPTS);
+    let loads: Vec<load::Load> = (0..RUNS)
+        .map(|_| {
+            let home = home(model.address(), &receiver, 1);
+            let server = home.start();
+            send(server.address, TIME, interval)
+        })
+        .collect();
+    let rate = median(loads.iter().map(|load| load.per_second));
+    table.add(
+        Figure::new(
+            "time to accept at 5,000/s, p99",
+            median(loads.iter().map(|load| load.latencies.p99())),
+            "ms",
+        )
+        .at_most(ACCEPT_TIME)
+        .how(format!("median of {RUNS} runs; {rate:.0}/s were sent")),
+    );
+}
+
 /// From the first request to the last callback, all there is between included.
 fn callbacks(table: &mut Table) {
     let model = Model::start(Pace::AtOnce);
@@ -117,13 +148,14 @@ fn callbacks(table: &mut Table) {
         let home = home(model.address(), &receiver, 16);
         let server = home.start();
         let began = Instant::now();
-        let sent = send(server.address, TIME / 2).count;
+        let sent = send(server.address, TIME / 2, Duration::ZERO).count;
         let ended = receiver.wait_for(sent, LAST_CALLBACK);
         rates.push(sent as f64 / (ended - began).as_secs_f64());
     }
     table.add(
         Figure::new("callbacks, from request to callback", median(rates), "/s")
             .floor(bare_callbacks())
+            .at_least(CALLBACKS)
             .how(format!(
                 "median of {RUNS} runs; floor: 16 clients call the receiver"
             )),
