@@ -15,6 +15,7 @@ mod models;
 mod permissions;
 mod program;
 mod readme;
+mod readme_examples;
 mod roles;
 #[path = "../faults/mod.rs"]
 mod scenarios;

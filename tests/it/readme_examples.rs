@@ -1,0 +1,337 @@
+//! The README's examples print what it shows.
+//!
+//! A `console` block below `<!-- run -->` is run, in one shell with all the
+//! others, against one server. What varies (ids, times, ports) may be anything.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::readme::readme;
+use super::support::eventually;
+use super::support::home::Folder;
+use super::support::program::{Program, example, free_port, is_there};
+
+/// A fenced block of commands and what they print.
+struct Block {
+    /// The comment before it: `run`, `run with python3`, `run in the background`;
+    /// empty for one that only a person can run.
+    mark: String,
+    commands: Vec<Example>,
+}
+
+struct Example {
+    line: usize,
+    command: String,
+    output: Vec<String>,
+}
+
+/// Blocks of the language `console`: a command begins with `$ ` and goes on
+/// with `> `, and what is below it is its output.
+fn blocks(readme: &str) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    let mut mark = "";
+    let mut lines = (1..).zip(readme.lines());
+    while let Some((_, line)) = lines.next() {
+        if line == "```console" {
+            let mut commands: Vec<Example> = Vec::new();
+            for (number, line) in lines.by_ref().take_while(|(_, line)| *line != "```") {
+                let newest = commands.last_mut();
+                if let Some(command) = line.strip_prefix("$ ") {
+                    commands.push(Example {
+                        line: number,
+                        command: command.to_owned(),
+                        output: Vec::new(),
+                    });
+                } else if let Some(more) = line.strip_prefix("> ")
+                    && newest
+                        .as_ref()
+                        .is_some_and(|newest| newest.output.is_empty())
+                {
+                    let newest = newest.unwrap();
+                    newest.command = format!("{}\n{more}", newest.command);
+                } else {
+                    newest
+                        .expect("a command first")
+                        .output
+                        .push(line.to_owned());
+                }
+            }
+            blocks.push(Block {
+                mark: mark.to_owned(),
+                commands,
+            });
+        }
+        mark = line
+            .strip_prefix("<!-- ")
+            .and_then(|line| line.strip_suffix(" -->"))
+            .unwrap_or_default();
+    }
+    blocks
+}
+
+/// Begins what one command printed; a control character that nothing prints.
+const SEPARATOR: char = '\u{1e}';
+
+/// What stands for the parts of a newcomer's terminal that a test lacks: cargo's
+/// examples are built already, and nc comes in too many kinds.
+const PROLOGUE: &str = r#"
+exec 2>&1 </dev/null
+cargo() ( name=$4; shift 5; exec "$EXAMPLES/$name" "$@" )
+nc() {
+    local requests; requests=$(cat)
+    exec 7<>"/dev/tcp/127.0.0.1/$3"
+    printf '%s\n' "$requests" >&7
+    local line answers=0
+    while [ $answers -lt $(printf '%s\n' "$requests" | wc -l) ] && read -r -t 10 line <&7; do
+        printf '%s\n' "$line"
+        case $line in '{"status"'*) answers=$((answers + 1));; esac
+    done
+    exec 7>&-
+}
+lines() { # FILE COUNT: waits until the file has so many
+    for _ in $(seq 200); do [ "$(wc -l < "$1")" -ge "$2" ] && return; sleep 0.05; done
+}
+"#;
+
+#[test]
+fn the_examples_print_what_the_readme_shows() {
+    if !is_there("bash") || !is_there("curl") {
+        return;
+    }
+    let folder = Folder::new();
+    let checkout = folder.path().join("checkout");
+    fs::create_dir_all(checkout.join("target/release")).unwrap();
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    symlink(project.join("examples"), checkout.join("examples")).unwrap();
+    let binary = env!("CARGO_BIN_EXE_hearth");
+    symlink(binary, checkout.join("target/release/hearth")).unwrap();
+    symlink(binary, folder.path().join("hearth")).unwrap();
+
+    let blocks = blocks(&readme());
+    let mut serve = Command::new("./target/release/hearth");
+    serve
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+        .current_dir(&checkout)
+        .env_remove("HEARTH_DATA_DIR")
+        .env_remove("STATE_DIRECTORY")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("HEARTH_ADMIN_PASSWORD")
+        .env("HOME", folder.path());
+    let program = Program::launch(serve, folder.path());
+    let said = eventually("the server has said everything", || {
+        let said = fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
+        said.ends_with("hello\n\n").then_some(said)
+    });
+    let (port, receiver_port) = (program.address.port(), free_port());
+    let home = folder.path().to_str().unwrap();
+    let shown = |text: &str| {
+        text.replace(home, "/home/you")
+            .replace(&format!(":{port}"), ":5000")
+            .replace(&format!(":{receiver_port}"), ":9000")
+    };
+    let start = &blocks[0].commands[0];
+    assert_eq!(start.command, "make run");
+    let mut wrong = Vec::new();
+    wrong.extend(difference(start, &shown(&format!("the build\n{said}"))));
+    let password = said
+        .split_once("Password")
+        .and_then(|(_, rest)| rest.split_whitespace().next())
+        .unwrap();
+
+    let runs: Vec<&Block> = blocks
+        .iter()
+        .filter(|block| match block.mark.as_str() {
+            "run with python3" => is_there("python3"),
+            mark => mark.starts_with("run"),
+        })
+        .collect();
+    let mut script = PROLOGUE.to_owned();
+    let mut background = None;
+    for block in &runs {
+        for example in &block.commands {
+            let command = example
+                .command
+                .replace("5000", &port.to_string())
+                .replace("9000", &receiver_port.to_string());
+            if block.mark == "run in the background" {
+                let lines = example.output.len();
+                writeln!(
+                    script,
+                    "touch ../background; {command} > ../background & lines ../background 1"
+                )
+                .unwrap();
+                background = Some((example, lines));
+            } else {
+                writeln!(script, "printf '{SEPARATOR}'\n{command}").unwrap();
+            }
+        }
+    }
+    if let Some((_, lines)) = background {
+        writeln!(script, "printf '{SEPARATOR}'\nlines ../background {lines}").unwrap();
+        script.push_str("cat ../background\n");
+    }
+    let examples = example("chat_client");
+    example("webhook_receiver");
+    let mut bash = Command::new("bash");
+    bash.arg("-c")
+        .arg(&script)
+        .current_dir(&checkout)
+        .env_remove("HEARTH_DATA_DIR")
+        .env_remove("STATE_DIRECTORY")
+        .env_remove("XDG_DATA_HOME")
+        .env_remove("HEARTH_TOKEN")
+        .env("HOME", folder.path())
+        .env("HEARTH_PASSWORD", password)
+        .env("EXAMPLES", examples.parent().unwrap())
+        .env(
+            "PATH",
+            format!("{home}:{}", std::env::var("PATH").unwrap_or_default()),
+        );
+    let output = shown(&run_group(&mut bash, &folder.path().join("output")));
+    let mut printed = output.split(SEPARATOR).skip(1);
+    let mut checked = 0;
+    let foreground = runs
+        .iter()
+        .filter(|block| block.mark != "run in the background")
+        .flat_map(|block| &block.commands)
+        .chain(background.iter().map(|(example, _)| *example));
+    for example in foreground {
+        let printed = printed.next().unwrap_or("(nothing: bash ended)");
+        wrong.extend(difference(example, printed));
+        checked += 1;
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(checked >= 10, "only {checked} examples were found");
+}
+
+/// Runs a shell, for at most a minute, and then ends what it has left running.
+/// Returns what was printed to `file`.
+fn run_group(shell: &mut Command, file: &Path) -> String {
+    let mut child = shell
+        .process_group(0)
+        .stdin(Stdio::null())
+        .stdout(File::create(file).unwrap())
+        .spawn()
+        .unwrap();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.try_wait().unwrap().is_none() && Instant::now() < deadline {
+        std::thread::park_timeout(Duration::from_millis(5));
+    }
+    let group = format!("-{}", child.id());
+    let _ = Command::new("kill")
+        .args(["-KILL", "--", &group])
+        .stderr(Stdio::null())
+        .status();
+    child.wait().unwrap();
+    fs::read_to_string(file).unwrap()
+}
+
+/// What a command printed and the README does not show.
+fn difference(example: &Example, printed: &str) -> Option<String> {
+    let plain = |line: &str| without_what_varies(line.trim_end());
+    let shown: Vec<String> = example.output.iter().map(|line| plain(line)).collect();
+    let found: Vec<String> = printed.trim_end().lines().map(plain).collect();
+    let shown = match shown.iter().rposition(|line| !line.is_empty()) {
+        Some(last) => &shown[..=last],
+        None => &[],
+    };
+    (!lines_match(shown, &found)).then(|| {
+        format!(
+            "README.md line {}: {}\nprints\n{printed}\nand not\n{}\n",
+            example.line,
+            example.command,
+            example.output.join("\n")
+        )
+    })
+}
+
+/// Whether the lines are the same. A line `...` stands for any number of lines,
+/// `...` in a line for any text.
+fn lines_match(shown: &[String], found: &[String]) -> bool {
+    match (shown.split_first(), found.split_first()) {
+        (None, None) => true,
+        (Some((first, rest)), _) if first == "..." => {
+            (0..=found.len()).any(|skipped| lines_match(rest, &found[skipped..]))
+        }
+        (Some((shown, rest)), Some((found, others))) => {
+            line_matches(shown, found) && lines_match(rest, others)
+        }
+        _ => false,
+    }
+}
+
+fn line_matches(shown: &str, found: &str) -> bool {
+    let parts: Vec<&str> = shown.split("...").collect();
+    let [first, middle @ .., last] = parts.as_slice() else {
+        return shown == found;
+    };
+    let Some(mut rest) = found.strip_prefix(first) else {
+        return false;
+    };
+    for part in middle {
+        match rest.find(part) {
+            Some(place) => rest = &rest[place + part.len()..],
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// The line with words in place of ids, tokens, times and numbers that are
+/// others on every machine.
+fn without_what_varies(line: &str) -> String {
+    const IDS: [&str; 8] = [
+        "conv_", "msg_", "turn_", "appr_", "dlv_", "mem_", "user_", "tok_",
+    ];
+    // What ends before each of these, and the letters of what varies behind it.
+    const BEHIND: [(&str, &str); 6] = [
+        ("http://", "0123456789.:[]"),
+        ("Password  ", "abcdefghijklmnopqrstuvwxyz0123456789-"),
+        ("hearth_", "abcdefghijklmnopqrstuvwxyz0123456789"),
+        ("\"uptime_seconds\":", "0123456789"),
+        ("\"seq\":", "0123456789"),
+        ("(process ", "0123456789"),
+    ];
+    let mut plain = String::new();
+    let mut rest = line;
+    'text: while let Some(letter) = rest.chars().next() {
+        for prefix in IDS {
+            if let Some(id) = rest.strip_prefix(prefix)
+                && id.bytes().take_while(u8::is_ascii_alphanumeric).count() == 13
+            {
+                plain.push_str(prefix);
+                rest = &id[13..];
+                continue 'text;
+            }
+        }
+        for (before, letters) in BEHIND {
+            if let Some(varies) = rest.strip_prefix(before) {
+                plain.push_str(before);
+                rest = varies.trim_start_matches(|letter| letters.contains(letter));
+                continue 'text;
+            }
+        }
+        if is_timestamp(rest) {
+            plain.push_str("TIME");
+            rest = &rest[TIMESTAMP.len()..];
+            continue;
+        }
+        plain.push(letter);
+        rest = &rest[letter.len_utf8()..];
+    }
+    plain
+}
+
+const TIMESTAMP: &str = "2026-11-21T03:21:50.423Z";
+
+fn is_timestamp(text: &str) -> bool {
+    text.len() >= TIMESTAMP.len()
+        && text.bytes().zip(TIMESTAMP.bytes()).all(|(found, sample)| {
+            found == sample || found.is_ascii_digit() && sample.is_ascii_digit()
+        })
+}
