@@ -190,7 +190,10 @@ fn tools(table: &mut Table) {
     let mut person = WebSocket::signed_in(server.address, &home.token);
     let turns = (0..3).map(|_| {
         let began = Instant::now();
-        person.ask(r#"{"type":"chat","message":"Wait."}"#);
+        let data = person.ask_data(r#"{"type":"chat","message":"Wait."}"#);
+        assert_eq!(data["response"], "Done.");
+        // Tools that were refused would take no time at all.
+        assert!(began.elapsed() >= TOOL, "the tools did not run");
         began.elapsed().as_secs_f64()
     });
     table.add(
