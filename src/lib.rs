@@ -30,12 +30,13 @@
 //! |---|---|
 //! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
 //! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
-//! | [`protocol`] | wire types: envelope, commands, events |
+//! | [`protocol`] | wire types: envelope, commands, events, relay frames |
 //! | [`store`] | one writer thread, a pool of readers; all SQL |
 //! | [`agent`] | the turn loop, context, permission, model providers, tools |
 //! | [`service`] | sessions, commands, events, approvals, the schedule and its workers |
 //! | [`gate`] | sockets: accepting, limits, strict framing of HTTP, WebSocket and JSON lines |
 //! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |
+//! | `relay` | the relay, a machine's link to one, and the encryption that it cannot read |
 //! | `web` | the page in the browser and its files, held in the binary |
 //! | [`server`] | all of it built from a data directory into one value |
 //! | [`cli`] | the subcommands of `hearth` |
@@ -63,6 +64,8 @@ pub mod gate;
 pub mod http;
 pub mod ids;
 pub mod protocol;
+#[cfg(feature = "relay")]
+pub mod relay;
 pub mod secret;
 pub mod server;
 pub mod service;

@@ -5,6 +5,8 @@ pub mod command;
 pub mod envelope;
 pub mod event;
 pub mod fields;
+pub mod public_key;
+pub mod relay;
 
 /// The version of the protocol, as `auth` reports it.
 pub const VERSION: u32 = 1;

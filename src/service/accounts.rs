@@ -6,6 +6,7 @@ use super::peer::{AddressKey, Peer};
 use super::{Login, Service};
 use crate::error::{Error, Result};
 use crate::ids::MachineId;
+use crate::protocol::public_key::PublicKey;
 use crate::secret::{Secret, fingerprint};
 use crate::store::{Identity, NewToken, UserRole};
 
@@ -65,15 +66,16 @@ impl Service {
         &self,
         who: &Identity,
         name: &str,
-        public_key: &[u8; 32],
+        public_key: &PublicKey,
     ) -> Result<MachineId> {
         if who.role < UserRole::User {
             return Err(Error::unauthorized(
                 "registering a machine needs the role user",
             ));
         }
-        let id = MachineId::of_public_key(public_key);
-        self.store.register_machine(&id, name, public_key)?;
+        let id = public_key.machine_id();
+        self.store
+            .register_machine(&id, name, public_key.as_bytes())?;
         log::info!("machine {id} registered by {}", who.user);
         Ok(id)
     }

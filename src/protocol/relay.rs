@@ -1,0 +1,239 @@
+//! What a relay says to its machines, and they to it (protocol section 6).
+//!
+//! A link begins with texts, by which the machine proves that it holds its key:
+//!
+//! ```text
+//! machine                                     relay
+//!   {"type":"machine","public_key":..}  ---->   is the key that of the machine_id?
+//!                                       <----   {"type":"prove","noise":..}
+//!   {"type":"proof","noise":..}         ---->   only the holder of the key can answer that
+//!                                       <----   {"type":"linked",..}
+//! ```
+//!
+//! From then on every message is binary and holds one [`Frame`]: many clients
+//! share the one link. A link that is refused ends with the error envelope.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes before a frame's payload: its kind and its client's number.
+pub const HEADER_BYTES: usize = 5;
+
+/// Relay and machine greet each other so.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Greeting {
+    /// The machine's first message: which key it claims to hold.
+    Machine {
+        /// Base64 of its 32 bytes.
+        public_key: String,
+    },
+    /// The relay's challenge.
+    Prove {
+        /// Base64 of the first message of the Noise handshake.
+        noise: String,
+    },
+    /// The machine's proof.
+    Proof {
+        /// Base64 of the second message of the Noise handshake.
+        noise: String,
+    },
+    /// The link stands.
+    Linked {
+        /// Most clients that the relay lets in at once.
+        clients: usize,
+        /// Most bytes of a client's message, and of an answer to it.
+        message_bytes: usize,
+        /// The relay pings so often, in seconds.
+        ping_seconds: u64,
+    },
+}
+
+/// A client's number on one link: never given twice while the link lasts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClientNumber(pub u32);
+
+impl fmt::Display for ClientNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One message on a link: what one client sends or gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Which client.
+    pub client: ClientNumber,
+    /// What of it.
+    pub kind: Kind<'a>,
+}
+
+/// What a frame holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind<'a> {
+    /// A client has connected (relay to machine only).
+    Open(Client),
+    /// A text message, unchanged.
+    Text(&'a str),
+    /// A binary message, unchanged.
+    Binary(&'a [u8]),
+    /// The client is gone, or is to be disconnected; nothing more follows for
+    /// this number.
+    Close {
+        /// A WebSocket close code (RFC 6455 section 7.4).
+        code: u16,
+        /// At most 123 bytes.
+        reason: &'a str,
+    },
+}
+
+/// Who a client is, by the relay's word.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Client {
+    /// Where it connects from.
+    pub address: IpAddr,
+    /// Whether its way to the relay is encrypted.
+    pub secure: bool,
+}
+
+const OPEN: u8 = 1;
+const TEXT: u8 = 2;
+const BINARY: u8 = 3;
+const CLOSE: u8 = 4;
+
+/// Why a message is no frame. The link cannot go on after one: its two ends
+/// would no longer agree on who is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameError {
+    /// Shorter than its header or its close code.
+    Short,
+    /// A kind that this version does not know.
+    UnknownKind(u8),
+    /// A text or a reason that is not UTF-8.
+    NotText,
+    /// An [`Kind::Open`] that cannot be read.
+    BadClient,
+}
+
+impl fmt::Display for FrameError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            FrameError::Short => f.write_str("a frame is too short"),
+            FrameError::UnknownKind(kind) => write!(f, "no frame has the kind {kind}"),
+            FrameError::NotText => f.write_str("a frame's text is not UTF-8"),
+            FrameError::BadClient => f.write_str("a frame does not say who its client is"),
+        }
+    }
+}
+
+impl std::error::Error for FrameError {}
+
+impl<'a> Frame<'a> {
+    /// A frame of `client`.
+    pub fn new(client: ClientNumber, kind: Kind<'a>) -> Frame<'a> {
+        Frame { client, kind }
+    }
+
+    /// Its bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let known;
+        let code_bytes;
+        let (kind, parts): (u8, [&[u8]; 2]) = match &self.kind {
+            Kind::Open(client) => {
+                known = serde_json::to_vec(client).expect("an address and a bool are JSON");
+                (OPEN, [&known, &[]])
+            }
+            Kind::Text(text) => (TEXT, [text.as_bytes(), &[]]),
+            Kind::Binary(bytes) => (BINARY, [bytes, &[]]),
+            Kind::Close { code, reason } => {
+                code_bytes = code.to_be_bytes();
+                (CLOSE, [&code_bytes, reason.as_bytes()])
+            }
+        };
+        let length = HEADER_BYTES + parts[0].len() + parts[1].len();
+        let mut bytes = Vec::with_capacity(length);
+        bytes.push(kind);
+        bytes.extend_from_slice(&self.client.0.to_be_bytes());
+        bytes.extend_from_slice(parts[0]);
+        bytes.extend_from_slice(parts[1]);
+        bytes
+    }
+
+    /// Reads a frame.
+    pub fn decode(bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
+        let (header, payload) = bytes
+            .split_first_chunk::<HEADER_BYTES>()
+            .ok_or(FrameError::Short)?;
+        let [kind, client @ ..] = *header;
+        let text = |bytes| std::str::from_utf8(bytes).map_err(|_| FrameError::NotText);
+        let kind = match kind {
+            OPEN => Kind::Open(serde_json::from_slice(payload).map_err(|_| FrameError::BadClient)?),
+            TEXT => Kind::Text(text(payload)?),
+            BINARY => Kind::Binary(payload),
+            CLOSE => {
+                let (code, reason) = payload.split_first_chunk().ok_or(FrameError::Short)?;
+                Kind::Close {
+                    code: u16::from_be_bytes(*code),
+                    reason: text(reason)?,
+                }
+            }
+            unknown => return Err(FrameError::UnknownKind(unknown)),
+        };
+        Ok(Frame::new(ClientNumber(u32::from_be_bytes(client)), kind))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_of_frame_comes_back_as_it_was() {
+        for kind in [
+            Kind::Open(Client {
+                address: "2001:db8::7".parse().unwrap(),
+                secure: true,
+            }),
+            Kind::Text("{\"type\":\"ping\"}"),
+            Kind::Text(""),
+            Kind::Binary(&[0, 255, 1]),
+            Kind::Close {
+                code: 1013,
+                reason: "too slow: outbox full",
+            },
+        ] {
+            let frame = Frame::new(ClientNumber(0xdead_beef), kind);
+            assert_eq!(Frame::decode(&frame.encode()), Ok(frame.clone()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_frame_is_told_apart() {
+        for (bytes, error) in [
+            (&b""[..], FrameError::Short),
+            (b"\x02\0\0\0", FrameError::Short),
+            (b"\x04\0\0\0\x01\x03", FrameError::Short),
+            (b"\x09\0\0\0\x01", FrameError::UnknownKind(9)),
+            (b"\x02\0\0\0\x01\xff", FrameError::NotText),
+            (b"\x04\0\0\0\x01\x03\xf5\xff", FrameError::NotText),
+            (b"\x01\0\0\0\x01{}", FrameError::BadClient),
+        ] {
+            assert_eq!(Frame::decode(bytes), Err(error), "{bytes:x?}");
+        }
+    }
+
+    #[test]
+    fn greetings_are_what_the_protocol_says() {
+        let text = r#"{"type":"linked","clients":64,"message_bytes":1048576,"ping_seconds":25}"#;
+        let linked = Greeting::Linked {
+            clients: 64,
+            message_bytes: 1 << 20,
+            ping_seconds: 25,
+        };
+        assert_eq!(serde_json::to_string(&linked).unwrap(), text);
+        assert_eq!(serde_json::from_str::<Greeting>(text).unwrap(), linked);
+        assert!(serde_json::from_str::<Greeting>(r#"{"type":"machine"}"#).is_err());
+    }
+}
