@@ -12,6 +12,8 @@ ARGS ?=
 ONLY ?=
 BROWSER ?= chromium
 BUILD ?=
+SECONDS ?= 60
+SEED ?=
 
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
@@ -46,6 +48,9 @@ bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 
 soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
 	$(CARGO) test --locked --release --test soak -- --ignored --nocapture
 
+fuzz: tools ## Send broken input to the program for SECONDS=60 (SEED=N repeats it)
+	SECONDS="$(SECONDS)" SEED="$(SEED)" $(CARGO) test --locked --release --test fuzz -- --ignored --nocapture --test-threads 1
+
 install: build ## Install the program below PREFIX
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 target/release/hearth $(DESTDIR)$(PREFIX)/bin/hearth
@@ -67,4 +72,4 @@ tools:
 	  echo '  macOS                             xcode-select --install' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test test-peers test-browser check bench soak install clean tools
+.PHONY: help run build test test-peers test-browser check bench soak fuzz install clean tools

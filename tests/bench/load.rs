@@ -26,8 +26,10 @@ pub fn run<C: Send>(
     paced(clients, time, Duration::ZERO, connect, ask)
 }
 
-/// The same, but each client asks once every `interval`. A request that begins
-/// late because the one before it was slow counts from when it was due.
+/// The same, but each client asks once every `interval`, and the clients begin
+/// one after the other within the first, so that the load is even. A request
+/// that begins late because the one before it was slow counts from when it was
+/// due.
 pub fn paced<C: Send>(
     clients: usize,
     time: Duration,
@@ -35,14 +37,14 @@ pub fn paced<C: Send>(
     connect: impl FnMut(usize) -> C,
     ask: impl Fn(&mut C, usize) + Sync,
 ) -> Load {
-    let clients: Vec<C> = (0..clients).map(connect).collect();
-    let ready = Barrier::new(clients.len());
-    let one = |mut client: C| {
+    let connected: Vec<C> = (0..clients).map(connect).collect();
+    let ready = Barrier::new(clients);
+    let one = |number: usize, mut client: C| {
         ready.wait();
-        let began = Instant::now();
+        let began = Instant::now() + interval * number as u32 / clients as u32;
         let mut durations = Vec::new();
         let (mut count, mut now) = (0, began);
-        while now - began < time {
+        while now.saturating_duration_since(began) < time {
             let mut before = now;
             if !interval.is_zero() {
                 before = began + interval * count as u32;
@@ -55,13 +57,14 @@ pub fn paced<C: Send>(
                 durations.push(now - before);
             }
         }
-        (count, now - began, durations)
+        (count, now.saturating_duration_since(began), durations)
     };
     let ended: Vec<_> = std::thread::scope(|scope| {
         let one = &one;
-        let threads: Vec<_> = clients
+        let threads: Vec<_> = connected
             .into_iter()
-            .map(|client| scope.spawn(move || one(client)))
+            .enumerate()
+            .map(|(number, client)| scope.spawn(move || one(number, client)))
             .collect();
         threads
             .into_iter()

@@ -2,9 +2,12 @@
 //! binary, and drives it over real sockets.
 
 mod architecture;
+#[path = "../fuzz/mod.rs"]
+mod broken_input;
 mod chat;
 mod examples;
 mod faults;
+mod fuzz;
 mod http;
 mod mcp;
 mod mcp_http;

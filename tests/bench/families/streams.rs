@@ -3,26 +3,33 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use crate::home::{Home, Server};
-use crate::http::Http;
-use crate::load::one_by_one;
-use crate::model::{Model, Pace};
+use crate::http::post;
 use crate::served::{Served, ok};
 use crate::statistics::{Latencies, median};
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
 
 const RUNS: usize = 5;
-const TURNS: usize = 200;
-/// Pieces of the long reply, sent in bursts with pauses as a quick model would.
-const PIECES: usize = 1_000;
-const BURST: usize = 20;
-const PAUSE: Duration = Duration::from_millis(20);
+const TURNS: usize = 100;
+/// The long reply, as a quick model would send it.
+const LONG: Script = Script {
+    bursts: 50,
+    pieces: 20,
+    pause: Duration::from_millis(20),
+};
+const PIECES: usize = LONG.bursts * LONG.pieces;
+/// A reply whose first piece comes alone.
+const SHORT: Script = Script {
+    bursts: 2,
+    pieces: 1,
+    pause: Duration::from_millis(5),
+};
 const LISTENERS: usize = 100;
 /// What each of four tools takes.
 const TOOL: Duration = Duration::from_millis(300);
@@ -34,8 +41,8 @@ pub fn measure(table: &mut Table) {
 }
 
 fn first_piece(table: &mut Table) {
-    let model = Model::start(Pace::AtOnce);
-    let home = Home::with_model(model.address(), json!({}));
+    let model = stream_model(&SHORT);
+    let home = Home::with_model(model, json!({}));
     let server = home.start();
     let mut person = WebSocket::signed_in(server.address, &home.token);
     let request = r#"{"type":"chat","message":"What is the weather like?","stream":true}"#;
@@ -45,18 +52,19 @@ fn first_piece(table: &mut Table) {
         while !person.next().contains("chat.delta") {}
         let first = began.elapsed();
         while !person.next().starts_with(r#"{"status""#) {}
+        assert!(
+            began.elapsed() >= first + SHORT.pause,
+            "the model does not pause"
+        );
         first
     };
     turn(&mut person);
-    let streamed = model.first_request().bytes();
-    let mut bare = Http::connect(model.address()).unwrap();
     let (mut ours, mut calls) = (vec![], vec![]);
     for _ in 0..RUNS {
         let firsts = (0..TURNS).map(|_| turn(&mut person)).collect();
         ours.push(Latencies::new(firsts));
-        calls.push(one_by_one(TURNS, |_| {
-            bare.exchange(&streamed).unwrap();
-        }));
+        let bare = (0..TURNS).map(|_| bare_first_piece(model)).collect();
+        calls.push(Latencies::new(bare));
     }
     let call = median(calls.iter().map(Latencies::p50));
     table.add(
@@ -72,66 +80,127 @@ fn first_piece(table: &mut Table) {
     );
 }
 
+/// From the request to the first piece, without us.
+fn bare_first_piece(model: SocketAddr) -> Duration {
+    let began = Instant::now();
+    let mut socket = TcpStream::connect(model).unwrap();
+    socket.write_all(&post("/chat/completions", "{}")).unwrap();
+    let mut received = Vec::new();
+    let mut buffer = [0; 4096];
+    while !contains(&received, b"word") {
+        let count = socket.read(&mut buffer).unwrap();
+        assert!(count > 0, "the model ended its stream");
+        received.extend(&buffer[..count]);
+    }
+    began.elapsed()
+}
+
+fn contains(bytes: &[u8], part: &[u8]) -> bool {
+    bytes.windows(part.len()).any(|window| window == part)
+}
+
 fn listeners(table: &mut Table) {
-    let home = Home::with_model(paced_model(), json!({}));
+    let home = Home::with_model(stream_model(&LONG), json!({}));
     let server = home.start();
     let alone = long_reply(&home, &server, 0);
     let crowded = long_reply(&home, &server, LISTENERS);
     table.add(Figure::new("1,000 pieces to one listener", alone, "s").how("median of 3 turns"));
     table.add(
-        Figure::new("1,000 pieces to 100 more listeners", crowded, "s")
-            .floor(alone)
-            .at_most(alone * 1.1)
-            .how("median of 3 turns; floor: one listener"),
+        Figure::new(
+            "1,000 pieces to 100 more, to the last of them",
+            crowded,
+            "s",
+        )
+        .floor(alone)
+        .how("median of 3 turns; every listener got every piece"),
+    );
+    table.add(
+        Figure::new(
+            "  the same, by one listener alone",
+            crowded / alone,
+            "times",
+        )
+        .at_most(1.1),
     );
 }
 
-/// Seconds of a turn with a long reply, while so many others listen.
+/// Seconds from a question to the moment when the last listener has all of a
+/// long reply, while so many others listen.
 fn long_reply(home: &Home, server: &Server, others: usize) -> f64 {
+    let everybody = Barrier::new(others + 1);
     let seconds = std::thread::scope(|scope| {
-        for _ in 0..others {
-            let mut listener = WebSocket::signed_in(server.address, &home.token);
-            listener.ask(r#"{"type":"subscribe","events":["chat.delta","chat.done"]}"#);
-            scope.spawn(move || {
-                let mut turns = 0;
-                while turns < 3 {
-                    turns += usize::from(listener.next().contains("chat.done"));
-                }
-            });
-        }
+        let listeners: Vec<_> = (0..others)
+            .map(|_| {
+                let mut listener = WebSocket::signed_in(server.address, &home.token);
+                listener.ask(r#"{"type":"subscribe","events":["chat.delta","chat.done"]}"#);
+                let everybody = &everybody;
+                scope.spawn(move || {
+                    let turn = |_| {
+                        everybody.wait();
+                        listen(&mut listener, "chat.done")
+                    };
+                    (0..3).map(turn).collect::<Vec<Instant>>()
+                })
+            })
+            .collect();
         let mut person = WebSocket::signed_in(server.address, &home.token);
         let turn = |_| {
+            everybody.wait();
             let began = Instant::now();
             person.tell(r#"{"type":"chat","message":"Tell a story.","stream":true}"#);
-            let mut pieces = 0;
-            loop {
-                let message = person.next();
-                pieces += usize::from(message.contains("chat.delta"));
-                if message.starts_with(r#"{"status":"ok""#) {
-                    assert!(pieces > PIECES / 2, "{pieces} pieces");
-                    return began.elapsed().as_secs_f64();
-                }
-            }
+            (began, listen(&mut person, r#"{"status":"ok""#))
         };
-        (0..3).map(turn).collect::<Vec<f64>>()
+        let turns: Vec<(Instant, Instant)> = (0..3).map(turn).collect();
+        let listened: Vec<Vec<Instant>> = listeners
+            .into_iter()
+            .map(|listener| listener.join().expect("a listener failed"))
+            .collect();
+        let took = |(number, (began, ended)): (usize, &(Instant, Instant))| {
+            let last = listened.iter().map(|ends| ends[number]).max();
+            (last.unwrap_or(*ended).max(*ended) - *began).as_secs_f64()
+        };
+        turns.iter().enumerate().map(took).collect::<Vec<f64>>()
     });
     median(seconds)
 }
 
-/// A model that streams [`PIECES`] pieces to every request.
-fn paced_model() -> SocketAddr {
+/// Reads one long reply, all of it; returns when the message came that holds
+/// `end`.
+fn listen(websocket: &mut WebSocket, end: &str) -> Instant {
+    let mut pieces = 0;
+    loop {
+        let message = websocket.next();
+        if message.contains("chat.delta") {
+            // The server may send several pieces as one.
+            pieces += message.matches("word").count();
+        } else if message.contains(end) {
+            assert_eq!(pieces, PIECES, "pieces were lost");
+            return Instant::now();
+        }
+    }
+}
+
+/// What a model streams: bursts of pieces, with a pause after each.
+struct Script {
+    bursts: usize,
+    pieces: usize,
+    pause: Duration,
+}
+
+/// A model that streams `script` to every request.
+fn stream_model(script: &'static Script) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     // Ends with the process; nothing comes once its server is gone.
     std::thread::spawn(move || {
         for socket in listener.incoming() {
-            std::thread::spawn(move || stream(socket.unwrap()));
+            std::thread::spawn(move || stream(socket.unwrap(), script));
         }
     });
     address
 }
 
-fn stream(socket: TcpStream) -> Option<()> {
+fn stream(socket: TcpStream, script: &Script) -> Option<()> {
     socket.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(socket);
     let (mut head, mut length) = (String::new(), 0);
@@ -146,10 +215,10 @@ fn stream(socket: TcpStream) -> Option<()> {
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     socket.write_all(head.as_bytes()).ok()?;
     let piece = r#"data: {"choices":[{"index":0,"delta":{"content":"word "}}]}"#;
-    let burst = format!("{piece}\n\n").repeat(BURST);
-    for _ in 0..PIECES / BURST {
+    let burst = format!("{piece}\n\n").repeat(script.pieces);
+    for _ in 0..script.bursts {
         socket.write_all(burst.as_bytes()).ok()?;
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(script.pause);
     }
     let end = r#"data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
     socket
@@ -162,7 +231,8 @@ fn tools(table: &mut Table) {
         .map(|number| {
             json!({
                 "id": format!("call_{number}"), "type": "function",
-                "function": { "name": "wait", "arguments": "{}" },
+                // The same call over and over would be taken for a loop.
+                "function": { "name": "wait", "arguments": format!(r#"{{"number":{number}}}"#) },
             })
         })
         .collect();
@@ -181,7 +251,7 @@ fn tools(table: &mut Table) {
         json!({
             "tool_permissions": { "wait": "allow" },
             "tools": { "custom": [{
-                "name": "wait", "description": "Waits.", "parameters": {}, "read_only": true,
+                "name": "wait", "description": "Waits.", "parameters": { "number": "integer" }, "read_only": true,
                 "command": ["sleep", TOOL.as_secs_f64().to_string()],
             }] },
         }),
