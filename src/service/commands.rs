@@ -191,13 +191,9 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
         }
         Command::ServerInfo => server_info(service),
         // The session answers these itself.
-        Command::Auth(_)
-        | Command::SignOut
-        | Command::Chat(_)
-        | Command::Subscribe { .. } => Err(Error::server(
-            "the command was not answered",
-            "it reached the wrong place",
-        )),
+        Command::Auth(_) | Command::SignOut | Command::Chat(_) | Command::Subscribe { .. } => Err(
+            Error::server("the command was not answered", "it reached the wrong place"),
+        ),
     }
 }
 

@@ -163,7 +163,9 @@ fn name(side: usize) -> &'static str {
 /// The public key of a private one.
 fn curve_public(private: &[u8]) -> [u8; 32] {
     use snow::resolvers::{CryptoResolver, DefaultResolver};
-    let mut curve = DefaultResolver.resolve_dh(&snow::params::DHChoice::Curve25519).unwrap();
+    let mut curve = DefaultResolver
+        .resolve_dh(&snow::params::DHChoice::Curve25519)
+        .unwrap();
     curve.set(private);
     curve.pubkey().try_into().unwrap()
 }
@@ -192,7 +194,11 @@ fn the_public_vectors_hold() {
                 0 | 1 => handshake[place].clone(),
                 _ => pass(&mut sides, place % 2, &payload(place)),
             };
-            assert_eq!(hex(&sent), message["ciphertext"].as_str().unwrap(), "{file}: {place}");
+            assert_eq!(
+                hex(&sent),
+                message["ciphertext"].as_str().unwrap(),
+                "{file}: {place}"
+            );
         }
     }
 }
