@@ -1,6 +1,6 @@
 //! The web front end: a page of plain HTML, CSS and JavaScript modules, held in
 //! the binary. There is no build step: what stands in `page/` is what is sent,
-//! but for comments and indentation.
+//! but for comments and white space.
 //!
 //! The assets' path names their version, so that a browser may keep them for
 //! good, asks for none again on the next visit, and never mixes two versions.
@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::gate::exchange::{Head, Response};
 use crate::http::Pages;
 use crate::secret::sha256;
+use lean::Language;
 
 /// One file of the page.
 struct Asset {
@@ -36,9 +37,9 @@ macro_rules! embedded {
     (as_it_is, $source:expr) => {
         $source
     };
-    (leaned, $source:expr) => {{
+    ($how:ident, $source:expr) => {{
         const SOURCE: &[u8] = $source;
-        const LEAN: [u8; lean::length(SOURCE)] = lean::lean(SOURCE);
+        const LEAN: [u8; lean::length(SOURCE, Language::$how)] = lean::lean(SOURCE, Language::$how);
         &LEAN
     }};
 }
@@ -47,23 +48,23 @@ const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Everything but the page itself.
 const ASSETS: [Asset; 20] = assets! {
-    "style.css": "text/css; charset=utf-8", leaned;
-    "app.js": SCRIPT, leaned;
-    "approvals.js": SCRIPT, leaned;
-    "chat.js": SCRIPT, leaned;
-    "connection.js": SCRIPT, leaned;
-    "conversations.js": SCRIPT, leaned;
-    "dom.js": SCRIPT, leaned;
-    "household.js": SCRIPT, leaned;
-    "markdown.js": SCRIPT, leaned;
-    "memories.js": SCRIPT, leaned;
-    "noise.js": SCRIPT, leaned;
-    "relay.js": SCRIPT, leaned;
-    "session.js": SCRIPT, leaned;
-    "settings.js": SCRIPT, leaned;
-    "status.js": SCRIPT, leaned;
-    "tools.js": SCRIPT, leaned;
-    "webhooks.js": SCRIPT, leaned;
+    "style.css": "text/css; charset=utf-8", Style;
+    "app.js": SCRIPT, Script;
+    "approvals.js": SCRIPT, Script;
+    "chat.js": SCRIPT, Script;
+    "connection.js": SCRIPT, Script;
+    "conversations.js": SCRIPT, Script;
+    "dom.js": SCRIPT, Script;
+    "household.js": SCRIPT, Script;
+    "markdown.js": SCRIPT, Script;
+    "memories.js": SCRIPT, Script;
+    "noise.js": SCRIPT, Script;
+    "relay.js": SCRIPT, Script;
+    "session.js": SCRIPT, Script;
+    "settings.js": SCRIPT, Script;
+    "status.js": SCRIPT, Script;
+    "tools.js": SCRIPT, Script;
+    "webhooks.js": SCRIPT, Script;
     "icon.svg": "image/svg+xml", as_it_is;
     "icon.png": "image/png", as_it_is;
     "manifest.webmanifest": "application/manifest+json", as_it_is;
