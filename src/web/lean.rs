@@ -98,8 +98,16 @@ const fn copy<const N: usize>(source: &[u8], language: Language) -> Kept<N> {
                     kept.bytes[kept.length] = gap;
                 }
                 kept.length += 1;
+                kept.last = gap;
             }
             gap = 0;
+        }
+        if !is_script && byte == b'}' && kept.last == b';' {
+            kept.length -= 1;
+        }
+        if !is_script && begins_with(source, place, b"0.") && !is_part_of_number(kept.last) {
+            place += 1;
+            continue;
         }
         let end = match byte {
             b'"' | b'\'' => end_of_text(source, place, byte),
@@ -145,6 +153,10 @@ const fn separates(before: u8, gap: u8, after: u8, is_script: bool) -> bool {
 
 const fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || matches!(byte, b'_' | b'$' | b'#')
+}
+
+const fn is_part_of_number(byte: u8) -> bool {
+    byte.is_ascii_digit() || byte == b'.'
 }
 
 /// Whether a slash behind this begins a regular expression, and divides nothing.
@@ -268,15 +280,15 @@ mod tests {
         for (source, expected) in [
             (
                 "/* a */\n.b > c, d :hover {\n  e: f g;\n}\n",
-                ".b>c,d :hover{e:f g;}",
+                ".b>c,d :hover{e:f g}",
             ),
             (
                 "@media (a: b) and (c > d) { x::after { content: \"y  ; z\"; } }",
-                "@media (a:b) and (c>d){x::after{content:\"y  ; z\";}}",
+                "@media (a:b) and (c>d){x::after{content:\"y  ; z\"}}",
             ),
             (
-                "a { b: calc(1px + 2px) !important; }",
-                "a{b:calc(1px + 2px)!important;}",
+                "a { b: calc(0.1px + 10.2px) 0 0.5em !important; }",
+                "a{b:calc(.1px + 10.2px) 0 .5em!important}",
             ),
         ] {
             assert_eq!(leaned(source, Language::Style), expected);

@@ -7,6 +7,7 @@ const PATIENCE = 20000;
 /** Ours to choose (RFC 6455 section 7.4.2); nobody but a debugger sees it. */
 const CLOSED = 4000;
 const ALTERED = "What came through the relay is not what your machine sent, so the connection was closed.";
+const TOO_OLD = "This browser is too old to talk through a relay: it lacks X25519. Update it.";
 const SILENT = "The relay does not answer, or does not let you in. Check its address and the relay token.";
 
 const toBase64 = (bytes) => btoa(String.fromCharCode(...bytes));
@@ -55,7 +56,7 @@ export class RelaySocket {
 
   #inTurn(step) {
     this.#receiving = this.#receiving.then(() => !this.#isEnded && step())
-      .catch((error) => this.#end(error instanceof Distrust || !this.#noise ? error.message : ALTERED));
+      .catch((error) => this.#end(error instanceof Distrust ? error.message : error.name === "NotSupportedError" ? TOO_OLD : ALTERED));
   }
 
   #ask(message) {

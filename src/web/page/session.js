@@ -47,7 +47,7 @@ export function relayWay(text, machine, token) {
 
 /** A server's address as people give it. */
 export function addressWay(text) {
-  const url = parse(text.trim(), "http");
+  const url = parse(text.trim(), location.protocol.slice(0, -1));
   return { address: `${url.protocol.replace("ws", "http")}//${url.host}` };
 }
 
