@@ -5,6 +5,7 @@
 
 mod chromium;
 mod elsewhere;
+mod files;
 mod relay;
 #[allow(dead_code)]
 #[path = "../it/support/mod.rs"]

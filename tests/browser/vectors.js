@@ -17,11 +17,36 @@
 
   const remote = bytes(vector.responder_static_public);
   if (vector.machine_id) same(await machineIdOf(remote), vector.machine_id, "machine id");
-  const side = await Initiator.of(bytes(vector.prologue), remote, await pairOf(bytes(vector.initiator_ephemeral_private)));
   const [first, second, ...rest] = vector.messages;
-  same(hex(await side.write(bytes(first.payload))), first.ciphertext, "message 1");
-  same(hex(await side.read(bytes(second.ciphertext))), second.payload, "message 2");
-  const ciphers = await side.split();
+  const shake = async () => {
+    const side = await Initiator.of(bytes(vector.prologue), remote, await pairOf(bytes(vector.initiator_ephemeral_private)));
+    same(hex(await side.write(bytes(first.payload))), first.ciphertext, "message 1");
+    same(hex(await side.read(bytes(second.ciphertext))), second.payload, "message 2");
+    return side.split();
+  };
+  const ciphers = await shake();
+  const refused = async (channel, message, what) => {
+    const text = await channel.open(message).catch(() => "refused");
+    same(text, "refused", what);
+  };
+  // The same handshake once more gives the same keys: what one seals, the other opens.
+  const loop = async (options) => {
+    const [[sending], [receiving]] = [await shake(), await shake()];
+    return { sending, channel: new Channel([null, receiving], options) };
+  };
+  for (const wrong of [[], [4, 65], [255, 65], [0, 0xff]]) {
+    const { sending, channel } = await loop();
+    await refused(channel, await sending.seal(new Uint8Array(wrong)), `flags and text ${wrong}`);
+  }
+  const patient = await loop({ rekeyEvery: 4 });
+  const message = new Uint8Array([0, 65]);
+  for (let count = 0; count < 20; count += 1) same(await patient.channel.open(await patient.sending.seal(message)), "A", "without another key");
+  await refused(patient.channel, await patient.sending.seal(message), "too long without another key");
+  const large = await loop();
+  const piece = new Uint8Array(65001);
+  piece[0] = 1;
+  for (let count = 0; count < 129; count += 1) same(await large.channel.open(await large.sending.seal(piece)), null, "a piece");
+  await refused(large.channel, await large.sending.seal(piece), "more than 8 MiB");
   if (!vector.texts) {
     for (const { from, payload, ciphertext } of rest) {
       if (from === "initiator") same(hex(await ciphers[0].seal(bytes(payload))), ciphertext, "sent");
@@ -40,5 +65,6 @@
     }
   }
   same(rest.length, 0, "left over");
+  await refused(channel, bytes(vector.messages.at(-1).ciphertext), "a replay");
   return vector.texts.length;
 })
