@@ -409,6 +409,22 @@ history. A running server is told, and takes it up with the next turn.",
             },
         ]),
     },
+    #[cfg(feature = "web")]
+    Command {
+        name: "web",
+        summary: "Export the web page, to serve it from elsewhere",
+        details: "The server has the page built in; this is for a web server of your own.",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[Command {
+            name: "export",
+            summary: "Write the page's files to a directory",
+            details: "Says which setting lets the page talk to Hearth.",
+            operands: &[one("DIR")],
+            options: &[flag("force", "Write although the directory is not empty")],
+            action: Action::Run(super::web::export),
+        }]),
+    },
     Command {
         name: "webhook",
         summary: "Let other systems post messages and get the replies",

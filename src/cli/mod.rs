@@ -24,6 +24,8 @@ mod table;
 mod token;
 mod usage;
 mod user;
+#[cfg(feature = "web")]
+mod web;
 mod webhook;
 
 #[cfg(test)]

@@ -43,10 +43,9 @@ pub enum Remember {
 #[derive(Debug)]
 pub enum Command {
     /// Signs the connection in; must come first.
-    Auth {
-        /// A session token of POST /auth or an API token.
-        token: Secret,
-    },
+    Auth(Credential),
+    /// Revokes the token that the connection is signed in with, and ends it.
+    SignOut,
     /// Says something to the assistant. Role `user`.
     Chat(Chat),
     /// The settings, without secrets.
@@ -151,6 +150,20 @@ pub enum Command {
     ServerInfo,
 }
 
+/// What somebody proves with who they are.
+#[derive(Debug)]
+pub enum Credential {
+    /// A session token of POST /auth or of a password, or an API token.
+    Token(Secret),
+    /// What POST /auth takes, for ways in that have no HTTP, such as a relay.
+    Password {
+        /// The user's name.
+        username: String,
+        /// In plain text, as the person typed it.
+        password: Secret,
+    },
+}
+
 /// A person's message.
 #[derive(Debug)]
 pub struct Chat {
@@ -221,7 +234,7 @@ impl EventSet {
 }
 
 /// Every command's name on the wire, the contract's seven first.
-pub const NAMES: [&str; 22] = [
+pub const NAMES: [&str; 23] = [
     "auth",
     "chat",
     "get_config",
@@ -229,6 +242,7 @@ pub const NAMES: [&str; 22] = [
     "list_conversations",
     "get_messages",
     "list_tools",
+    "sign_out",
     "ping",
     "subscribe",
     "get_turn",
@@ -276,9 +290,8 @@ impl Command {
     fn from_fields(fields: &mut Fields) -> Result<Command> {
         let name = fields.string("type")?;
         Ok(match name.as_str() {
-            "auth" => Command::Auth {
-                token: Secret::new(fields.string("token")?),
-            },
+            "auth" => Command::Auth(Credential::from_fields(fields)?),
+            "sign_out" => Command::SignOut,
             "chat" => Command::Chat(Chat::from_fields(fields)?),
             "get_config" => Command::GetConfig,
             "update_config" => Command::UpdateConfig {
@@ -346,6 +359,18 @@ impl Command {
                     NAMES.join(", ")
                 )));
             }
+        })
+    }
+}
+
+impl Credential {
+    fn from_fields(fields: &mut Fields) -> Result<Credential> {
+        Ok(match fields.optional_string("username")? {
+            Some(username) => Credential::Password {
+                username,
+                password: Secret::new(fields.string("password")?),
+            },
+            None => Credential::Token(Secret::new(fields.string("token")?)),
         })
     }
 }

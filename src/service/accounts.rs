@@ -55,8 +55,15 @@ impl Service {
     /// Errors: `invalid_token`.
     pub fn log_out(&self, token: &Secret) -> Result<()> {
         let identity = self.identify(token)?;
-        self.store.revoke_token(identity.token_id)?;
+        self.revoke(&identity)?;
         self.connections.revoke(identity.token_id);
+        Ok(())
+    }
+
+    /// Revokes the token of an identity. Its connections stay open, so that
+    /// one of them can be told first; whoever calls closes them.
+    pub fn revoke(&self, identity: &Identity) -> Result<()> {
+        self.store.revoke_token(identity.token_id)?;
         log::info!("{} signed out", identity.user);
         Ok(())
     }

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::protocol;
 use crate::protocol::command::Command;
 use crate::protocol::event::{Event, Kind};
+use crate::secret::Secret;
 use crate::store::{DeliveryState, Identity, UserRole};
 
 /// What `auth` is answered.
@@ -23,6 +24,9 @@ pub struct Authenticated {
     expires_in: Option<u64>,
     server: Server,
     limits: Limits,
+    /// Made for a name and password; absent where a token was given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    token: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -40,8 +44,9 @@ struct Limits {
 }
 
 impl Authenticated {
-    /// The answer for this identity.
-    pub fn of(service: &Service, identity: &Identity) -> Authenticated {
+    /// The answer for this identity; `token` is the session token that was
+    /// made for it, if one was.
+    pub fn of(service: &Service, identity: &Identity, token: Option<Secret>) -> Authenticated {
         let config = service.settings().current();
         let now = service.clock().now();
         Authenticated {
@@ -61,6 +66,7 @@ impl Authenticated {
                 max_in_flight: config.limits.in_flight,
                 ping_seconds: config.limits.ping_seconds,
             },
+            token: token.map(|token| token.expose().to_owned()),
         }
     }
 }
@@ -68,7 +74,8 @@ impl Authenticated {
 /// The least role that may send a command (protocol section 2).
 fn needed_role(command: &Command) -> UserRole {
     match command {
-        Command::Auth { .. }
+        Command::Auth(_)
+        | Command::SignOut
         | Command::GetConfig
         | Command::ListConversations { .. }
         | Command::GetMessages { .. }
@@ -118,6 +125,12 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
                         "events_lost": subscribed.events_lost,
                     })));
                 });
+        }
+        Command::SignOut => {
+            let revoked = service.revoke(caller.identity);
+            // Told before its connection is closed.
+            responder.send(revoked.map(|()| json!({ "revoked": true })));
+            service.connections().revoke(caller.identity.token_id);
         }
         command => responder.send(answer(service, caller, command)),
     }
@@ -178,10 +191,9 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
         }
         Command::ServerInfo => server_info(service),
         // The session answers these itself.
-        Command::Auth { .. } | Command::Chat(_) | Command::Subscribe { .. } => Err(Error::server(
-            "the command was not answered",
-            "it reached the wrong place",
-        )),
+        Command::Auth(_) | Command::SignOut | Command::Chat(_) | Command::Subscribe { .. } => Err(
+            Error::server("the command was not answered", "it reached the wrong place"),
+        ),
     }
 }
 

@@ -12,7 +12,7 @@ use super::outbox::{Close, Item, Outbox, Ticket};
 use super::peer::Peer;
 use super::{Service, commands};
 use crate::error::{Error, Result};
-use crate::protocol::command::{Command, Request};
+use crate::protocol::command::{Command, Credential, Request};
 use crate::protocol::envelope::{self, RequestId};
 use crate::secret::Secret;
 use crate::store::Identity;
@@ -112,7 +112,7 @@ impl Session {
         );
         let responder = self.responder(id);
         let command = match command {
-            Ok(Command::Auth { token }) => return self.authenticate(&token, responder),
+            Ok(Command::Auth(credential)) => return self.authenticate(credential, responder),
             Ok(_) if self.identity.is_none() => {
                 return self.reject(
                     responder,
@@ -243,10 +243,17 @@ impl Session {
         self.outbox.close(Close::UNAUTHENTICATED);
     }
 
-    fn authenticate(&mut self, token: &Secret, responder: Responder) {
+    fn authenticate(&mut self, credential: Credential, responder: Responder) {
+        // A password takes long to check: one try for each connection, since a
+        // wrong one closes it.
+        if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
+            return responder.send(Err::<(), _>(Error::invalid_request(
+                "this connection is signed in already; sign in with a password on a new one",
+            )));
+        }
         let connections = self.service.connections();
-        match self.service.identify(token) {
-            Ok(identity) => {
+        match self.prove(credential) {
+            Ok((identity, token)) => {
                 connections.authenticated(self.id, &identity, &self.outbox);
                 self.service.hub().leave(self.id);
                 log::info!(
@@ -255,7 +262,8 @@ impl Session {
                     self.peer,
                     identity.user
                 );
-                responder.send(Ok(commands::Authenticated::of(&self.service, &identity)));
+                let answer = commands::Authenticated::of(&self.service, &identity, token);
+                responder.send(Ok(answer));
                 self.identity = Some(identity);
             }
             Err(error) => {
@@ -263,6 +271,18 @@ impl Session {
                 self.service.hub().leave(self.id);
                 self.identity = None;
                 self.reject(responder, error);
+            }
+        }
+    }
+
+    /// Who that is, and the session token that was made for a password.
+    fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
+        match credential {
+            Credential::Token(token) => Ok((self.service.identify(&token)?, None)),
+            Credential::Password { username, password } => {
+                let login = self.service.log_in(&self.peer, &username, &password)?;
+                let identity = self.service.identify(&login.token)?;
+                Ok((identity, Some(login.token)))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The web front end: a page of plain HTML, CSS and JavaScript modules, held in
 //! the binary. There is no build step: what stands in `page/` is what is sent,
-//! but for comments and indentation.
+//! but for comments and white space.
 //!
 //! The assets' path names their version, so that a browser may keep them for
 //! good, asks for none again on the next visit, and never mixes two versions.
@@ -14,6 +14,7 @@ use crate::error::Error;
 use crate::gate::exchange::{Head, Response};
 use crate::http::Pages;
 use crate::secret::sha256;
+use lean::Language;
 
 /// One file of the page.
 struct Asset {
@@ -36,9 +37,9 @@ macro_rules! embedded {
     (as_it_is, $source:expr) => {
         $source
     };
-    (leaned, $source:expr) => {{
+    ($how:ident, $source:expr) => {{
         const SOURCE: &[u8] = $source;
-        const LEAN: [u8; lean::length(SOURCE)] = lean::lean(SOURCE);
+        const LEAN: [u8; lean::length(SOURCE, Language::$how)] = lean::lean(SOURCE, Language::$how);
         &LEAN
     }};
 }
@@ -46,22 +47,24 @@ macro_rules! embedded {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Everything but the page itself.
-const ASSETS: [Asset; 18] = assets! {
-    "style.css": "text/css; charset=utf-8", leaned;
-    "app.js": SCRIPT, leaned;
-    "approvals.js": SCRIPT, leaned;
-    "chat.js": SCRIPT, leaned;
-    "connection.js": SCRIPT, leaned;
-    "conversations.js": SCRIPT, leaned;
-    "dom.js": SCRIPT, leaned;
-    "household.js": SCRIPT, leaned;
-    "markdown.js": SCRIPT, leaned;
-    "memories.js": SCRIPT, leaned;
-    "session.js": SCRIPT, leaned;
-    "settings.js": SCRIPT, leaned;
-    "status.js": SCRIPT, leaned;
-    "tools.js": SCRIPT, leaned;
-    "webhooks.js": SCRIPT, leaned;
+const ASSETS: [Asset; 20] = assets! {
+    "style.css": "text/css; charset=utf-8", Style;
+    "app.js": SCRIPT, Script;
+    "approvals.js": SCRIPT, Script;
+    "chat.js": SCRIPT, Script;
+    "connection.js": SCRIPT, Script;
+    "conversations.js": SCRIPT, Script;
+    "dom.js": SCRIPT, Script;
+    "household.js": SCRIPT, Script;
+    "markdown.js": SCRIPT, Script;
+    "memories.js": SCRIPT, Script;
+    "noise.js": SCRIPT, Script;
+    "relay.js": SCRIPT, Script;
+    "session.js": SCRIPT, Script;
+    "settings.js": SCRIPT, Script;
+    "status.js": SCRIPT, Script;
+    "tools.js": SCRIPT, Script;
+    "webhooks.js": SCRIPT, Script;
     "icon.svg": "image/svg+xml", as_it_is;
     "icon.png": "image/png", as_it_is;
     "manifest.webmanifest": "application/manifest+json", as_it_is;
@@ -71,13 +74,31 @@ const ASSETS: [Asset; 18] = assets! {
 const INDEX: &str = include_str!("page/index.html");
 const VERSION_MARK: &str = "{version}";
 
-/// What the page may do (Content Security Policy Level 3): load its own files
-/// and talk to its own server. No script or style within HTML, no other host.
+/// What the page may do, but for connecting (Content Security Policy Level 3):
+/// load its own files. No script or style within HTML.
+macro_rules! policy {
+    ($connect:literal) => {
+        concat!(
+            "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; ",
+            "connect-src 'self' ",
+            $connect,
+            "; manifest-src 'self'; base-uri 'none'; form-action 'none'",
+        )
+    };
+}
+
+/// The served page talks to its own server, and through any relay that a person
+/// names: nobody knows its address beforehand. That gives up little: what keeps
+/// secrets in the page is that no script but its own runs, since a foreign one
+/// could also carry them away by leading the browser to another page. `ws:` is
+/// for a relay on the same machine alone.
 const POLICY: &str = concat!(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; ",
-    "connect-src 'self'; manifest-src 'self'; ",
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    policy!("wss: ws://127.0.0.1:* ws://localhost:*"),
+    "; frame-ancestors 'none'",
 );
+/// An exported page talks to whichever server a person names, also by plain
+/// http at home. A meta element cannot say `frame-ancestors`.
+const EXPORTED_POLICY: &str = policy!("https: wss: http: ws:");
 
 /// Asked again each time; unchanged, it costs a 304.
 const ASK_AGAIN: &str = "no-cache";
@@ -106,6 +127,24 @@ impl Web {
             index,
             version,
         }
+    }
+
+    /// The page as files for any web server: paths below a folder, and what
+    /// they hold. The page then asks for the address of the server.
+    pub fn exported(&self) -> Vec<(String, Cow<'static, [u8]>)> {
+        let policy = format!(
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORTED_POLICY}\">\n<title>"
+        );
+        let index = self
+            .index
+            .replace("\"/assets/", "\"assets/")
+            .replacen("<title>", &policy, 1);
+        let mut files = vec![("index.html".to_owned(), Cow::Owned(index.into_bytes()))];
+        files.extend(ASSETS.iter().map(|asset| {
+            let path = format!("assets/{}/{}", self.version, asset.name);
+            (path, Cow::Borrowed(asset.bytes))
+        }));
+        files
     }
 
     fn asset(&self, path: &str) -> Option<&'static Asset> {

@@ -55,6 +55,8 @@ impl Chromium {
                 "--disable-component-update",
                 "--disable-sync",
                 "--remote-debugging-port=0",
+                // A name that is this machine, and to the browser any other.
+                "--host-resolver-rules=MAP hearth.lan 127.0.0.1",
             ])
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")

@@ -4,9 +4,14 @@
 #![cfg(feature = "web")]
 
 mod chromium;
+mod elsewhere;
+mod files;
+mod relay;
 #[allow(dead_code)]
 #[path = "../it/support/mod.rs"]
 mod support;
+
+use std::net::SocketAddr;
 
 use chromium::{Chromium, Page};
 use hearth::clock::Clock;
@@ -46,11 +51,16 @@ fn until_last_reply(page: &mut Page, text: &str) {
 
 /// Nothing went wrong, and nobody but our server was asked.
 fn check(page: &Page, home: &Home) {
+    check_hosts(page, &[home.address()]);
+}
+
+/// Nothing went wrong, and nobody else was asked.
+fn check_hosts(page: &Page, hosts: &[SocketAddr]) {
     assert!(page.errors.is_empty(), "{:#?}", page.errors);
-    let host = home.address().to_string();
     for url in &page.requests {
         let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-        let is_ours = rest.split('/').next() == Some(&host);
+        let host = rest.split('/').next().and_then(|host| host.parse().ok());
+        let is_ours = host.is_some_and(|host| hosts.contains(&host));
         assert!(
             is_ours || url.starts_with("about:") || url.starts_with("data:"),
             "{url}"

@@ -15,6 +15,7 @@ mod mcp_peers;
 mod memory;
 mod memory_cli;
 mod models;
+mod noise;
 mod permissions;
 mod program;
 mod readme;

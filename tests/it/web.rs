@@ -1,9 +1,11 @@
 //! The web front end: what is served, how it may be kept, and what it may do.
 
 use std::collections::BTreeSet;
+use std::fs;
 use std::net::SocketAddr;
+use std::process::Command;
 
-use super::support::home::Home;
+use super::support::home::{Folder, Home};
 use super::support::http::get;
 use super::support::socket::exchange;
 
@@ -51,7 +53,7 @@ fn head_of(address: SocketAddr, method: &str, path: &str, more: &str) -> String 
 fn every_file_has_its_type_and_the_strict_policy() {
     let home = Home::offline();
     let files = addresses(home.address());
-    assert!(files.len() >= 18, "{files:?}");
+    assert!(files.len() >= 20, "{files:?}");
     let mut paths: Vec<&str> = files.iter().map(String::as_str).collect();
     paths.push("/");
     for path in paths {
@@ -82,7 +84,7 @@ fn every_file_has_its_type_and_the_strict_policy() {
             "default-src 'none'",
             "script-src 'self'",
             "style-src 'self'",
-            "connect-src 'self'",
+            "connect-src 'self' wss: ws://127.0.0.1:* ws://localhost:*",
             "base-uri 'none'",
             "form-action 'none'",
             "frame-ancestors 'none'",
@@ -165,15 +167,17 @@ fn the_page_is_small_and_asks_nobody_else() {
                 .unwrap_or(0);
             let address =
                 &body[from + 1..body[place..].find(['"', '\'', ' ', ',', '<']).unwrap() + place];
-            // Shown to people, a namespace, or made of the page's own address.
+            // Shown to people, a namespace, or made of what somebody typed.
             let is_known = [
                 "http://127.0.0.1:",
+                "http://localhost",
                 "http://www.w3.org/2000/svg",
-                "${scheme}//",
             ]
             .iter()
             .any(|known| address.starts_with(known))
                 || address.contains("?:\\/\\/");
+            let host = &address[address.find("://").unwrap() + 3..];
+            let is_known = is_known || host.is_empty() || host.starts_with("${");
             assert!(is_known, "{path} names {address}");
         }
         for forbidden in [
@@ -192,4 +196,48 @@ fn the_page_is_small_and_asks_nobody_else() {
     // Before anybody has signed in: what the sign-in form needs, and no more.
     let first = page.matches("/assets/").count() + 1 + 2;
     assert!(first <= 10, "{first} requests");
+}
+
+#[test]
+fn an_export_holds_every_file_and_writes_over_nothing() {
+    let home = Home::offline();
+    let folder = Folder::new();
+    let page = folder.path().join("some/page");
+    let export = |more: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_hearth"))
+            .args(["web", "export"])
+            .arg(&page)
+            .args(more)
+            .output()
+            .unwrap();
+        (
+            output.status.code(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert_eq!(export(&[]), (Some(0), String::new()));
+    for path in addresses(home.address()) {
+        if path.ends_with(".png") {
+            assert!(page.join(&path[1..]).exists());
+            continue;
+        }
+        let served = get(home.address(), &path);
+        let written = fs::read(page.join(&path[1..])).unwrap_or_else(|_| panic!("{path}"));
+        assert_eq!(written, served.body.as_bytes(), "{path}");
+    }
+    let index = fs::read_to_string(page.join("index.html")).unwrap();
+    assert!(!index.contains("\"/"), "it works below any path");
+    let policy = index.find("Content-Security-Policy").unwrap();
+    assert!(policy < index.find("<link").unwrap());
+
+    fs::write(page.join("index.html"), "mine").unwrap();
+    let (code, said) = export(&[]);
+    assert_eq!(code, Some(1));
+    assert!(
+        said.contains("is not empty") && said.contains("--force"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(page.join("index.html")).unwrap(), "mine");
+    assert_eq!(export(&["--force"]).0, Some(0));
+    assert_eq!(fs::read_to_string(page.join("index.html")).unwrap(), index);
 }

@@ -1,7 +1,7 @@
 // The shell: signing in, the frame around every page, and which page is shown.
 
-import { h, icon, sign, toast, announce } from "./dom.js";
-import { token, signIn, signOut, forget } from "./session.js";
+import { h, icon, sign, toast, announce, ask } from "./dom.js";
+import { token, signIn, forget, dialer, way, relayWay, addressWay, isExported } from "./session.js";
 
 const root = document.getElementById("app");
 const PAGES = [
@@ -14,21 +14,54 @@ const PAGES = [
 /** What anybody may see; the rest is for admins. */
 const OPEN_PAGES = ["tools", "memories", "status"];
 
-if (token()) start();
-else showSignIn();
+begin();
 
-function showSignIn(note) {
+async function begin() {
+  const link = new URLSearchParams(location.hash.slice(1));
+  if (link.has("relay")) {
+    // A link may fill in the form, when asked for; it never connects.
+    history.replaceState(null, "", location.pathname);
+    try {
+      const to = relayWay(link.get("relay"), link.get("machine") ?? "", "");
+      const text = `This link wants to connect to ${new URL(to.relay).host}. Continue? Only if it comes from whoever runs your Hearth.`;
+      if (await ask({ title: "A link to a relay", text, action: "Continue" })) return showSignIn("", to);
+    } catch (error) {
+      toast(`The link is no use: ${error.message}`);
+    }
+  }
+  if (token()) start();
+  else showSignIn();
+}
+
+function showSignIn(note, known = way()) {
   document.title = "Sign in · Hearth";
   const problem = h("p", { class: "problem", role: "alert", id: "problem" }, note ?? "");
   const name = h("input", { name: "username", autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true, "aria-describedby": "problem" });
   const password = h("input", { name: "password", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "problem" });
   const stay = h("input", { type: "checkbox", name: "stay" });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
+  const field = (name, label, value, more) => h("label", {}, label, h("input", { name, value, autocapitalize: "none", spellcheck: "false", required: true, ...more }));
+  const address = isExported && field("address", "Address of Hearth", known.address ?? "", { placeholder: "home.example:5000" });
+  const mayEncrypt = Boolean(globalThis.crypto?.subtle);
+  const places = h("fieldset", {},
+    field("relay", "Address of the relay", known.relay ?? "", { placeholder: "relay.example" }),
+    field("machine", "Machine id", known.machine ?? "", { required: null, placeholder: "Unless the address has it" }),
+    field("relay_token", "Relay token", known.token ?? "", { type: "password", autocomplete: "off" }));
+  const away = h("details", { class: "away", open: Boolean(known.relay) }, h("summary", {}, "Through a relay, from anywhere"), mayEncrypt ? places
+    : h("p", { class: "problem" }, "This page came over plain http, where browsers withhold the encryption (WebCrypto) that a relay needs. Open the page by https, or by http://localhost on the machine itself. At home, sign in without the relay."));
+  const choose = () => {
+    places.disabled = !away.open;
+    if (address) address.hidden = address.lastChild.disabled = away.open;
+    button.disabled = away.open && !mayEncrypt;
+  };
+  away.addEventListener("toggle", choose);
+  choose();
   const form = h("form", {},
     sign(64), h("h1", {}, "Hearth"), h("p", { class: "quiet" }, "The assistant of this home"),
+    address,
     h("label", {}, "Name", name), h("label", {}, "Password", password),
     h("label", { class: "check" }, stay, "Stay signed in on this device"),
-    problem, button,
+    away, problem, button,
     h("details", { class: "quiet small" }, h("summary", {}, "Forgot the password?"),
       h("p", {}, "Whoever runs Hearth can set a new one: ", h("code", {}, "hearth user passwd NAME"))));
   form.addEventListener("submit", async (event) => {
@@ -36,7 +69,9 @@ function showSignIn(note) {
     button.disabled = true;
     problem.textContent = "";
     try {
-      await signIn(name.value.trim(), password.value, stay.checked);
+      const { relay, machine, relay_token, address: { value } = {} } = form.elements;
+      const to = away.open ? relayWay(relay.value, machine.value, relay_token.value) : isExported ? addressWay(value) : {};
+      await signIn(to, name.value.trim(), password.value, stay.checked);
       start();
     } catch (error) {
       problem.textContent = error.message;
@@ -53,7 +88,7 @@ async function start() {
   const [{ Connection }, { Household }, { conversations }, { chat }, { approvals }] = await Promise.all([
     import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
   ]);
-  const connection = new Connection(token());
+  const connection = new Connection(await dialer(way()), token());
   const household = new Household(connection);
   const stop = new AbortController();
   let view = null;
@@ -81,7 +116,7 @@ async function start() {
   root.replaceChildren(h("div", { class: "frame" }, side, shade, main));
   approvals(tray, household, () => menu(false));
 
-  connection.addEventListener("state", ({ detail }) => state(detail.state));
+  connection.addEventListener("state", ({ detail }) => state(detail));
   connection.addEventListener("ready", ready);
   connection.addEventListener("rejected", () => {
     end();
@@ -102,8 +137,10 @@ async function start() {
   }
 
   async function leave() {
+    forget();
+    // Even when the server is away, this browser is signed out.
+    await connection.request("sign_out", {}, { patience: 3000 }).catch(() => {});
     end();
-    await signOut();
     showSignIn();
   }
 
@@ -119,7 +156,7 @@ async function start() {
     if (shown === null) route();
   }
 
-  function state(now) {
+  function state({ state: now, problem }) {
     clearTimeout(late);
     if (now === "open") {
       if (!banner.hidden && banner.dataset.lost) announce("Connected again.");
@@ -129,7 +166,7 @@ async function start() {
       banner.dataset.lost = "yes";
       // A blink of the network is not worth a word.
       late = setTimeout(() => { banner.hidden = false; }, 700);
-      banner.replaceChildren("Not connected to Hearth. Trying again… ", h("button", { type: "button", class: "plain", onclick: () => connection.wake() }, "Try now"));
+      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button", { type: "button", class: "plain", onclick: () => connection.wake() }, "Try now"));
     } else if (banner.dataset.lost) {
       late = setTimeout(() => { banner.hidden = false; }, 700);
     }

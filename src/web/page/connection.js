@@ -14,11 +14,12 @@ export class Refusal extends Error {
 }
 
 /**
- * Fires on itself: `state` (connecting, open, waiting), `ready` (signed in and
+ * Fires on itself: `state` (connecting, open, waiting because of a `problem`), `ready` (signed in and
  * subscribed; detail.lost when events were missed for good), `event`, and
  * `rejected` when the token no longer holds.
  */
 export class Connection extends EventTarget {
+  #dial;
   #token;
   #socket = null;
   #requests = new Map();
@@ -32,8 +33,10 @@ export class Connection extends EventTarget {
   #isOpen = false;
   identity = null;
 
-  constructor(token) {
+  /** `dial` opens a socket. */
+  constructor(dial, token) {
     super();
+    this.#dial = dial;
     this.#token = token;
     this.wake = () => { if (this.#timer && document.visibilityState === "visible") this.retryNow(); };
     addEventListener("online", this.wake);
@@ -43,8 +46,7 @@ export class Connection extends EventTarget {
   /** Dials. Call once. */
   open() {
     this.#say("state", { state: "connecting" });
-    const scheme = location.protocol === "https:" ? "wss:" : "ws:";
-    const socket = new WebSocket(`${scheme}//${location.host}/ws`);
+    const socket = this.#dial();
     this.#socket = socket;
     socket.onopen = () => this.#begin(socket);
     socket.onmessage = (message) => this.#receive(JSON.parse(message.data));
@@ -176,7 +178,7 @@ export class Connection extends EventTarget {
     // Doubling with full jitter, so that a household's tabs do not all come at once.
     const wait = 300 + Math.random() * Math.min(SLOWEST, 500 * 2 ** this.#tries++);
     this.#timer = setTimeout(() => this.retryNow(), wait);
-    this.#say("state", { state: "waiting", wait });
+    this.#say("state", { state: "waiting", problem: event.problem });
   }
 
   #say(name, detail) {

@@ -19,7 +19,7 @@ const MODES = [
   ["allow", "Allow", "Every tool runs without asking, also for webhooks. Only for tools that can do no harm."],
   ["deny", "Deny", "No tool runs, and the model is not told of any."],
 ];
-const NUMBERS = ["temperature", "max_tokens"];
+const NUMBERS = ["temperature", "max_tokens", "context_tokens"];
 
 /** The page. */
 export async function show(household) {
@@ -49,6 +49,7 @@ export async function show(household) {
       labelled("api_key", "API key", h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? "A key is set; leave empty to keep it" : "None is set" }), "Never shown again once saved"),
       h("label", {}, h("span", {}, "Temperature", number), temperature, h("span", { class: "help" }, "Low answers soberly and alike, high with more variety")),
       labelled("max_tokens", "Longest reply, in tokens", h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: "The provider’s own limit" })),
+      labelled("context_tokens", "The model’s window, in tokens", h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: "What is usual for it" })),
       labelled("reasoning_effort", "How hard it thinks", h("select", {}, EFFORTS.map((name) => h("option", { value: name, selected: name === (config.reasoning_effort ?? "") }, name || "as the model likes")))),
       h("label", {}, "Tokens a month", budget, h("span", { class: "help" }, "When they are used up, the assistant says so instead of asking the model. Empty: no limit"))),
     h("section", { class: "card" }, h("h2", {}, "Tools"),
