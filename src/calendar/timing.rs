@@ -49,6 +49,12 @@ impl Timing {
             )),
         }
     }
+
+    /// The next time after `now`; a single time stays what it is.
+    pub fn after(&self, now: Timestamp, zone: &Zone) -> Timestamp {
+        let next = self.cron.as_ref().and_then(|cron| cron.next(now, zone));
+        next.unwrap_or(self.next_at)
+    }
 }
 
 fn future(text: &str, zone: &Zone, now: Timestamp) -> Result<Timestamp> {

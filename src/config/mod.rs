@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::calendar::Zone;
+use crate::error::{Error, Result};
 use crate::secret::Secret;
 
 mod address_patterns;
@@ -212,6 +213,14 @@ impl Config {
                 _ => None,
             })
             .flatten()
+    }
+
+    /// The webhook account of this name, which somebody else gave.
+    ///
+    /// Errors: `not_found` when there is none.
+    pub fn existing_account(&self, name: &str) -> Result<&WebhookAccount> {
+        self.webhook_account(name)
+            .ok_or_else(|| Error::not_found(format!("there is no webhook account {name:?}")))
     }
 
     /// The household's time zone.

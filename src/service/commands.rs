@@ -78,12 +78,16 @@ fn needed_role(command: &Command) -> UserRole {
         | Command::GetTurn { .. }
         | Command::SearchMessages { .. }
         | Command::ListMemories
+        | Command::ListSchedules
         | Command::ServerInfo => UserRole::Viewer,
         Command::Chat(_)
         | Command::Cancel { .. }
         | Command::RenameConversation { .. }
         | Command::DeleteConversation { .. }
-        | Command::DeleteMemory { .. } => UserRole::User,
+        | Command::DeleteMemory { .. }
+        | Command::CreateSchedule(_)
+        | Command::DeleteSchedule { .. }
+        | Command::PauseSchedule { .. } => UserRole::User,
         Command::UpdateConfig { .. }
         | Command::ListApprovals
         | Command::Approve { .. }
@@ -167,6 +171,20 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             store.forget(memory_id)?;
             Ok(json!({ "memory_id": memory_id }))
         }
+        Command::CreateSchedule(new) => service
+            .create_schedule(new, &caller.identity.user)
+            .map(views::schedule),
+        Command::ListSchedules => store.schedules().map(views::schedules),
+        Command::DeleteSchedule { schedule_id } => {
+            store.delete_schedule(schedule_id)?;
+            Ok(json!({ "schedule_id": schedule_id }))
+        }
+        Command::PauseSchedule {
+            schedule_id,
+            paused,
+        } => service
+            .pause_schedule(schedule_id, paused)
+            .map(views::schedule),
         Command::ListDeliveries { state, limit } => {
             let state = state.as_deref().map(delivery_state).transpose()?;
             store.deliveries(state, limit).map(views::deliveries)

@@ -10,6 +10,7 @@ pub mod outbox;
 pub mod password;
 pub mod peer;
 pub mod responses;
+mod routines;
 mod schedule;
 pub mod session;
 pub mod throttle;

@@ -17,6 +17,7 @@ mod program;
 mod readme;
 mod readme_examples;
 mod roles;
+mod routines;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 mod sockets;
