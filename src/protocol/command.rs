@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::envelope::RequestId;
 use super::event::Name;
 use super::fields::Fields;
+use super::people::{self, PeopleCommand};
 use crate::error::{Error, Result};
 use crate::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
 use crate::secret::Secret;
@@ -165,6 +166,8 @@ pub enum Command {
     },
     /// Version, time since the start, and counts of what is under way.
     ServerInfo,
+    /// People and tokens. Role `admin`.
+    People(PeopleCommand),
 }
 
 /// A person's message.
@@ -251,7 +254,8 @@ impl EventSet {
     }
 }
 
-/// Every command's name on the wire, the contract's seven first.
+/// Every command's name on the wire, the contract's seven first; those of
+/// [`people::NAMES`] follow.
 pub const NAMES: [&str; 26] = [
     "auth",
     "chat",
@@ -390,10 +394,17 @@ impl Command {
             },
             "server_info" => Command::ServerInfo,
             unknown => {
+                if let Some(command) = PeopleCommand::from_fields(unknown, fields)? {
+                    return Ok(Command::People(command));
+                }
                 let shown: String = unknown.chars().take(64).collect();
                 return Err(Error::invalid_request(format!(
                     "there is no command {shown:?}; the commands are {}",
-                    NAMES.join(", ")
+                    NAMES
+                        .into_iter()
+                        .chain(people::NAMES)
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 )));
             }
         })
@@ -494,7 +505,7 @@ mod tests {
 
     #[test]
     fn every_name_is_a_command() {
-        for name in NAMES {
+        for name in NAMES.into_iter().chain(people::NAMES) {
             let parsed = Request::parse(&format!(r#"{{"type":"{name}"}}"#)).command;
             if let Err(error) = parsed {
                 assert!(error.message().contains("is required"), "{name}: {error}");

@@ -5,6 +5,7 @@ pub mod command;
 pub mod envelope;
 pub mod event;
 pub mod fields;
+pub mod people;
 
 /// The version of the protocol, as `auth` reports it.
 pub const VERSION: u32 = 1;

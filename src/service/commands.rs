@@ -93,7 +93,8 @@ fn needed_role(command: &Command) -> UserRole {
         | Command::Approve { .. }
         | Command::Deny { .. }
         | Command::ListDeliveries { .. }
-        | Command::RetryDelivery { .. } => UserRole::Admin,
+        | Command::RetryDelivery { .. }
+        | Command::People(_) => UserRole::Admin,
     }
 }
 
@@ -195,6 +196,7 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             Ok(views::delivery(&delivery))
         }
         Command::ServerInfo => server_info(service),
+        Command::People(command) => service.people(command, &caller.identity.user),
         // The session answers these itself.
         Command::Auth { .. } | Command::Chat(_) | Command::Subscribe { .. } => Err(Error::server(
             "the command was not answered",

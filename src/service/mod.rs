@@ -9,6 +9,7 @@ pub mod hub;
 pub mod outbox;
 pub mod password;
 pub mod peer;
+pub mod people;
 pub mod responses;
 mod routines;
 mod schedule;

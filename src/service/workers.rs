@@ -328,11 +328,7 @@ impl Service {
             Err(error) => return log::warn!("database: {error}"),
         };
         if std::mem::replace(known, version) != version {
-            for token in self.connections.tokens() {
-                if matches!(self.store.is_token_valid(token), Ok(false)) {
-                    self.connections.revoke(token);
-                }
-            }
+            self.close_revoked();
         }
     }
 }

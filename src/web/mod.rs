@@ -46,7 +46,7 @@ macro_rules! embedded {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Everything but the page itself.
-const ASSETS: [Asset; 18] = assets! {
+const ASSETS: [Asset; 19] = assets! {
     "style.css": "text/css; charset=utf-8", leaned;
     "app.js": SCRIPT, leaned;
     "approvals.js": SCRIPT, leaned;
@@ -57,6 +57,7 @@ const ASSETS: [Asset; 18] = assets! {
     "household.js": SCRIPT, leaned;
     "markdown.js": SCRIPT, leaned;
     "memories.js": SCRIPT, leaned;
+    "people.js": SCRIPT, leaned;
     "session.js": SCRIPT, leaned;
     "settings.js": SCRIPT, leaned;
     "status.js": SCRIPT, leaned;

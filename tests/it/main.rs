@@ -12,6 +12,7 @@ mod mcp_peers;
 mod memory;
 mod memory_cli;
 mod models;
+mod people;
 mod permissions;
 mod program;
 mod readme;
