@@ -9,6 +9,7 @@ use crate::agent::permission::{self, Rules};
 use crate::agent::tool::{Source, parameter_types};
 use crate::config::Permission;
 use crate::error::{Error, Result};
+use crate::ids::ConversationId;
 use crate::protocol;
 use crate::protocol::command::Command;
 use crate::protocol::event::{Event, Kind};
@@ -152,10 +153,14 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             title,
         } => {
             store.rename_conversation(conversation_id, title.trim())?;
+            let shown = title.trim().to_owned();
+            let kind = Kind::ConversationRenamed { title: shown };
+            service.conversation_changed(conversation_id, kind);
             Ok(json!({ "conversation_id": conversation_id, "title": title.trim() }))
         }
         Command::DeleteConversation { conversation_id } => {
             store.delete_conversation(conversation_id)?;
+            service.conversation_changed(conversation_id, Kind::ConversationDeleted);
             Ok(json!({ "conversation_id": conversation_id }))
         }
         Command::SearchMessages { query, limit } => store
@@ -306,6 +311,15 @@ fn server_info(service: &Service) -> Result<Value> {
 }
 
 impl Service {
+    /// Tells subscribers what became of a conversation.
+    fn conversation_changed(&self, conversation: ConversationId, kind: Kind) {
+        self.hub().publish(Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind,
+        });
+    }
+
     /// Tells subscribers which settings changed.
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {

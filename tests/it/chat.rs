@@ -87,7 +87,7 @@ fn the_request_for_hello_is_small() {
     let home = Home::start(model.config());
     home.admin().chat("hello");
     let request = model.requests()[0].clone();
-    assert_eq!(request["tools"].as_array().unwrap().len(), 9);
+    assert_eq!(request["tools"].as_array().unwrap().len(), 10);
     let bytes = request.to_string().len();
     assert!(bytes <= 4096, "{bytes} bytes");
 }
