@@ -72,6 +72,21 @@ impl Service {
 
     fn run_due(&self, schedule: Schedule, now: Timestamp) -> Result<()> {
         let config = self.settings.current();
+        // What comes from outside runs under its account's permissions alone.
+        if schedule.channel != SCHEDULE_CHANNEL
+            && let Some(name) = &schedule.account
+            && config.webhook_account(name).is_none()
+        {
+            log::warn!(
+                "schedule {}: paused: no webhook account {name:?}",
+                schedule.id
+            );
+            let next_at = schedule.timing.after(now, &config.zone());
+            return self
+                .store
+                .pause_schedule(schedule.id, true, next_at)
+                .map(drop);
+        }
         // Where there is no place it stays due, and is tried again.
         let Ok(place) = self
             .schedule

@@ -244,8 +244,11 @@ impl Service {
                 self.reserve_event_numbers();
                 self.take_up_stalled();
                 self.notice_other_processes(&mut data_version);
-                self.log_failure("schedules", self.plan_schedules(&mut planned_in));
                 next_schedule = self.next_schedule();
+                if next_schedule.is_some() {
+                    self.log_failure("schedules", self.plan_schedules(&mut planned_in));
+                    next_schedule = self.next_schedule();
+                }
             }
             if now >= next_purge {
                 next_purge = now + PURGE;

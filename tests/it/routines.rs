@@ -199,6 +199,32 @@ fn a_tool_that_asks_waits_for_a_person_though_nobody_is_there() {
 }
 
 #[test]
+fn what_an_account_set_up_does_not_run_without_it() {
+    let mut home = Home::offline();
+    home.stop();
+    let store = open(home.folder.path());
+    let schedule = store
+        .add_schedule(NewSchedule {
+            prompt: "run what you like".to_owned(),
+            owner: None,
+            conversation_id: None,
+            channel: "webhook:gone".to_owned(),
+            account: Some("gone".to_owned()),
+            timing: Timing {
+                cron: None,
+                next_at: home.clock.now(),
+            },
+        })
+        .unwrap();
+    home.restart();
+    eventually("it is paused", || {
+        store.schedule(schedule.id).unwrap().is_paused.then_some(())
+    });
+    assert!(said(&store).is_empty());
+    store.close();
+}
+
+#[test]
 fn another_time_zone_moves_what_comes_next() {
     let home = Home::start(json!({ "time_zone": "UTC" }));
     let mut client = home.admin();

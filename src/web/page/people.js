@@ -13,13 +13,13 @@ export async function show(household) {
   await draw();
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const password = h("input", { type: "password", required: true, minlength: 8, autocomplete: "new-password" });
-  const role = h("select", {}, ROLES.map(([value, label]) => h("option", { value, selected: value === "user" }, label)));
+  const role = h("select", {}, ROLES.map(([value, label]) => h("option", { value, selected: value === "user" }, label)), h("option", { value: "" }, "As it is: set a new password"));
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", {}, ROLES.map(([value, label]) => h("option", { value }, label)));
   return { element: h("div", { class: "page" },
-    h("section", { class: "card" }, h("h2", {}, "People"), users,
-      form("Add", () => request("add_user", { name: name.value.trim(), password: password.value, role: role.value }),
-        h("label", {}, "Name", name), h("label", {}, "Password", password, h("span", { class: "help" }, "At least 8 characters; for somebody who is there already, use the terminal: hearth user passwd NAME")), h("label", {}, "Role", role))),
+    h("section", { class: "card" }, h("h2", {}, "People"), users, h("h2", {}, "Add somebody"),
+      form("Save", () => request(role.value ? "add_user" : "set_password", { name: name.value.trim(), password: password.value, role: role.value }),
+        h("label", {}, "Name", name), h("label", {}, "Password", password, h("span", { class: "help" }, "At least 8 characters")), h("label", {}, "Role", role))),
     h("section", { class: "card" }, h("h2", {}, "Tokens"), h("p", { class: "help" }, "A token signs a program or a display in, as you and with this role."), tokens,
       form("Create", create, h("label", {}, "What it is for", purpose), h("label", {}, "Role", owner)), secret)) };
 
