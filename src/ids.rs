@@ -124,6 +124,8 @@ ids! {
     DeliveryId = "dlv_";
     /// Something that the assistant was asked to remember.
     MemoryId = "mem_";
+    /// A prompt that runs at a time of its own.
+    ScheduleId = "sched_";
     /// A person with an account.
     UserId = "user_";
     /// A session or API token (its row, not the token itself).

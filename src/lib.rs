@@ -29,6 +29,7 @@
 //! | room | holds |
 //! |---|---|
 //! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
+//! | [`calendar`] | time zones, the five fields of cron, when something is next |
 //! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
 //! | [`protocol`] | wire types: envelope, commands, events, relay frames |
 //! | [`store`] | one writer thread, a pool of readers; all SQL |
@@ -56,6 +57,7 @@
 #![forbid(unsafe_code)]
 
 pub mod agent;
+pub mod calendar;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -30,13 +30,14 @@ pub mod estimate;
 pub mod fit;
 pub mod history;
 mod memories;
+pub mod scheduled;
 mod summary;
 
 use super::provider::ChatMessage;
 use super::tool::output::{cap_text, shorten};
 use crate::ids::base32_lower;
 use crate::secret::sha256;
-use crate::store::{Message, PastTurn, Step, ToolCall};
+use crate::store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
 
 /// Characters kept of a speaker's name.
 const NAME_CHARS: usize = 64;
@@ -121,10 +122,14 @@ impl Material<'_> {
         let untrusted = is_untrusted(self.channel)
             || brings_outside_text(self.steps)
             || past.any(|turn| is_untrusted(&turn.channel) || brings_outside_text(&turn.steps));
+        let mut past = self.past.iter();
+        let scheduled =
+            self.channel == SCHEDULE_CHANNEL || past.any(|turn| turn.channel == SCHEDULE_CHANNEL);
         [
             Some(self.system_prompt.trim_end()),
             named.then_some(NAMES),
             untrusted.then_some(OUTSIDE),
+            scheduled.then_some(scheduled::EXPLANATION),
         ]
         .into_iter()
         .flatten()
@@ -193,20 +198,21 @@ fn past_messages(turn: &PastTurn, results: Results) -> Vec<ChatMessage> {
 }
 
 /// What a person said, from the text of a user message: without fences, what
-/// was added, and name.
+/// was added, name, and a schedule's mark.
 pub fn spoken(text: &str) -> &str {
     let text = after_fence(EARLIER_TAG, text).unwrap_or(text);
     let text = after_fence(MEMORIES_TAG, text).unwrap_or(text);
     let body = unfenced(OUTSIDE_TAG, text)
         .filter(|(_, rest)| rest.is_empty())
         .map_or(text, |(body, _)| body);
-    match body
+    let body = match body
         .strip_prefix('[')
         .and_then(|rest| rest.split_once("] "))
     {
         Some((_, spoken)) => spoken,
         None => body,
-    }
+    };
+    scheduled::unmarked(body)
 }
 
 /// The messages of one turn; `shown` says how much of the results of the reply

@@ -4,7 +4,9 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
-use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
+use super::{
+    chat, config, deliveries, doctor, memory, schedule, search, serve, token, usage, user, webhook,
+};
 
 /// One command, or a group of them.
 pub struct Command {
@@ -128,6 +130,15 @@ const WORDS: &[Operand] = &[
     one("WORD"),
     Operand {
         name: "WORD",
+        many: Many::AnyNumber,
+    },
+];
+
+/// What is said to the assistant.
+const PROMPT: &[Operand] = &[
+    one("PROMPT"),
+    Operand {
+        name: "PROMPT",
         many: Many::AnyNumber,
     },
 ];
@@ -351,6 +362,75 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
                 operands: &[one("ID")],
                 options: &[DATA_DIR],
                 action: Action::Run(memory::delete),
+            },
+        ]),
+    },
+    Command {
+        name: "schedule",
+        summary: "Have the assistant do something later, once or regularly",
+        details: "These work while the server runs, and while it does not.",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "add",
+                summary: "Add a prompt that runs at a time, and print its id",
+                details: "\
+Times are those of the setting time_zone. What fell due while the server was off runs once at
+its next start, marked late.",
+                operands: PROMPT,
+                options: &[
+                    option(
+                        "at",
+                        "TIME",
+                        "Once: 18:30, 2026-11-22T18:30, or +20m (s, m, h, d)",
+                    ),
+                    option(
+                        "cron",
+                        "FIELDS",
+                        "Again and again: minute, hour, day, month, weekday,\nas \"30 7 * * mon-fri\"",
+                    ),
+                    option(
+                        "conversation",
+                        "ID",
+                        "Where it runs; a conversation of its own when absent",
+                    ),
+                    option("webhook", "NAME", "The account that gets the replies, too"),
+                    DATA_DIR,
+                ],
+                action: Action::Run(schedule::add),
+            },
+            Command {
+                name: "list",
+                summary: "List what is scheduled, the next one first",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(schedule::list),
+            },
+            Command {
+                name: "pause",
+                summary: "Leave a schedule out until it is resumed",
+                details: "ID is the one that `hearth schedule list` shows.",
+                operands: &[one("ID")],
+                options: &[DATA_DIR],
+                action: Action::Run(schedule::pause),
+            },
+            Command {
+                name: "resume",
+                summary: "Take a paused schedule up again",
+                details: "",
+                operands: &[one("ID")],
+                options: &[DATA_DIR],
+                action: Action::Run(schedule::resume),
+            },
+            Command {
+                name: "remove",
+                summary: "Remove a schedule",
+                details: "",
+                operands: &[one("ID")],
+                options: &[DATA_DIR],
+                action: Action::Run(schedule::remove),
             },
         ]),
     },

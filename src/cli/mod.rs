@@ -18,6 +18,7 @@ mod logging;
 mod memory;
 mod password;
 mod running_server;
+mod schedule;
 mod search;
 mod serve;
 mod table;

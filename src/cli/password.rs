@@ -11,11 +11,8 @@ use super::arguments::Arguments;
 use super::{Context, Failure};
 use crate::secret::Secret;
 use crate::service;
+use crate::service::password::LEAST_CHARACTERS;
 
-/// Fewest characters of a password.
-pub const LEAST_CHARACTERS: usize = 8;
-/// Most bytes of a password: argon2 would take more, but not for free.
-pub const MOST_BYTES: usize = 1024;
 /// Most bytes of a secret that is read as a line.
 const LINE_BYTES: usize = 64 * 1024;
 
@@ -55,18 +52,7 @@ pub fn new_hash(
 
 /// Checks a password's length.
 pub fn check(password: &Secret) -> Result<(), Failure> {
-    let text = password.expose();
-    if text.chars().count() < LEAST_CHARACTERS {
-        return Err(Failure::failed(format!(
-            "a password must have at least {LEAST_CHARACTERS} characters"
-        )));
-    }
-    if text.len() > MOST_BYTES {
-        return Err(Failure::failed(format!(
-            "a password must have at most {MOST_BYTES} bytes"
-        )));
-    }
-    Ok(())
+    Ok(service::password::check(password)?)
 }
 
 /// Reads one secret line: asked for with `prompt` and not shown in a terminal

@@ -7,14 +7,12 @@ use serde_json::{Value, json};
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::first_run::ADMIN;
-use super::{Context, Failure, Outcome, table, user};
+use super::{Context, Outcome, table, user};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::TokenId;
-use crate::secret::{Secret, fingerprint};
-use crate::store::{NewToken, Token};
+use crate::service::people::{NAME_CHARACTERS, new_token};
+use crate::store::Token;
 
-/// Most characters of a token's name.
-const NAME_CHARACTERS: usize = 64;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `hearth token create --name NAME`
@@ -33,27 +31,13 @@ pub fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
     let clock = Clock::system();
     let store = DataDirectory::of(arguments, context)?.open_store(&clock)?;
     let owner = user::find(&store, arguments.text("user")?.unwrap_or(ADMIN))?;
-    let role = role.unwrap_or(owner.role);
-    if role > owner.role {
-        return Err(Failure::failed(format!(
-            "{} is {} and cannot have a token that is {}",
-            owner.name,
-            owner.role.as_str(),
-            role.as_str()
-        )));
-    }
-    let secret = Secret::random_token();
-    let token = store.add_token(NewToken {
-        user_id: owner.id,
-        name: name.to_owned(),
-        fingerprint: fingerprint(secret.expose()),
-        role,
-        expires_at: days.map(|days| {
-            clock
-                .now()
-                .plus(DAY * u32::try_from(days).unwrap_or(u32::MAX))
-        }),
-    })?;
+    let expires_at = days.map(|days| {
+        clock
+            .now()
+            .plus(DAY * u32::try_from(days).unwrap_or(u32::MAX))
+    });
+    let (secret, new) = new_token(&owner, name, role, expires_at)?;
+    let token = store.add_token(new)?;
     store.close();
 
     if arguments.has("json") {
@@ -131,6 +115,7 @@ fn to_json(token: &Token) -> Value {
 mod tests {
     use super::*;
     use crate::cli::tests::TemporaryDirectory;
+    use crate::secret::fingerprint;
     use crate::store::{Store, UserRole};
 
     #[test]

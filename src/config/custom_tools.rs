@@ -17,12 +17,13 @@ use super::web_address::WebAddress;
 use crate::secret::Secret;
 
 /// Names of the built-in tools, which no other tool may take.
-pub const BUILTIN_TOOLS: [&str; 10] = [
+pub const BUILTIN_TOOLS: [&str; 11] = [
     "current_time",
     "remember",
     "recall",
     "forget",
     "search_conversations",
+    "schedule",
     "web_fetch",
     "list_files",
     "read_file",

@@ -27,6 +27,7 @@ pub fn first_run() -> String {
             "search_conversations": Permission::Allow,
             "remember": Permission::Allow,
             "forget": Permission::Ask,
+            "schedule": Permission::Ask,
             "web_fetch": Permission::Ask,
             "list_files": Permission::Allow,
             "read_file": Permission::Allow,

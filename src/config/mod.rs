@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::calendar::Zone;
+use crate::error::{Error, Result};
 use crate::secret::Secret;
 
 mod address_patterns;
@@ -64,7 +66,7 @@ use collections::{Addresses, list, map_of, object};
 use declaration::{Declared, Rule, section};
 use limits::LimitsRule;
 use mcp_servers::McpServers;
-use names::{HOST, ORIGIN, TOOL_NAME};
+use names::{HOST, ORIGIN, TIME_ZONE, TOOL_NAME};
 use providers::ProviderName;
 use rules::{Choice, Number, SecretText, Text, Url, integer};
 use tools::ToolsRule;
@@ -139,6 +141,9 @@ section! {
         /// Overrides `permission_mode` for single tools, by name.
         pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
             .or(BTreeMap::new()), writable;
+        /// The household's time zone, which reminders, routines and the assistant go by: an IANA
+        /// name such as Europe/Berlin.
+        pub time_zone: Option<String> = TIME_ZONE.optional("the system's"), writable;
         /// Ways in: listening ports, links to relays, and webhook accounts.
         pub channels: Vec<Channel> = Channels;
         /// What a client may cost the server.
@@ -208,6 +213,19 @@ impl Config {
                 _ => None,
             })
             .flatten()
+    }
+
+    /// The webhook account of this name, which somebody else gave.
+    ///
+    /// Errors: `not_found` when there is none.
+    pub fn existing_account(&self, name: &str) -> Result<&WebhookAccount> {
+        self.webhook_account(name)
+            .ok_or_else(|| Error::not_found(format!("there is no webhook account {name:?}")))
+    }
+
+    /// The household's time zone.
+    pub fn zone(&self) -> Zone {
+        Zone::of_household(self.time_zone.as_deref())
     }
 
     /// The webhook account of this name.

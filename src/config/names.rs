@@ -5,6 +5,7 @@
 use super::declaration::is_comment;
 use super::rules::Checked;
 use super::web_address::WebAddress;
+use crate::calendar::Zone;
 
 /// A name of the owner's choice, as accounts have.
 pub(super) const NAME: Checked = Checked {
@@ -47,6 +48,12 @@ pub(super) const HOST: Checked = Checked {
             && text.bytes().all(letter)
             && text.split('.').all(|label| !label.is_empty())
     },
+};
+
+/// A time zone.
+pub(super) const TIME_ZONE: Checked = Checked {
+    expected: "the IANA name of a time zone that this system knows, such as Europe/Berlin",
+    check: |text| Zone::named(text).is_ok(),
 };
 
 /// The name of an environment variable.

@@ -35,6 +35,7 @@ impl Config {
             "budget": { "monthly_tokens": self.budget.monthly_tokens },
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
+            "time_zone": self.time_zone,
             "workers": self.workers,
             "session_days": self.session_days,
             "limits": self.limits,

@@ -7,8 +7,9 @@ use serde_json::{Map, Value};
 use super::envelope::RequestId;
 use super::event::Name;
 use super::fields::Fields;
+use super::people::{self, PeopleCommand};
 use crate::error::{Error, Result};
-use crate::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, TurnId};
+use crate::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
 use crate::secret::Secret;
 
 /// Longest chat message, in bytes of UTF-8.
@@ -134,6 +135,22 @@ pub enum Command {
         /// As `list_memories` names it.
         memory_id: MemoryId,
     },
+    /// Sets up a prompt that runs at a time of its own. Role `user`.
+    CreateSchedule(NewSchedule),
+    /// Everything that is scheduled, the next one first.
+    ListSchedules,
+    /// Cancels a schedule. Role `user`.
+    DeleteSchedule {
+        /// As `list_schedules` names it.
+        schedule_id: ScheduleId,
+    },
+    /// Leaves a schedule out, or takes it up again. Role `user`.
+    PauseSchedule {
+        /// As `list_schedules` names it.
+        schedule_id: ScheduleId,
+        /// False to take it up again.
+        paused: bool,
+    },
     /// Webhook callbacks and their attempts. Role `admin`.
     ListDeliveries {
         /// `pending`, `held`, `delivered` or `dead`; all when absent.
@@ -148,6 +165,8 @@ pub enum Command {
     },
     /// Version, time since the start, and counts of what is under way.
     ServerInfo,
+    /// People and tokens. Role `admin`.
+    People(PeopleCommand),
 }
 
 /// What somebody proves with who they are.
@@ -175,6 +194,21 @@ pub struct Chat {
     pub stream: bool,
     /// A repeat within 24 hours joins or returns the first turn.
     pub idempotency_key: Option<String>,
+}
+
+/// A prompt and when it runs.
+#[derive(Debug)]
+pub struct NewSchedule {
+    /// What is said to the assistant then.
+    pub prompt: String,
+    /// One time; this or `cron`.
+    pub at: Option<String>,
+    /// Five fields: times that come again.
+    pub cron: Option<String>,
+    /// Where it runs; a conversation of its own when absent.
+    pub conversation_id: Option<ConversationId>,
+    /// The webhook account that gets the replies, too.
+    pub webhook: Option<String>,
 }
 
 /// Where a list of conversations goes on: the `next_cursor` of the page before.
@@ -233,8 +267,9 @@ impl EventSet {
     }
 }
 
-/// Every command's name on the wire, the contract's seven first.
-pub const NAMES: [&str; 23] = [
+/// Every command's name on the wire, the contract's seven first; those of
+/// [`people::NAMES`] follow.
+pub const NAMES: [&str; 27] = [
     "auth",
     "chat",
     "get_config",
@@ -255,6 +290,10 @@ pub const NAMES: [&str; 23] = [
     "deny",
     "list_memories",
     "delete_memory",
+    "create_schedule",
+    "list_schedules",
+    "delete_schedule",
+    "pause_schedule",
     "list_deliveries",
     "retry_delivery",
     "server_info",
@@ -344,6 +383,21 @@ impl Command {
             "delete_memory" => Command::DeleteMemory {
                 memory_id: id(fields, "memory_id")?,
             },
+            "create_schedule" => Command::CreateSchedule(NewSchedule {
+                prompt: fields.string("prompt")?,
+                at: fields.optional_string("at")?,
+                cron: fields.optional_string("cron")?,
+                conversation_id: optional_id(fields, "conversation_id")?,
+                webhook: fields.optional_string("webhook")?,
+            }),
+            "list_schedules" => Command::ListSchedules,
+            "delete_schedule" => Command::DeleteSchedule {
+                schedule_id: id(fields, "schedule_id")?,
+            },
+            "pause_schedule" => Command::PauseSchedule {
+                schedule_id: id(fields, "schedule_id")?,
+                paused: fields.optional_bool("paused")?.unwrap_or(true),
+            },
             "list_deliveries" => Command::ListDeliveries {
                 state: fields.optional_string("state")?,
                 limit: limit(fields)?,
@@ -353,10 +407,17 @@ impl Command {
             },
             "server_info" => Command::ServerInfo,
             unknown => {
+                if let Some(command) = PeopleCommand::from_fields(unknown, fields)? {
+                    return Ok(Command::People(command));
+                }
                 let shown: String = unknown.chars().take(64).collect();
                 return Err(Error::invalid_request(format!(
                     "there is no command {shown:?}; the commands are {}",
-                    NAMES.join(", ")
+                    NAMES
+                        .into_iter()
+                        .chain(people::NAMES)
+                        .collect::<Vec<_>>()
+                        .join(", ")
                 )));
             }
         })
@@ -469,7 +530,7 @@ mod tests {
 
     #[test]
     fn every_name_is_a_command() {
-        for name in NAMES {
+        for name in NAMES.into_iter().chain(people::NAMES) {
             let parsed = Request::parse(&format!(r#"{{"type":"{name}"}}"#)).command;
             if let Err(error) = parsed {
                 assert!(error.message().contains("is required"), "{name}: {error}");

@@ -64,6 +64,9 @@ pub enum Kind {
         code: Code,
         /// For a person, as in an error's envelope.
         error: String,
+        /// Whether somebody stopped it: true, or absent.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        cancelled: bool,
     },
     /// A tool waits for the owner's permission.
     #[serde(rename = "approval.requested")]
@@ -93,6 +96,15 @@ pub enum Kind {
         /// The stored message.
         message: Message,
     },
+    /// A conversation has another title.
+    #[serde(rename = "conversation.renamed")]
+    ConversationRenamed {
+        /// The new title.
+        title: String,
+    },
+    /// A conversation was deleted, with all that was in it.
+    #[serde(rename = "conversation.deleted")]
+    ConversationDeleted,
     /// A callback was delivered, failed or given up.
     #[serde(rename = "delivery.updated")]
     DeliveryUpdated {
@@ -148,6 +160,10 @@ pub enum Name {
     ApprovalResolved,
     /// A message was stored.
     MessageCreated,
+    /// A conversation has another title.
+    ConversationRenamed,
+    /// A conversation was deleted.
+    ConversationDeleted,
     /// A callback changed its state.
     DeliveryUpdated,
     /// Settings changed.
@@ -156,7 +172,7 @@ pub enum Name {
 
 impl Name {
     /// Every name, in the order of protocol section 5.
-    pub const ALL: [Name; 10] = [
+    pub const ALL: [Name; 12] = [
         Name::Delta,
         Name::ToolCall,
         Name::ToolResult,
@@ -165,6 +181,8 @@ impl Name {
         Name::ApprovalRequested,
         Name::ApprovalResolved,
         Name::MessageCreated,
+        Name::ConversationRenamed,
+        Name::ConversationDeleted,
         Name::DeliveryUpdated,
         Name::ConfigUpdated,
     ];
@@ -180,6 +198,8 @@ impl Name {
             Name::ApprovalRequested => "approval.requested",
             Name::ApprovalResolved => "approval.resolved",
             Name::MessageCreated => "message.created",
+            Name::ConversationRenamed => "conversation.renamed",
+            Name::ConversationDeleted => "conversation.deleted",
             Name::DeliveryUpdated => "delivery.updated",
             Name::ConfigUpdated => "config.updated",
         }
@@ -221,6 +241,8 @@ impl Kind {
             Kind::ApprovalRequested { .. } => Name::ApprovalRequested,
             Kind::ApprovalResolved { .. } => Name::ApprovalResolved,
             Kind::MessageCreated { .. } => Name::MessageCreated,
+            Kind::ConversationRenamed { .. } => Name::ConversationRenamed,
+            Kind::ConversationDeleted => Name::ConversationDeleted,
             Kind::DeliveryUpdated { .. } => Name::DeliveryUpdated,
             Kind::ConfigUpdated { .. } => Name::ConfigUpdated,
         }

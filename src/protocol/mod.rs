@@ -5,6 +5,7 @@ pub mod command;
 pub mod envelope;
 pub mod event;
 pub mod fields;
+pub mod people;
 pub mod public_key;
 pub mod relay;
 

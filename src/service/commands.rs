@@ -9,6 +9,7 @@ use crate::agent::permission::{self, Rules};
 use crate::agent::tool::{Source, parameter_types};
 use crate::config::Permission;
 use crate::error::{Error, Result};
+use crate::ids::ConversationId;
 use crate::protocol;
 use crate::protocol::command::Command;
 use crate::protocol::event::{Event, Kind};
@@ -85,18 +86,23 @@ fn needed_role(command: &Command) -> UserRole {
         | Command::GetTurn { .. }
         | Command::SearchMessages { .. }
         | Command::ListMemories
+        | Command::ListSchedules
         | Command::ServerInfo => UserRole::Viewer,
         Command::Chat(_)
         | Command::Cancel { .. }
         | Command::RenameConversation { .. }
         | Command::DeleteConversation { .. }
-        | Command::DeleteMemory { .. } => UserRole::User,
+        | Command::DeleteMemory { .. }
+        | Command::CreateSchedule(_)
+        | Command::DeleteSchedule { .. }
+        | Command::PauseSchedule { .. } => UserRole::User,
         Command::UpdateConfig { .. }
         | Command::ListApprovals
         | Command::Approve { .. }
         | Command::Deny { .. }
         | Command::ListDeliveries { .. }
-        | Command::RetryDelivery { .. } => UserRole::Admin,
+        | Command::RetryDelivery { .. }
+        | Command::People(_) => UserRole::Admin,
     }
 }
 
@@ -160,10 +166,14 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             title,
         } => {
             store.rename_conversation(conversation_id, title.trim())?;
+            let shown = title.trim().to_owned();
+            let kind = Kind::ConversationRenamed { title: shown };
+            service.conversation_changed(conversation_id, kind);
             Ok(json!({ "conversation_id": conversation_id, "title": title.trim() }))
         }
         Command::DeleteConversation { conversation_id } => {
             store.delete_conversation(conversation_id)?;
+            service.conversation_changed(conversation_id, Kind::ConversationDeleted);
             Ok(json!({ "conversation_id": conversation_id }))
         }
         Command::SearchMessages { query, limit } => store
@@ -180,6 +190,20 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             store.forget(memory_id)?;
             Ok(json!({ "memory_id": memory_id }))
         }
+        Command::CreateSchedule(new) => service
+            .create_schedule(new, &caller.identity.user)
+            .map(views::schedule),
+        Command::ListSchedules => store.schedules().map(views::schedules),
+        Command::DeleteSchedule { schedule_id } => {
+            store.delete_schedule(schedule_id)?;
+            Ok(json!({ "schedule_id": schedule_id }))
+        }
+        Command::PauseSchedule {
+            schedule_id,
+            paused,
+        } => service
+            .pause_schedule(schedule_id, paused)
+            .map(views::schedule),
         Command::ListDeliveries { state, limit } => {
             let state = state.as_deref().map(delivery_state).transpose()?;
             store.deliveries(state, limit).map(views::deliveries)
@@ -190,6 +214,7 @@ fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Va
             Ok(views::delivery(&delivery))
         }
         Command::ServerInfo => server_info(service),
+        Command::People(command) => service.people(command, &caller.identity.user),
         // The session answers these itself.
         Command::Auth(_) | Command::SignOut | Command::Chat(_) | Command::Subscribe { .. } => Err(
             Error::server("the command was not answered", "it reached the wrong place"),
@@ -298,6 +323,15 @@ fn server_info(service: &Service) -> Result<Value> {
 }
 
 impl Service {
+    /// Tells subscribers what became of a conversation.
+    fn conversation_changed(&self, conversation: ConversationId, kind: Kind) {
+        self.hub().publish(Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind,
+        });
+    }
+
     /// Tells subscribers which settings changed.
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {

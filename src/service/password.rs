@@ -23,6 +23,25 @@ const PASSWORD_BYTES: usize = 1024;
 /// keeps smaller ones with the thread's heap. What is not touched costs nothing.
 const BUFFER_BYTES: usize = 33 * 1024 * 1024;
 
+/// Fewest characters of a new password.
+pub const LEAST_CHARACTERS: usize = 8;
+
+/// Checks the length of a new password. Errors: `invalid_request`.
+pub fn check(password: &Secret) -> Result<()> {
+    let text = password.expose();
+    if text.chars().count() < LEAST_CHARACTERS {
+        return Err(Error::invalid_request(format!(
+            "a password must have at least {LEAST_CHARACTERS} characters"
+        )));
+    }
+    if text.len() > PASSWORD_BYTES {
+        return Err(Error::invalid_request(format!(
+            "a password must have at most {PASSWORD_BYTES} bytes"
+        )));
+    }
+    Ok(())
+}
+
 /// Hashes a new password to its PHC text.
 ///
 /// Errors: `invalid_request` when it is empty or over 1,024 bytes.
@@ -78,13 +97,25 @@ impl Verifier {
     ///
     /// Errors: `server_error` 503 when too many sign in at once.
     pub fn verify(&self, stored: Option<&str>, password: &Secret) -> Result<bool> {
+        self.in_turn(|| verify(stored, password))
+    }
+
+    /// [`hash`], in turn with those who sign in.
+    ///
+    /// Errors: those of [`hash`]; `server_error` 503 when too many sign in at
+    /// once.
+    pub fn hash(&self, password: &Secret) -> Result<String> {
+        self.in_turn(|| hash(password))?
+    }
+
+    fn in_turn<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.permits
             .0
             .send_timeout((), WAIT)
             .map_err(|_| Error::overloaded("too many people sign in at once; try again", 10))?;
-        let verified = verify(stored, password);
+        let done = work();
         let _ = self.permits.1.try_recv();
-        Ok(verified)
+        Ok(done)
     }
 }
 

@@ -346,6 +346,7 @@ impl Service {
                 });
             }
         };
+        let is_cancelled = matches!(ending, TurnEnd::Cancelled);
         let result = match (finished.reply, failure) {
             (Some(reply), _) => {
                 self.publish(
@@ -367,6 +368,7 @@ impl Service {
                 let kind = Kind::Failed {
                     code: error.code(),
                     error: error.message().to_owned(),
+                    cancelled: is_cancelled,
                 };
                 self.publish(turn, kind);
                 Err(error)

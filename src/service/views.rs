@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use crate::agent::provider::Standing;
 use crate::protocol::event;
 use crate::store::{
-    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role, Usage,
-    excerpt,
+    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,
+    Schedule, Usage, excerpt,
 };
 
 /// A message, as in the contract, with extensions.
@@ -136,6 +136,28 @@ pub fn memories(memories: Vec<Memory>) -> Value {
         })
         .collect();
     json!({ "memories": memories })
+}
+
+/// The data of `list_schedules`.
+pub fn schedules(schedules: Vec<Schedule>) -> Value {
+    let schedules: Vec<Value> = schedules.into_iter().map(schedule).collect();
+    json!({ "schedules": schedules })
+}
+
+/// One schedule.
+pub fn schedule(schedule: Schedule) -> Value {
+    json!({
+        "schedule_id": schedule.id,
+        "prompt": schedule.prompt,
+        "owner": schedule.owner,
+        "conversation_id": schedule.conversation_id,
+        "webhook": schedule.account,
+        "cron": schedule.timing.cron.map(|cron| cron.to_string()),
+        "next_at": schedule.timing.next_at,
+        "last_at": schedule.last_at,
+        "paused": schedule.is_paused,
+        "created_at": schedule.created_at,
+    })
 }
 
 /// The data of `list_deliveries`.

@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use super::Service;
 use super::schedule::{Job, TurnJob};
 use crate::agent::provider::Cancel;
+use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, DeliveryId, TurnId};
 use crate::store::{Delivery, Turn, TurnEnd, TurnState, Usage};
@@ -232,6 +233,8 @@ impl Service {
         let nudges: &Receiver<Nudge> = &self.nudges.1;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
+        let mut planned_in = None;
+        let mut next_schedule = None;
         loop {
             let now = Instant::now();
             if now >= next_tick {
@@ -241,13 +244,25 @@ impl Service {
                 self.reserve_event_numbers();
                 self.take_up_stalled();
                 self.notice_other_processes(&mut data_version);
+                next_schedule = self.next_schedule();
+                if next_schedule.is_some() {
+                    self.log_failure("schedules", self.plan_schedules(&mut planned_in));
+                    next_schedule = self.next_schedule();
+                }
             }
             if now >= next_purge {
                 next_purge = now + PURGE;
                 self.log_failure("purge", self.store.purge());
             }
+            if next_schedule.is_some_and(|at| at <= self.clock.now()) {
+                self.log_failure("schedules", self.run_due_schedules());
+                next_schedule = self.next_schedule();
+            }
             self.log_failure("deliveries", self.offer_due_deliveries());
-            match nudges.recv_timeout(self.time_to_next_delivery().min(TICK)) {
+            let wait = self
+                .time_to_next_delivery()
+                .min(self.time_to(next_schedule));
+            match nudges.recv_timeout(wait.min(TICK)) {
                 Ok(Nudge::Look) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Nudge::Everything) => next_tick = Instant::now(),
                 Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => return,
@@ -271,8 +286,12 @@ impl Service {
     fn time_to_next_delivery(&self) -> Duration {
         // What is due already has been offered; it is looked at again with the
         // next tick or nudge.
-        match self.store.next_delivery_at() {
-            Ok(Some(at)) if at > self.clock.now() => at.since(self.clock.now()),
+        self.time_to(self.store.next_delivery_at().unwrap_or_default())
+    }
+
+    fn time_to(&self, due: Option<Timestamp>) -> Duration {
+        match due {
+            Some(at) if at > self.clock.now() => at.since(self.clock.now()),
             _ => TICK,
         }
     }
@@ -312,11 +331,7 @@ impl Service {
             Err(error) => return log::warn!("database: {error}"),
         };
         if std::mem::replace(known, version) != version {
-            for token in self.connections.tokens() {
-                if matches!(self.store.is_token_valid(token), Ok(false)) {
-                    self.connections.revoke(token);
-                }
-            }
+            self.close_revoked();
         }
     }
 }

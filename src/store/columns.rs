@@ -3,10 +3,12 @@
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 
 use super::records::{DeliveryState, Role, TurnState, UserRole, Verdict};
+use crate::calendar::Cron;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error};
 use crate::ids::{
-    ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, TokenId, TurnId, UserId,
+    ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId, TurnId,
+    UserId,
 };
 
 macro_rules! id_columns {
@@ -25,7 +27,9 @@ macro_rules! id_columns {
     )*};
 }
 
-id_columns! { ApprovalId ConversationId DeliveryId MemoryId MessageId TokenId TurnId UserId }
+id_columns! {
+    ApprovalId ConversationId DeliveryId MemoryId MessageId ScheduleId TokenId TurnId UserId
+}
 
 impl ToSql for Timestamp {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
@@ -36,6 +40,21 @@ impl ToSql for Timestamp {
 impl FromSql for Timestamp {
     fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
         i64::column_result(value).map(Timestamp::from_millis)
+    }
+}
+
+impl ToSql for Cron {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(self.to_string().into())
+    }
+}
+
+impl FromSql for Cron {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        value
+            .as_str()?
+            .parse()
+            .map_err(|error: Error| FromSqlError::other(error))
     }
 }
 

@@ -1,4 +1,5 @@
-//! The one database file: conversations, turns, deliveries, memories, people.
+//! The one database file: conversations, turns, deliveries, memories, schedules,
+//! people.
 //!
 //! One writer thread commits whatever has queued in one transaction under
 //! `synchronous=FULL` and answers each caller only after it; a small pool of
@@ -25,6 +26,7 @@ mod people;
 mod purge;
 mod readers;
 mod records;
+mod schedules;
 mod schema;
 mod tokens;
 mod turns;

@@ -81,7 +81,7 @@ impl Store {
         })
     }
 
-    /// Removes a user and all their tokens. Errors: `not_found`;
+    /// Removes a user with all their tokens and schedules. Errors: `not_found`;
     /// `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId) -> Result<()> {
         self.write(move |write| {
@@ -105,6 +105,7 @@ impl Store {
                 ))
                 .into());
             }
+            schedules::remove_of(write, &user.name)?;
             write.execute("DELETE FROM users WHERE id = ?", [id])?;
             Ok(())
         })

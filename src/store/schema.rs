@@ -26,10 +26,11 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// What brings a file from schema N to N + 1, N being the place in the list.
 /// Released entries never change: files out there hold what they made.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0005_schedules.sql"),
 ];
 
 /// Why a database cannot be opened; its text names the path and the remedy.
@@ -248,6 +249,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM approvals), 0),
              ifnull((SELECT max(id) FROM deliveries), 0),
              ifnull((SELECT max(id) FROM memories), 0),
+             ifnull((SELECT max(id) FROM schedules), 0),
              ifnull((SELECT max(id) FROM users), 0),
              ifnull((SELECT max(id) FROM tokens), 0))",
         [],

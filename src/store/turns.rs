@@ -153,7 +153,7 @@ pub(super) const UNFINISHED_TURNS: &str = "SELECT t.*, c.external_name \
 pub(super) const UNFINISHED_BY_STATE: &str = "SELECT state, count(*) \
      FROM turns INDEXED BY turns_unfinished WHERE finished_at IS NULL GROUP BY state";
 
-fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     if let Some(key) = &new.idempotency
         && let Some(earlier) = idempotency::earlier_turn(write, key)?
     {

@@ -402,3 +402,50 @@ fn ten_thousand_messages_scroll() {
     page.screenshot("long");
     check(&page, &home);
 }
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn people_and_tokens_come_and_go() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.evaluate("location.hash = '#/people'");
+    let rows = |card: usize, text: &str| {
+        format!(
+            "[...document.querySelectorAll('.page .card')][{card}]?.querySelector('.rows').textContent.includes('{text}')"
+        )
+    };
+    page.until(&rows(0, "viewer"));
+    page.screenshot("people");
+    page.fill(".card:first-child input[type=text]", "grace");
+    page.fill(".card:first-child input[type=password]", "correct horse");
+    page.click(".card:first-child button[type=submit]");
+    page.until(&rows(0, "grace"));
+    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
+    page.fill(".card:first-child input[type=text]", "grace");
+    page.fill(".card:first-child input[type=password]", "another horse");
+    page.evaluate("document.querySelector('.card:first-child select').value = ''");
+    page.click(".card:first-child button[type=submit]");
+    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
+    let body = json!({ "username": "grace", "password": "another horse" });
+    assert_eq!(post(home.address(), "/auth", &[], &body).status, 200);
+    page.click("[aria-label='Remove grace']");
+    page.click("dialog button[type=submit]");
+    page.until(&format!("!({})", rows(0, "grace")));
+
+    page.fill(".card:last-child input[type=text]", "display");
+    page.click(".card:last-child button[type=submit]");
+    page.until(&rows(1, "display"));
+    let token = page.evaluate("document.querySelector('.card:last-child code').textContent");
+    let mut display = home.websocket(token.as_str().unwrap());
+    page.click("[aria-label='Revoke display']");
+    page.click("dialog button[type=submit]");
+    page.until(&format!("!({})", rows(1, "display")));
+    assert_eq!(display.next(), Err(support::client::End::Code(1008)));
+    // The last admin stays, and the page says so.
+    page.click("[aria-label='Remove admin']");
+    page.click("dialog button[type=submit]");
+    page.until("document.querySelector('.toast')?.textContent.includes('last admin')");
+    check(&page, &home);
+}

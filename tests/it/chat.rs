@@ -87,7 +87,7 @@ fn the_request_for_hello_is_small() {
     let home = Home::start(model.config());
     home.admin().chat("hello");
     let request = model.requests()[0].clone();
-    assert_eq!(request["tools"].as_array().unwrap().len(), 9);
+    assert_eq!(request["tools"].as_array().unwrap().len(), 10);
     let bytes = request.to_string().len();
     assert!(bytes <= 4096, "{bytes} bytes");
 }
@@ -234,6 +234,8 @@ fn a_turn_can_be_cancelled_wherever_it_is() {
     let model = Model::acting(vec![Act::Stall("late".into())]);
     let home = Home::start(model.config());
     let mut client = home.admin();
+    let mut watcher = home.admin();
+    watcher.ask(json!({ "type": "subscribe", "events": ["chat.failed"] }));
     client.ask(json!({ "type": "subscribe", "events": ["message.created"] }));
     client.send(&json!({ "type": "chat", "message": "running", "id": "a" }));
     let created = client.event("message.created");
@@ -254,6 +256,13 @@ fn a_turn_can_be_cancelled_wherever_it_is() {
     });
     assert!(began.elapsed() < Duration::from_secs(3), "{view}");
     assert_eq!(model.requests().len(), 1, "the waiting turn never ran");
+    for turn in [&waiting, &created["turn_id"]] {
+        let failed = watcher.event("chat.failed");
+        assert_eq!(
+            (&failed["turn_id"], &failed["cancelled"]),
+            (turn, &json!(true))
+        );
+    }
 }
 
 fn client_cancel(client: &mut Client, turn: &Value) -> String {

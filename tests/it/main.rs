@@ -16,11 +16,13 @@ mod memory;
 mod memory_cli;
 mod models;
 mod noise;
+mod people;
 mod permissions;
 mod program;
 mod readme;
 mod readme_examples;
 mod roles;
+mod routines;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 mod sockets;

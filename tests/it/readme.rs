@@ -7,8 +7,8 @@ use std::path::Path;
 
 use hearth::config::{SettingDoc, documentation};
 use hearth::error::Code;
-use hearth::protocol::command;
 use hearth::protocol::event::Name;
+use hearth::protocol::{command, people};
 
 pub fn readme() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");
@@ -127,6 +127,7 @@ fn every_command_event_and_code_is_explained() {
     let readme = readme();
     let names = command::NAMES
         .into_iter()
+        .chain(people::NAMES)
         .chain(Name::ALL.map(Name::as_str))
         .chain(Code::ALL.map(Code::as_str));
     for name in names {

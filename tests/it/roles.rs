@@ -55,6 +55,35 @@ fn each_command_needs_its_role() {
             "user",
             json!({ "type": "delete_memory", "memory_id": "mem_0000000000001" }),
         ),
+        ("viewer", json!({ "type": "list_schedules" })),
+        (
+            "user",
+            json!({ "type": "create_schedule", "prompt": "x", "at": "+1h" }),
+        ),
+        (
+            "user",
+            json!({ "type": "pause_schedule", "schedule_id": "sched_0000000000001" }),
+        ),
+        (
+            "user",
+            json!({ "type": "delete_schedule", "schedule_id": "sched_0000000000001" }),
+        ),
+        ("admin", json!({ "type": "list_users" })),
+        (
+            "admin",
+            json!({ "type": "add_user", "name": "x", "password": "short" }),
+        ),
+        (
+            "admin",
+            json!({ "type": "set_password", "name": "x", "password": "short" }),
+        ),
+        ("admin", json!({ "type": "remove_user", "name": "x" })),
+        ("admin", json!({ "type": "list_tokens" })),
+        ("admin", json!({ "type": "create_token", "name": "x" })),
+        (
+            "admin",
+            json!({ "type": "revoke_token", "token_id": "tok_0000000000001" }),
+        ),
         ("admin", json!({ "type": "update_config", "config": {} })),
         ("admin", json!({ "type": "list_approvals" })),
         (

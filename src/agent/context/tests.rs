@@ -401,6 +401,20 @@ fn a_result_shortened_to_a_line_says_so() {
 }
 
 #[test]
+fn a_schedule_s_mark_is_explained_where_one_comes() {
+    let plain = build("", &[], &asked("now"), &[], HOME, 1_000);
+    assert_eq!(plain.system, "");
+    let present = build("", &[], &asked("now"), &[], SCHEDULE_CHANNEL, 1_000);
+    assert_eq!(present.system, scheduled::EXPLANATION);
+    let mut turn = past("then", vec![], Some("1"));
+    turn.channel = SCHEDULE_CHANNEL.to_owned();
+    let later = build("", &[turn], &asked("now"), &[], HOME, 1_000);
+    assert_eq!(later.system, present.system);
+    let marked = scheduled::marked("[Ann] bins", "2026-11-22 08:00", true);
+    assert_eq!(spoken(&marked), "bins");
+}
+
+#[test]
 fn only_webhooks_are_outside() {
     for (channel, untrusted) in [
         ("webhook:shop", true),

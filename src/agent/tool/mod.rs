@@ -47,12 +47,18 @@ pub enum Source {
 
 /// What a tool may use while it runs.
 pub struct ToolContext<'a> {
-    /// For memories and for earlier conversations.
+    /// For memories, schedules and earlier conversations.
     pub store: &'a Store,
+    /// The settings of the turn.
+    pub config: &'a Config,
     /// The household's time.
     pub clock: &'a Clock,
     /// The conversation in which it was called.
     pub conversation_id: ConversationId,
+    /// Where the message came from, as [`Turn::channel`](crate::store::Turn::channel).
+    pub channel: &'a str,
+    /// The webhook account that gets the reply.
+    pub account: Option<&'a str>,
     /// Who asked.
     pub speaker: Option<&'a str>,
     /// When the tool must be finished: its own limit or the turn's, whichever
@@ -313,6 +319,7 @@ mod tests {
                 "recall",
                 "forget",
                 "search_conversations",
+                "schedule",
                 "b",
                 "a"
             ]

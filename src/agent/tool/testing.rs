@@ -19,6 +19,11 @@ pub struct Household {
     directory: PathBuf,
     clock: Clock,
     store: Store,
+    config: Config,
+    /// Where tools are called.
+    pub conversation_id: ConversationId,
+    /// Where the message came from that they are called for.
+    pub channel: &'static str,
 }
 
 impl Household {
@@ -31,6 +36,9 @@ impl Household {
             directory,
             clock,
             store,
+            config: Config::default(),
+            conversation_id: ConversationId::from(1),
+            channel: "websocket",
         }
     }
 
@@ -52,8 +60,11 @@ impl Household {
             &arguments,
             &ToolContext {
                 store: &self.store,
+                config: &self.config,
                 clock: &self.clock,
-                conversation_id: ConversationId::from(1),
+                conversation_id: self.conversation_id,
+                channel: self.channel,
+                account: self.channel.strip_prefix("webhook:"),
                 speaker: Some("Ann"),
                 deadline: Instant::now() + Duration::from_secs(20),
                 cancel: &Cancel::default(),

@@ -176,8 +176,11 @@ impl Loop<'_, '_> {
         let run = self.run;
         ToolContext {
             store: run.store,
+            config: &run.assistant.config,
             clock: run.clock,
             conversation_id: run.turn.conversation_id,
+            channel: &run.turn.channel,
+            account: run.turn.account.as_deref(),
             speaker: run.message.speaker.as_deref(),
             deadline: run.deadline,
             cancel: run.cancel,

@@ -329,7 +329,8 @@ fn every_setting_is_documented() {
             "fallback",
             "budget",
             "permission_mode",
-            "tool_permissions"
+            "tool_permissions",
+            "time_zone"
         ]
     );
 }

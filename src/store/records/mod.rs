@@ -5,6 +5,7 @@ mod approvals;
 mod conversations;
 mod deliveries;
 mod people;
+mod schedules;
 mod turns;
 mod usage;
 
@@ -12,6 +13,7 @@ pub use approvals::*;
 pub use conversations::*;
 pub use deliveries::*;
 pub use people::*;
+pub use schedules::*;
 pub use turns::*;
 pub use usage::*;
 

@@ -6,6 +6,7 @@ mod deliveries;
 mod memories;
 mod people;
 mod plans;
+mod schedules;
 mod search_speed;
 mod throughput;
 mod turns;

@@ -33,6 +33,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         deliveries::DUE_DELIVERIES,
         deliveries::DELIVERIES_OF_STATE,
         deliveries::OLDEST_UNDELIVERED,
+        schedules::DUE_SCHEDULES,
         tokens::FIND_IDENTITY,
     ] {
         let plan = plan(&store, sql);
@@ -55,6 +56,7 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
         (approvals::WAITING_APPROVALS, "approvals_undecided"),
         (approvals::EXPIRED_APPROVALS, "approvals_undecided"),
         (deliveries::NEXT_DELIVERY, "deliveries_due"),
+        (schedules::NEXT_SCHEDULE, "schedules_due"),
         (deliveries::UNDELIVERED_BY_STATE, "deliveries_by_state"),
     ] {
         let plan = plan(&store, sql);

@@ -8,6 +8,7 @@ const PAGES = [
   ["settings", "Settings"],
   ["tools", "Tools"],
   ["memories", "Memories"],
+  ["people", "People"],
   ["webhooks", "Webhooks"],
   ["status", "Status"],
 ];

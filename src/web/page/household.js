@@ -210,7 +210,7 @@ export class Household extends EventTarget {
         turn.state = "failed";
         turn.error = event.error;
         this.#settled(conversation);
-        turn.isCancelled = event.error === "the turn was cancelled";
+        turn.isCancelled = event.cancelled;
         return this.#fire("turn", turn);
       }
       case "approval.requested":
@@ -219,6 +219,14 @@ export class Household extends EventTarget {
       case "approval.resolved":
         this.approvals.delete(event.approval_id);
         return this.#fire("approvals");
+      case "conversation.renamed": {
+        const known = this.conversations.get(conversation);
+        if (known) known.title = event.title;
+        return this.#fire("conversations");
+      }
+      case "conversation.deleted":
+        this.conversations.delete(conversation);
+        return this.#fire("conversations");
       case "config.updated":
         return this.#configChanged();
       case "delivery.updated":

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Builtin, text};
 use crate::agent::tool::ToolContext;
+use crate::calendar::Zone;
 use crate::clock::Timestamp;
 
 pub(super) fn current_time() -> Builtin {
@@ -23,19 +24,11 @@ pub(super) fn current_time() -> Builtin {
 }
 
 fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
-    let zone = zone(text(arguments, "time_zone"))?;
-    describe(context.clock.now(), zone)
-}
-
-/// The zone of this IANA name, or the one that the system is set to (`TZ`,
-/// else /etc/localtime, else UTC).
-fn zone(name: Option<&str>) -> Result<TimeZone, String> {
-    match name {
-        None => Ok(TimeZone::system()),
-        Some(name) => TimeZone::get(name).map_err(|_| {
-            format!("there is no time zone {name:?}: give an IANA name such as Europe/Berlin")
-        }),
-    }
+    let zone = match text(arguments, "time_zone") {
+        None => context.config.zone(),
+        Some(name) => Zone::named(name).map_err(|error| error.message().to_owned())?,
+    };
+    describe(context.clock.now(), zone.rules().clone())
 }
 
 fn describe(now: Timestamp, zone: TimeZone) -> Result<String, String> {
@@ -81,10 +74,12 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_found_by_its_name() {
-        assert_eq!(zone(Some("UTC")).unwrap(), TimeZone::UTC);
+    fn an_unknown_zone_is_named() {
+        let household = Household::new();
         for name in ["Mars/Olympus", "../../etc/passwd", "10"] {
-            let problem = zone(Some(name)).unwrap_err();
+            let problem = household
+                .run("current_time", json!({ "time_zone": name }))
+                .unwrap_err();
             assert!(
                 problem.contains(name) && problem.contains("IANA"),
                 "{problem}"

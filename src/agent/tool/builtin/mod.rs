@@ -4,6 +4,7 @@
 mod clock;
 mod conversations;
 mod memory;
+mod schedule;
 
 use std::sync::Arc;
 
@@ -21,6 +22,7 @@ pub(super) fn all() -> Vec<Arc<dyn Tool>> {
         Arc::new(memory::recall()),
         Arc::new(memory::forget()),
         Arc::new(conversations::search()),
+        Arc::new(schedule::schedule()),
     ]
 }
 
@@ -93,6 +95,7 @@ impl Tool for Builtin {
             "search_conversations" => {
                 format!("search all conversations for: {}", argument("query")?)
             }
+            "schedule" => schedule::intent(arguments)?,
             _ => return None,
         })
     }

@@ -1,0 +1,249 @@
+//! Reminders and routines: prompts that run at a time of their own.
+
+use serde_json::{Map, Value, json};
+
+use super::{Builtin, required_text, text};
+use crate::agent::context::is_untrusted;
+use crate::agent::tool::ToolContext;
+use crate::calendar::Timing;
+use crate::error::Error;
+use crate::ids::ScheduleId;
+use crate::store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+
+pub(super) fn schedule() -> Builtin {
+    Builtin::new(
+        "schedule",
+        "Set a prompt that comes to you in this conversation later: a reminder or a routine.",
+        json!({
+            "action": {"type": "string", "enum": ["create", "list", "cancel"]},
+            "prompt": {"type": "string"},
+            "at": {"type": "string", "description": "Once, local: 2026-11-22T18:30, 18:30, +20m"},
+            "cron": {"type": "string", "description": "Repeated, local: five fields"},
+            "webhook": {"type": "string", "description": "Account that gets the reply too"},
+            "schedule_id": {"type": "string"},
+        }),
+        &["action"],
+        run,
+    )
+}
+
+/// What a call does, for the person who is asked about it.
+pub(super) fn intent(arguments: &Map<String, Value>) -> Option<String> {
+    let argument = |name| text(arguments, name);
+    Some(match argument("action")? {
+        "list" => "look at the schedules".to_owned(),
+        "cancel" => format!("cancel the schedule {}", argument("schedule_id")?),
+        _ => {
+            let when = argument("at").or(argument("cron"))?;
+            format!("set a schedule ({when}): {}", argument("prompt")?)
+        }
+    })
+}
+
+fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+    match text(arguments, "action") {
+        Some("create") => create(arguments, context),
+        Some("list") => list(context),
+        Some("cancel") => cancel(arguments, context),
+        _ => Err("the argument \"action\" must be create, list or cancel".to_owned()),
+    }
+}
+
+/// What is set up in a webhook's turn stays with that account: its replies go
+/// there, under its permissions, and what it says comes from outside.
+fn create(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+    let prompt = required_text(arguments, "prompt")?;
+    let named = text(arguments, "webhook");
+    let account = match (context.account, named) {
+        (Some(own), Some(other)) if own != other => {
+            return Err(format!(
+                "replies to here can go to the account {own:?} alone"
+            ));
+        }
+        (own, named) => own.or(named),
+    };
+    if let Some(name) = named {
+        context.config.existing_account(name).map_err(told)?;
+    }
+    let zone = context.config.zone();
+    let timing = Timing::new(
+        text(arguments, "at"),
+        text(arguments, "cron"),
+        &zone,
+        context.clock.now(),
+    )
+    .map_err(told)?;
+    let channel = match is_untrusted(context.channel) {
+        true => context.channel,
+        false => SCHEDULE_CHANNEL,
+    };
+    let schedule = context
+        .store
+        .add_schedule(NewSchedule {
+            prompt: prompt.to_owned(),
+            owner: context.speaker.map(str::to_owned),
+            conversation_id: Some(context.conversation_id),
+            channel: channel.to_owned(),
+            account: account.map(str::to_owned),
+            timing,
+        })
+        .map_err(told)?;
+    let next = zone.minute(schedule.timing.next_at);
+    Ok(format!("Set as {}; it comes at {next}.", schedule.id))
+}
+
+fn list(context: &ToolContext<'_>) -> Result<String, String> {
+    let schedules = context.store.schedules().map_err(told)?;
+    let lines: Vec<String> = schedules
+        .iter()
+        .filter(|schedule| is_visible(schedule, context))
+        .map(|schedule| line(schedule, context))
+        .collect();
+    Ok(match lines.is_empty() {
+        true => "Nothing is scheduled.".to_owned(),
+        false => lines.join("\n"),
+    })
+}
+
+fn cancel(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+    let id: ScheduleId = required_text(arguments, "schedule_id")?
+        .parse()
+        .map_err(told)?;
+    let schedule = context.store.schedule(id).map_err(told)?;
+    if !is_visible(&schedule, context) {
+        return Err(format!("there is no schedule {id}"));
+    }
+    context.store.delete_schedule(id).map_err(told)?;
+    Ok(format!("Cancelled {id}."))
+}
+
+/// A webhook's callers see what was set up through it, the household sees all.
+fn is_visible(schedule: &Schedule, context: &ToolContext<'_>) -> bool {
+    !is_untrusted(context.channel) || schedule.channel == context.channel
+}
+
+fn line(schedule: &Schedule, context: &ToolContext<'_>) -> String {
+    let next = context.config.zone().minute(schedule.timing.next_at);
+    let cron = match &schedule.timing.cron {
+        Some(cron) => format!(", cron {cron}"),
+        None => String::new(),
+    };
+    let paused = if schedule.is_paused { ", paused" } else { "" };
+    format!(
+        "{} ({next}{cron}{paused}): {}",
+        schedule.id, schedule.prompt
+    )
+}
+
+/// What the model is told of an error of the house.
+fn told(error: Error) -> String {
+    error.message().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::household::Household;
+    use super::*;
+
+    #[test]
+    fn a_schedule_is_set_listed_and_cancelled() {
+        let mut household = Household::new();
+        household.conversation_id = household.say("hello");
+        let run = |arguments| household.run("schedule", arguments);
+        let nothing = run(json!({"action": "list"})).unwrap();
+        assert_eq!(nothing, "Nothing is scheduled.");
+        let set =
+            run(json!({"action": "create", "prompt": "Water the plants", "cron": "0 8 * * *"}));
+        let set = set.unwrap();
+        let id = set
+            .strip_prefix("Set as ")
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
+        assert!(
+            set.contains("; it comes at 2") && set.ends_with(" 08:00."),
+            "{set}"
+        );
+        let listed = run(json!({"action": "list"})).unwrap();
+        assert!(listed.starts_with(&format!("{id} (2")), "{listed}");
+        assert!(
+            listed.ends_with(" 08:00, cron 0 8 * * *): Water the plants"),
+            "{listed}"
+        );
+        let cancelled = run(json!({"action": "cancel", "schedule_id": id}));
+        assert_eq!(cancelled.unwrap(), format!("Cancelled {id}."));
+        let again = run(json!({"action": "cancel", "schedule_id": id}));
+        assert!(again.unwrap_err().contains("there is no schedule"));
+        run(json!({"action": "create", "prompt": "Bins", "at": "+20m"})).unwrap();
+        let listed = run(json!({"action": "list"})).unwrap();
+        assert!(
+            listed.ends_with("): Bins") && !listed.contains("cron"),
+            "{listed}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_explained() {
+        let mut household = Household::new();
+        household.conversation_id = household.say("hello");
+        for (arguments, problem) in [
+            (json!({"action": "wait"}), "create"),
+            (
+                json!({"action": "create", "at": "+1m"}),
+                "\"prompt\" must not be empty",
+            ),
+            (json!({"action": "create", "prompt": "x"}), "give either"),
+            (
+                json!({"action": "create", "prompt": "x", "cron": "61 * * * *"}),
+                "the minute of \"cron\"",
+            ),
+            (
+                json!({"action": "create", "prompt": "x", "at": "2020-01-01T00:00"}),
+                "is in the past",
+            ),
+            (
+                json!({"action": "create", "prompt": "x", "at": "+1m", "webhook": "ci"}),
+                "there is no webhook account \"ci\"",
+            ),
+            (
+                json!({"action": "cancel", "schedule_id": "bins"}),
+                "there is no schedule",
+            ),
+        ] {
+            let error = household.run("schedule", arguments).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn what_a_webhook_sets_up_stays_with_its_account() {
+        let mut household = Household::new();
+        household.conversation_id = household.say("hello");
+        let create = |prompt| json!({"action": "create", "prompt": prompt, "at": "+20m"});
+        household
+            .run("schedule", create("of the household"))
+            .unwrap();
+        household.channel = "webhook:ci";
+        let mut elsewhere = create("x");
+        elsewhere["webhook"] = json!("other");
+        let refused = household.run("schedule", elsewhere).unwrap_err();
+        assert!(refused.contains("the account \"ci\" alone"), "{refused}");
+        household.run("schedule", create("of the account")).unwrap();
+        let seen = household
+            .run("schedule", json!({"action": "list"}))
+            .unwrap();
+        assert!(seen.ends_with("): of the account"), "{seen}");
+        assert_eq!(seen.lines().count(), 1);
+        household.channel = "websocket";
+        let all = household
+            .run("schedule", json!({"action": "list"}))
+            .unwrap();
+        assert_eq!(all.lines().count(), 2, "{all}");
+        let foreign = all.lines().find(|line| line.contains("household")).unwrap();
+        household.channel = "webhook:ci";
+        let id = foreign.split(' ').next().unwrap();
+        let cancel = json!({"action": "cancel", "schedule_id": id});
+        assert!(household.run("schedule", cancel).is_err());
+    }
+}

@@ -1,0 +1,240 @@
+//! The five fields of cron: minute, hour, day of the month, month, weekday.
+
+use std::fmt;
+use std::str::FromStr;
+
+use jiff::civil::{Date, DateTime};
+
+use super::Zone;
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+
+/// Most characters of a text with five fields.
+const MOST_CHARACTERS: usize = 200;
+/// How many days are looked at for the next time: 29 February may be eight
+/// years away.
+const DAYS_AHEAD: usize = 366 * 9;
+
+const MONTHS: [&str; 12] = [
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+/// Times that come again and again, as crontab(5) describes them. Where both
+/// the day of the month and the weekday are restricted, either will do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cron {
+    text: String,
+    /// Bit n stands for the value n, here and below.
+    minutes: u64,
+    hours: u64,
+    days: u64,
+    months: u64,
+    /// 0 is Sunday.
+    weekdays: u64,
+    /// Neither of the two fields for the day begins with `*`.
+    is_either_day: bool,
+}
+
+/// What one of the fields may hold.
+struct Field {
+    name: &'static str,
+    least: u64,
+    most: u64,
+    /// Names of the values from `least` on.
+    names: &'static [&'static str],
+}
+
+const FIELDS: [Field; 5] = [
+    Field {
+        name: "minute",
+        least: 0,
+        most: 59,
+        names: &[],
+    },
+    Field {
+        name: "hour",
+        least: 0,
+        most: 23,
+        names: &[],
+    },
+    Field {
+        name: "day of the month",
+        least: 1,
+        most: 31,
+        names: &[],
+    },
+    Field {
+        name: "month",
+        least: 1,
+        most: 12,
+        names: &MONTHS,
+    },
+    Field {
+        name: "weekday",
+        least: 0,
+        most: 7,
+        names: &WEEKDAYS,
+    },
+];
+
+impl Cron {
+    /// The first time after `after`; none when it never comes, as 30 February.
+    ///
+    /// Clocks that go forward skip times: those come when the clocks have just
+    /// done so. Of times that come twice when clocks go back, the first counts.
+    pub fn next(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
+        let mut date = zone.local(after)?.date();
+        for _ in 0..DAYS_AHEAD {
+            if self.is_on(date) {
+                let times = self.times(date).filter_map(|local| zone.instant(local));
+                if let Some(next) = times.into_iter().find(|time| *time > after) {
+                    return Some(next);
+                }
+            }
+            date = date.tomorrow().ok()?;
+        }
+        None
+    }
+
+    fn is_on(&self, date: Date) -> bool {
+        let has = |bits: u64, value: i8| bits >> value & 1 == 1;
+        let by_month = has(self.days, date.day());
+        let by_week = has(self.weekdays, date.weekday().to_sunday_zero_offset());
+        let is_day = match self.is_either_day {
+            true => by_month || by_week,
+            false => by_month && by_week,
+        };
+        is_day && has(self.months, date.month())
+    }
+
+    /// The times of one day, in order.
+    fn times(&self, date: Date) -> impl Iterator<Item = DateTime> {
+        values(self.hours).flat_map(move |hour| {
+            values(self.minutes).map(move |minute| date.at(hour, minute, 0, 0))
+        })
+    }
+}
+
+fn values(bits: u64) -> impl Iterator<Item = i8> {
+    (0..60).filter(move |value| bits >> value & 1 == 1)
+}
+
+impl FromStr for Cron {
+    type Err = Error;
+
+    /// Errors: `invalid_request` that names the field and what is wrong with it.
+    fn from_str(text: &str) -> Result<Cron> {
+        let fields: Vec<&str> = text.split_whitespace().collect();
+        let [minute, hour, day, month, weekday] = fields[..] else {
+            return Err(Error::invalid_request(format!(
+                "\"cron\" must have five fields (minute, hour, day of the month, month, weekday), \
+                 as \"30 7 * * mon-fri\", not {}",
+                fields.len()
+            )));
+        };
+        let text = fields.join(" ");
+        if text.len() > MOST_CHARACTERS {
+            return Err(Error::invalid_request(format!(
+                "\"cron\" must have at most {MOST_CHARACTERS} characters"
+            )));
+        }
+        let [minutes, hours, days, months, weekdays] = &FIELDS;
+        let weekday_bits = weekdays.read(weekday)?;
+        Ok(Cron {
+            minutes: minutes.read(minute)?,
+            hours: hours.read(hour)?,
+            days: days.read(day)?,
+            months: months.read(month)?,
+            // Sunday is 0 and 7.
+            weekdays: (weekday_bits | weekday_bits >> 7) & 0x7f,
+            is_either_day: !day.starts_with('*') && !weekday.starts_with('*'),
+            text,
+        })
+    }
+}
+
+impl fmt::Display for Cron {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Field {
+    /// Reads a list of values, ranges and steps.
+    fn read(&self, text: &str) -> Result<u64> {
+        let mut bits = 0;
+        for part in text.split(',') {
+            bits |= self.read_part(part)?;
+        }
+        Ok(bits)
+    }
+
+    fn read_part(&self, part: &str) -> Result<u64> {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, Some(self.step(part, step)?)),
+            None => (part, None),
+        };
+        let (first, last) = match range.split_once('-') {
+            _ if range == "*" => (self.least, self.most),
+            Some((first, last)) => (self.value(part, first)?, self.value(part, last)?),
+            None => {
+                let value = self.value(part, range)?;
+                // With a step, `5/15` begins at 5 and goes on to the end.
+                (value, step.map_or(value, |_| self.most))
+            }
+        };
+        // Until Sunday: a week that begins with Monday ends with 7.
+        let last = match last {
+            0 if first > 0 && self.most == 7 => 7,
+            last => last,
+        };
+        if first > last {
+            return Err(self.wrong(part, "its range begins after its end"));
+        }
+        let step = usize::try_from(step.unwrap_or(1)).unwrap_or(usize::MAX);
+        Ok((first..=last)
+            .step_by(step)
+            .fold(0, |bits, value| bits | 1 << value))
+    }
+
+    fn step(&self, part: &str, text: &str) -> Result<u64> {
+        match digits(text) {
+            Some(step) if step > 0 => Ok(step),
+            _ => Err(self.wrong(part, "a step is a number of at least 1")),
+        }
+    }
+
+    fn value(&self, part: &str, text: &str) -> Result<u64> {
+        let lower = text.to_lowercase();
+        if let Some(place) = self.names.iter().position(|name| *name == lower) {
+            return Ok(self.least + place as u64);
+        }
+        match digits(text) {
+            Some(value) if (self.least..=self.most).contains(&value) => Ok(value),
+            _ => {
+                let names = match (self.names.first(), self.names.last()) {
+                    (Some(first), Some(last)) => format!(" or {first} to {last}"),
+                    _ => String::new(),
+                };
+                let (least, most) = (self.least, self.most);
+                Err(self.wrong(part, &format!("values are {least} to {most}{names}")))
+            }
+        }
+    }
+
+    fn wrong(&self, part: &str, why: &str) -> Error {
+        Error::invalid_request(format!(
+            "the {} of \"cron\" cannot be {part:?}: {why}",
+            self.name
+        ))
+    }
+}
+
+/// A number of digits alone: `parse` would take a sign.
+fn digits(text: &str) -> Option<u64> {
+    match text.bytes().all(|byte| byte.is_ascii_digit()) {
+        true => text.parse().ok(),
+        false => None,
+    }
+}

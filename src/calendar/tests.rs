@@ -1,0 +1,219 @@
+//! Tables of times.
+
+use jiff::tz::TimeZone;
+
+use super::*;
+
+/// Central European rules, without the system's database.
+fn berlin() -> Zone {
+    Zone(TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap())
+}
+
+fn utc() -> Zone {
+    Zone(TimeZone::UTC)
+}
+
+fn time(text: &str) -> Timestamp {
+    let time: jiff::Timestamp = text.parse().unwrap();
+    Timestamp::from_millis(time.as_millisecond())
+}
+
+/// The next times, as `11-22 08:00Z`-like texts.
+fn next(cron: &str, after: &str, zone: &Zone, count: usize) -> Vec<String> {
+    let cron: Cron = cron.parse().unwrap();
+    let mut after = time(after);
+    (0..count)
+        .map_while(|_| {
+            after = cron.next(after, zone)?;
+            Some(after.to_string()[..16].to_owned())
+        })
+        .collect()
+}
+
+#[test]
+fn cron_means_what_crontab_says() {
+    // A Saturday.
+    let after = "2026-11-21T09:30:00Z";
+    for (cron, expected) in [
+        ("* * * * *", ["2026-11-21T09:31", "2026-11-21T09:32"]),
+        ("*/15 * * * *", ["2026-11-21T09:45", "2026-11-21T10:00"]),
+        ("5/20 9 * * *", ["2026-11-21T09:45", "2026-11-22T09:05"]),
+        ("30 9 * * *", ["2026-11-22T09:30", "2026-11-23T09:30"]),
+        ("0 8,20 * * *", ["2026-11-21T20:00", "2026-11-22T08:00"]),
+        ("0 8-10/2 * * *", ["2026-11-21T10:00", "2026-11-22T08:00"]),
+        ("30 7 * * mon-fri", ["2026-11-23T07:30", "2026-11-24T07:30"]),
+        ("0 12 * * 0", ["2026-11-22T12:00", "2026-11-29T12:00"]),
+        ("0 12 * * 7", ["2026-11-22T12:00", "2026-11-29T12:00"]),
+        ("0 12 * * SAT-sun", ["2026-11-21T12:00", "2026-11-22T12:00"]),
+        ("0 0 1 * *", ["2026-12-01T00:00", "2027-01-01T00:00"]),
+        ("0 0 31 * *", ["2026-12-31T00:00", "2027-01-31T00:00"]),
+        ("0 0 29 feb *", ["2028-02-29T00:00", "2032-02-29T00:00"]),
+        ("0 0 1 jan,JUL *", ["2027-01-01T00:00", "2027-07-01T00:00"]),
+        // Both days are restricted: either will do.
+        ("0 0 24 12 mon", ["2026-12-07T00:00", "2026-12-14T00:00"]),
+        ("0 0 23 * mon", ["2026-11-23T00:00", "2026-11-30T00:00"]),
+        // One of them begins with a star: both must hold.
+        ("0 0 */2 * mon", ["2026-11-23T00:00", "2026-12-07T00:00"]),
+        ("0 0 13 * */5", ["2026-12-13T00:00", "2027-06-13T00:00"]),
+    ] {
+        assert_eq!(next(cron, after, &utc(), 2), expected, "{cron}");
+    }
+    for never in ["0 0 30 2 *", "0 0 31 4,6,9,11 *"] {
+        assert!(next(never, after, &utc(), 1).is_empty(), "{never}");
+    }
+}
+
+#[test]
+fn a_wrong_field_is_named() {
+    for (cron, says) in [
+        ("", "five fields"),
+        ("* * * *", "not 4"),
+        ("* * * * * *", "not 6"),
+        (
+            "60 * * * *",
+            "the minute of \"cron\" cannot be \"60\": values are 0 to 59",
+        ),
+        ("* 24 * * *", "the hour"),
+        ("* * 0 * *", "the day of the month"),
+        ("* * * 13 *", "values are 1 to 12 or jan to dec"),
+        ("* * * * 8", "values are 0 to 7 or sun to sat"),
+        ("* * * * monday", "the weekday"),
+        ("*/0 * * * *", "a step is a number of at least 1"),
+        ("*/ * * * *", "a step"),
+        ("30-10 * * * *", "its range begins after its end"),
+        ("1,,2 * * * *", "cannot be \"\""),
+        ("+5 * * * *", "cannot be \"+5\""),
+        ("-5 * * * *", "cannot be \"-5\""),
+        ("1-2-3 * * * *", "cannot be \"1-2-3\""),
+        ("99999999999999999999 * * * *", "values are 0 to 59"),
+    ] {
+        let error = cron.parse::<Cron>().unwrap_err();
+        assert!(error.message().contains(says), "{cron}: {error}");
+    }
+    let long = format!("{} * * * *", "1,".repeat(200) + "1");
+    assert!(long.parse::<Cron>().is_err());
+}
+
+#[test]
+fn a_text_is_kept_in_its_plain_form() {
+    let cron: Cron = "  0 8\t* * MON ".parse().unwrap();
+    assert_eq!(cron.to_string(), "0 8 * * MON");
+    assert_eq!(cron, cron.to_string().parse().unwrap());
+}
+
+#[test]
+fn clocks_that_change_neither_lose_nor_double_a_time() {
+    for (what, cron, after, expected) in [
+        (
+            "before, in and after the hour that is skipped",
+            "30 2 * * *",
+            "2027-03-27T00:00:00Z",
+            vec!["2027-03-27T01:30", "2027-03-28T01:00", "2027-03-29T00:30"],
+        ),
+        (
+            "several times that are skipped come as one",
+            "*/20 2 28 3 *",
+            "2027-03-28T00:00:00Z",
+            vec!["2027-03-28T01:00", "2028-03-28T00:00"],
+        ),
+        (
+            "every half hour over the hour that is skipped",
+            "*/30 * * * *",
+            "2027-03-28T00:00:00Z",
+            vec!["2027-03-28T00:30", "2027-03-28T01:00", "2027-03-28T01:30"],
+        ),
+        (
+            "an hour that comes twice counts once",
+            "30 2 * * *",
+            "2026-10-24T00:00:00Z",
+            vec!["2026-10-24T00:30", "2026-10-25T00:30", "2026-10-26T01:30"],
+        ),
+        (
+            "also from within its repetition",
+            "30 2 * * *",
+            "2026-10-25T01:10:00Z",
+            vec!["2026-10-26T01:30"],
+        ),
+        (
+            "local noon stays noon",
+            "0 12 * * *",
+            "2026-10-24T00:00:00Z",
+            vec!["2026-10-24T10:00", "2026-10-25T11:00"],
+        ),
+    ] {
+        assert_eq!(
+            next(cron, after, &berlin(), expected.len()),
+            expected,
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn a_single_time_is_local_unless_it_says_otherwise() {
+    let now = time("2026-11-21T09:30:00Z");
+    for (at, expected) in [
+        ("2026-11-22T18:30", "2026-11-22T17:30:00.000Z"),
+        (" 2026-11-22 18:30 ", "2026-11-22T17:30:00.000Z"),
+        ("2026-11-22T18:30:15", "2026-11-22T17:30:15.000Z"),
+        ("2026-11-22T18:30Z", "2026-11-22T18:30:00.000Z"),
+        ("2026-11-22T18:30:00-05:00", "2026-11-22T23:30:00.000Z"),
+        ("18:30", "2026-11-21T17:30:00.000Z"),
+        ("07:00", "2026-11-22T06:00:00.000Z"),
+        ("10:30", "2026-11-22T09:30:00.000Z"),
+        ("+90s", "2026-11-21T09:31:30.000Z"),
+        ("+20m", "2026-11-21T09:50:00.000Z"),
+        ("+2h", "2026-11-21T11:30:00.000Z"),
+        ("+3d", "2026-11-24T09:30:00.000Z"),
+        // Skipped by the clocks.
+        ("2027-03-28T02:30", "2027-03-28T01:00:00.000Z"),
+    ] {
+        let timing = Timing::new(Some(at), None, &berlin(), now).unwrap();
+        assert_eq!(timing.next_at.to_string(), expected, "{at}");
+    }
+    for (at, says) in [
+        (
+            "2026-11-21T10:30",
+            "is in the past: 2026-11-21 10:30; it is 2026-11-21 10:30 now",
+        ),
+        ("2020-01-01T00:00:00Z", "is in the past"),
+        ("+0m", "is in the past"),
+        ("2026-11-22", "must be a time as"),
+        ("tomorrow", "must be a time as"),
+        ("25:00", "must be a time as"),
+        ("+20", "must be a time as"),
+        ("+1.5h", "must be a time as"),
+        ("+99999999999999999999d", "must be a time as"),
+        ("+ä", "must be a time as"),
+        ("", "must be a time as"),
+    ] {
+        let error = Timing::new(Some(at), None, &berlin(), now).unwrap_err();
+        assert!(error.message().contains(says), "{at}: {error}");
+    }
+}
+
+#[test]
+fn one_of_the_two_is_given() {
+    let now = time("2026-11-21T09:30:00Z");
+    for (at, cron, says) in [
+        (None, None, "give either"),
+        (Some("18:30"), Some("* * * * *"), "give either"),
+        (
+            None,
+            Some("0 0 30 2 *"),
+            "0 0 30 2 * is a time that never comes",
+        ),
+    ] {
+        let error = Timing::new(at, cron, &utc(), now).unwrap_err();
+        assert!(error.message().contains(says), "{error}");
+    }
+    let timing = Timing::new(None, Some("0 8 * * *"), &berlin(), now).unwrap();
+    assert_eq!(timing.next_at.to_string(), "2026-11-22T07:00:00.000Z");
+}
+
+#[test]
+fn the_household_s_zone_is_named_or_the_system_s() {
+    assert_eq!(Zone::of_household(Some("UTC")), utc());
+    assert_eq!(Zone::of_household(None), Zone::system());
+    assert!(Zone::named("Mars/Olympus").is_err());
+}

@@ -1,0 +1,256 @@
+//! Schedules. A run's turn and the schedule's next time are one commit, so that
+//! a crash neither loses nor doubles a run.
+
+use std::time::Duration;
+
+use rusqlite::{Connection, Row, params};
+
+use super::failure::Outcome;
+use super::*;
+use crate::calendar::Timing;
+use crate::clock::Timestamp;
+use crate::ids::ScheduleId;
+
+/// Most schedules of a household: they are few, and each may cost a model call
+/// a minute.
+const MOST: usize = 200;
+/// Most characters of a prompt.
+const PROMPT_CHARACTERS: usize = 4_000;
+/// How far a clock may step back before what was planned by it is planned again.
+/// Less than that is left as it is, so that no run comes twice.
+const STEP_BACK: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Store {
+    /// Stores a schedule, durably. Errors: `invalid_request` for an empty or
+    /// long prompt, or when there are 200; `not_found` for the conversation.
+    pub fn add_schedule(&self, new: NewSchedule) -> Result<Schedule> {
+        self.write(move |write| {
+            let prompt = new.prompt.trim().to_owned();
+            if !(1..=PROMPT_CHARACTERS).contains(&prompt.chars().count()) {
+                return Err(Error::invalid_request(format!(
+                    "\"prompt\" must have 1 to {PROMPT_CHARACTERS} characters, not only white space"
+                ))
+                .into());
+            }
+            if all(write.connection)?.len() >= MOST {
+                return Err(Error::invalid_request(format!(
+                    "there are {MOST} schedules already; delete one first"
+                ))
+                .into());
+            }
+            if let Some(conversation) = new.conversation_id {
+                conversations::find(write.connection, conversation)?;
+            }
+            let schedule = Schedule {
+                id: write.id(),
+                prompt,
+                owner: new.owner,
+                conversation_id: new.conversation_id,
+                channel: new.channel,
+                account: new.account,
+                timing: new.timing,
+                last_at: None,
+                is_paused: false,
+                created_at: write.now,
+            };
+            write.execute(
+                "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account,
+                     cron, next_at, planned_at, created_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+                params![
+                    schedule.id,
+                    schedule.prompt,
+                    schedule.owner,
+                    schedule.conversation_id,
+                    schedule.channel,
+                    schedule.account,
+                    schedule.timing.cron,
+                    schedule.timing.next_at,
+                    schedule.created_at,
+                ],
+            )?;
+            Ok(schedule)
+        })
+    }
+
+    /// A schedule. Errors: `not_found`.
+    pub fn schedule(&self, id: ScheduleId) -> Result<Schedule> {
+        self.read(|connection| find(connection, id))
+    }
+
+    /// All schedules, the next one first.
+    pub fn schedules(&self) -> Result<Vec<Schedule>> {
+        self.read(all)
+    }
+
+    /// Deletes one. What it began goes on. Errors: `not_found`.
+    pub fn delete_schedule(&self, id: ScheduleId) -> Result<()> {
+        self.write(move |write| {
+            match write.execute("DELETE FROM schedules WHERE id = ?", [id])? {
+                0 => Err(not_found(id).into()),
+                _ => Ok(()),
+            }
+        })
+    }
+
+    /// Leaves a schedule out, or takes it up again with its next run at
+    /// `next_at`. Errors: `not_found`.
+    pub fn pause_schedule(
+        &self,
+        id: ScheduleId,
+        is_paused: bool,
+        next_at: Timestamp,
+    ) -> Result<Schedule> {
+        self.write(move |write| {
+            write.execute(
+                "UPDATE schedules SET is_paused = ?2, next_at = ?3, planned_at = ?4 WHERE id = ?1",
+                params![id, is_paused, next_at, write.now],
+            )?;
+            find(write.connection, id)
+        })
+    }
+
+    /// The schedules that are due at `now`, the longest due first.
+    pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
+        // On the writer's connection, as for deliveries: it opens no reader on
+        // a server that has nothing to do.
+        self.write_behind(move |write| rows(write.connection, DUE_SCHEDULES, [now], from_row))
+    }
+
+    /// When the next schedule is due.
+    pub fn next_schedule_at(&self) -> Result<Option<Timestamp>> {
+        self.write_behind(|write| {
+            let next = row(write.connection, NEXT_SCHEDULE, [], |row| row.get(0))?;
+            Ok(next.flatten())
+        })
+    }
+
+    /// The schedules that come again and whose next time was found by a clock
+    /// that was more than a day ahead of `now`.
+    pub fn misplanned_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
+        let latest = now.plus(STEP_BACK);
+        self.write_behind(move |write| {
+            rows(
+                write.connection,
+                "SELECT * FROM schedules WHERE cron IS NOT NULL AND planned_at > ?",
+                [latest],
+                from_row,
+            )
+        })
+    }
+
+    /// Sets a schedule's next time, unless it is no longer as `known` is.
+    pub fn plan_schedule(&self, known: &Schedule, next_at: Timestamp) -> Result<()> {
+        let (id, planned) = (known.id, known.timing.next_at);
+        self.write(move |write| {
+            write.execute(
+                "UPDATE schedules SET next_at = ?3, planned_at = ?4 WHERE id = ?1 AND next_at = ?2",
+                params![id, planned, next_at, write.now],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Runs a due schedule: begins a turn with `message` and sets the next
+    /// time, or deletes the schedule where there is none, in one commit.
+    /// Nothing happens when it is no longer as `due` is.
+    pub fn run_schedule(
+        &self,
+        due: Schedule,
+        message: String,
+        next_at: Option<Timestamp>,
+    ) -> Result<Option<ScheduleRun>> {
+        self.write(move |write| {
+            let stored = row(
+                write.connection,
+                "SELECT * FROM schedules WHERE id = ?1 AND next_at = ?2 AND is_paused = 0",
+                params![due.id, due.timing.next_at],
+                from_row,
+            )?;
+            let Some(schedule) = stored else {
+                return Ok(None);
+            };
+            let begun = turns::begin(
+                write,
+                NewTurn {
+                    target: schedule
+                        .conversation_id
+                        .map_or(Target::New, Target::Existing),
+                    channel: schedule.channel,
+                    account: schedule.account,
+                    message,
+                    speaker: schedule.owner,
+                    idempotency: None,
+                },
+            )?;
+            let (Begun::New { turn, message }, id) = (begun, schedule.id) else {
+                return Ok(None);
+            };
+            match next_at {
+                Some(next_at) => write.execute(
+                    "UPDATE schedules SET next_at = ?2, planned_at = ?3, last_at = ?3,
+                         conversation_id = ?4 WHERE id = ?1",
+                    params![id, next_at, write.now, turn.conversation_id],
+                )?,
+                None => write.execute("DELETE FROM schedules WHERE id = ?", [id])?,
+            };
+            Ok(Some(ScheduleRun { turn, message }))
+        })
+    }
+}
+
+pub(super) const DUE_SCHEDULES: &str = "SELECT * FROM schedules INDEXED BY schedules_due \
+     WHERE is_paused = 0 AND next_at <= ? ORDER BY next_at";
+
+pub(super) const NEXT_SCHEDULE: &str =
+    "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
+
+/// Removes what a person who is removed had set up.
+pub(super) fn remove_of(write: &Write<'_>, owner: &str) -> Outcome<()> {
+    write.execute(
+        "DELETE FROM schedules WHERE owner = ?1 AND channel = ?2",
+        params![owner, SCHEDULE_CHANNEL],
+    )?;
+    Ok(())
+}
+
+fn all(connection: &Connection) -> Outcome<Vec<Schedule>> {
+    rows(
+        connection,
+        "SELECT * FROM schedules ORDER BY next_at LIMIT ?",
+        [MOST as i64],
+        from_row,
+    )
+}
+
+fn find(connection: &Connection, id: ScheduleId) -> Outcome<Schedule> {
+    row(
+        connection,
+        "SELECT * FROM schedules WHERE id = ?",
+        [id],
+        from_row,
+    )?
+    .ok_or_else(|| not_found(id).into())
+}
+
+fn not_found(id: ScheduleId) -> Error {
+    Error::not_found(format!("there is no schedule {id}"))
+}
+
+fn from_row(row: &Row<'_>) -> rusqlite::Result<Schedule> {
+    Ok(Schedule {
+        id: row.get("id")?,
+        prompt: row.get("prompt")?,
+        owner: row.get("owner")?,
+        conversation_id: row.get("conversation_id")?,
+        channel: row.get("channel")?,
+        account: row.get("account")?,
+        timing: Timing {
+            cron: row.get("cron")?,
+            next_at: row.get("next_at")?,
+        },
+        last_at: row.get("last_at")?,
+        is_paused: row.get("is_paused")?,
+        created_at: row.get("created_at")?,
+    })
+}

@@ -1,0 +1,197 @@
+//! Schedules: what is due, and that a run is one commit.
+
+use std::time::Duration;
+
+use crate::calendar::{Timing, Zone};
+use crate::clock::{Clock, Timestamp};
+use crate::error::Code;
+use crate::store::testing::*;
+use crate::store::*;
+
+fn new(prompt: &str, timing: Timing) -> NewSchedule {
+    NewSchedule {
+        prompt: prompt.to_owned(),
+        owner: Some("ann".to_owned()),
+        conversation_id: None,
+        channel: SCHEDULE_CHANNEL.to_owned(),
+        account: None,
+        timing,
+    }
+}
+
+fn once(next_at: Timestamp) -> Timing {
+    Timing {
+        cron: None,
+        next_at,
+    }
+}
+
+fn daily(next_at: Timestamp) -> Timing {
+    let cron = "0 8 * * *".parse().unwrap();
+    Timing {
+        cron: Some(cron),
+        next_at,
+    }
+}
+
+fn in_seconds(seconds: u64) -> Timestamp {
+    Clock::system().now().plus(Duration::from_secs(seconds))
+}
+
+#[test]
+fn schedules_are_kept_in_the_order_of_their_next_times() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    assert_eq!(store.next_schedule_at().unwrap(), None);
+    let (sooner, later) = (in_seconds(60), in_seconds(90));
+    let second = store.add_schedule(new(" daily ", daily(later))).unwrap();
+    let first = store.add_schedule(new("once", once(sooner))).unwrap();
+    assert_eq!(second.prompt, "daily");
+    store.close();
+    let store = open(&dir);
+    let ids: Vec<_> = store.schedules().unwrap().iter().map(|s| s.id).collect();
+    assert_eq!(ids, [first.id, second.id]);
+    let found = store.schedule(second.id).unwrap();
+    assert_eq!((found.timing, found.last_at), (second.timing, None));
+    assert_eq!(store.next_schedule_at().unwrap(), Some(sooner));
+    assert!(store.due_schedules(in_seconds(0)).unwrap().is_empty());
+    assert_eq!(store.due_schedules(sooner).unwrap().len(), 1);
+    assert_eq!(store.due_schedules(later).unwrap().len(), 2);
+    store.delete_schedule(first.id).unwrap();
+    let again = store.delete_schedule(first.id).unwrap_err();
+    assert_eq!(again.code(), Code::NotFound);
+    assert!(store.add_schedule(new("next", once(later))).unwrap().id > second.id);
+}
+
+#[test]
+fn a_run_begins_a_turn_and_moves_the_schedule_on() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let due = in_seconds(0);
+    let schedule = store.add_schedule(new("water", daily(due))).unwrap();
+    let next = in_seconds(86_400);
+    let run = |known: &Schedule| store.run_schedule(known.clone(), "water!".into(), Some(next));
+    let begun = run(&schedule).unwrap().unwrap();
+    assert_eq!(begun.turn.channel, "schedule");
+    assert_eq!(begun.message.content, "water!");
+    assert_eq!(begun.message.speaker.as_deref(), Some("ann"));
+    let moved = store.schedule(schedule.id).unwrap();
+    assert_eq!(moved.timing.next_at, next);
+    assert!(moved.last_at.is_some());
+    assert_eq!(moved.conversation_id, Some(begun.turn.conversation_id));
+    // Whoever still has the old one runs nothing.
+    assert!(run(&schedule).unwrap().is_none());
+    assert_eq!(store.unfinished_turns().unwrap().len(), 1);
+    // The next run goes on with the conversation that the first one made.
+    finish(&store, &begun.turn, "done");
+    let second = run(&moved).unwrap().unwrap();
+    assert_eq!(second.turn.conversation_id, begun.turn.conversation_id);
+}
+
+#[test]
+fn one_that_runs_once_is_gone_with_its_run() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let conversation = conversation(&store, "hello");
+    let mut asked = new("bins", once(in_seconds(0)));
+    asked.conversation_id = Some(conversation);
+    let schedule = store.add_schedule(asked).unwrap();
+    let run = store.run_schedule(schedule.clone(), "bins".into(), None);
+    assert_eq!(run.unwrap().unwrap().turn.conversation_id, conversation);
+    assert!(store.schedules().unwrap().is_empty());
+    let again = store.run_schedule(schedule, "bins".into(), None).unwrap();
+    assert!(again.is_none());
+}
+
+#[test]
+fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let conversation = conversation(&store, "hello");
+    let due = in_seconds(0);
+    let mut asked = new("bins", daily(due));
+    asked.conversation_id = Some(conversation);
+    let schedule = store.add_schedule(asked).unwrap();
+    store.pause_schedule(schedule.id, true, due).unwrap();
+    assert!(store.due_schedules(in_seconds(9)).unwrap().is_empty());
+    assert_eq!(store.next_schedule_at().unwrap(), None);
+    let run = store.run_schedule(schedule.clone(), "bins".into(), None);
+    assert!(run.unwrap().is_none());
+    store.delete_conversation(conversation).unwrap();
+    let resumed = store.pause_schedule(schedule.id, false, due).unwrap();
+    assert_eq!((resumed.is_paused, resumed.conversation_id), (false, None));
+    let run = store.run_schedule(resumed, "bins".into(), None).unwrap();
+    assert_ne!(run.unwrap().turn.conversation_id, conversation);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let refused = |prompt: &str, conversation| {
+        let mut asked = new(prompt, once(in_seconds(60)));
+        asked.conversation_id = conversation;
+        store.add_schedule(asked).unwrap_err()
+    };
+    assert_eq!(refused(" \n", None).code(), Code::InvalidRequest);
+    assert_eq!(
+        refused(&"x".repeat(4_001), None).code(),
+        Code::InvalidRequest
+    );
+    let nowhere = Some(crate::ids::ConversationId::from(7));
+    assert_eq!(refused("x", nowhere).code(), Code::NotFound);
+    for _ in 0..200 {
+        store.add_schedule(new("x", once(in_seconds(60)))).unwrap();
+    }
+    let one_more = refused("x", None);
+    assert!(one_more.message().contains("200 schedules"), "{one_more}");
+}
+
+#[test]
+fn what_a_wrong_clock_planned_is_found() {
+    let dir = TempDir::new();
+    let ahead = Clock::system();
+    ahead.advance(Duration::from_secs(10 * 86_400));
+    let path = dir.path().join("hearth.db");
+    let store = Store::open(&path, ahead.clone()).unwrap();
+    let zone = Zone::named("UTC").unwrap();
+    let timing = Timing::new(None, Some("0 8 * * *"), &zone, ahead.now()).unwrap();
+    let routine = store.add_schedule(new("routine", timing)).unwrap();
+    let single = once(ahead.now().plus(Duration::from_secs(60)));
+    store.add_schedule(new("once", single)).unwrap();
+    store.close();
+    let store = open(&dir);
+    let hour = |hours: u64| in_seconds(hours * 3_600);
+    let found = store.misplanned_schedules(hour(0)).unwrap();
+    assert_eq!(found.len(), 1, "a single time stays what it is");
+    assert_eq!(found[0].id, routine.id);
+    assert!(
+        store
+            .misplanned_schedules(hour(9 * 24 + 1))
+            .unwrap()
+            .is_empty()
+    );
+    store.plan_schedule(&found[0], hour(8)).unwrap();
+    assert!(store.misplanned_schedules(hour(0)).unwrap().is_empty());
+    // Somebody else was faster.
+    store.plan_schedule(&found[0], hour(1)).unwrap();
+    assert!(store.schedule(routine.id).unwrap().timing.next_at > hour(7));
+}
+
+#[test]
+fn a_person_s_schedules_go_with_the_person() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    store.add_user("root", UserRole::Admin, "-").unwrap();
+    let ann = store.add_user("ann", UserRole::User, "-").unwrap();
+    store
+        .add_schedule(new("hers", once(in_seconds(60))))
+        .unwrap();
+    let mut of_others = new("of others", once(in_seconds(60)));
+    of_others.channel = "webhook:ci".to_owned();
+    store.add_schedule(of_others).unwrap();
+    store.remove_user(ann.id).unwrap();
+    let left = store.schedules().unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].prompt, "of others");
+}
