@@ -21,6 +21,8 @@ mod running_server;
 mod search;
 mod serve;
 mod table;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 mod usage;
 mod user;

@@ -43,6 +43,7 @@ impl Drop for TemporaryDirectory {
 }
 
 /// What came of a command line.
+#[derive(Debug)]
 pub struct Ran {
     pub code: u8,
     pub output: String,

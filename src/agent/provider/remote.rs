@@ -13,6 +13,7 @@ use super::retry::{Again, Setback, with_retries};
 use super::voice::Voice;
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use crate::agent::outbound::{Outbound, OutboundError, Outgoing};
+use crate::tls::Trust;
 use crate::config::Quirks;
 use crate::store::Usage;
 
@@ -67,6 +68,12 @@ impl Remote {
             patience: None,
             learned: Mutex::default(),
         }
+    }
+
+    /// The same, which trusts these servers.
+    pub fn trusting(mut self, trust: Trust) -> Remote {
+        self.outbound = self.outbound.trusting(trust);
+        self
     }
 
     /// The same, but the server may be silent no longer than this. Every reply
