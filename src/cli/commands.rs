@@ -571,7 +571,7 @@ until it is accepted: compare its fingerprint then.",
                             "Another name or address that the server has; may be\ngiven more than once",
                         )
                     },
-                    option("days", "N", "Valid for so many days; 825 when absent"),
+                    option("days", "N", "Valid for so many days; 365 when absent"),
                     flag("force", "Replace a certificate that is there"),
                     DATA_DIR,
                 ],

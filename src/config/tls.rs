@@ -42,7 +42,9 @@ impl Tls {
     pub(super) fn settle(&mut self, folder: &Path) {
         for path in [&mut self.cert, &mut self.key, &mut self.ca_file] {
             if let Some(path) = path {
-                *path = folder.join(&*path);
+                let joined = folder.join(&*path);
+                // Others, whom it is told to, may work in another directory.
+                *path = std::path::absolute(&joined).unwrap_or(joined);
             }
         }
     }

@@ -28,6 +28,7 @@ const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x02, 0x01];
 const PRIME256V1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07];
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const SUBJECT_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 0x0e];
+const AUTHORITY_KEY_IDENTIFIER: &[u8] = &[0x55, 0x1d, 0x23];
 const KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x0f];
 const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 0x25];
@@ -36,7 +37,7 @@ const SERVER_AUTH: &[u8] = &[0x2b, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x01];
 /// Most characters of a common name (RFC 5280, appendix A.1).
 const COMMON_NAME_LENGTH: usize = 64;
 /// A clock that is this much behind ours still takes the certificate.
-const BACKDATED: Duration = Duration::from_secs(24 * 60 * 60);
+const BACKDATED: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A certificate and its key.
@@ -161,6 +162,11 @@ fn extensions(names: &[String], point: &[u8]) -> Vec<u8> {
                 false,
                 &element(OCTET_STRING, &[digest.as_ref()]),
             ),
+            &extension(
+                AUTHORITY_KEY_IDENTIFIER,
+                false,
+                &element(SEQUENCE, &[&element(plain_context(0), &[digest.as_ref()])]),
+            ),
         ],
     )
 }
@@ -221,12 +227,12 @@ mod tests {
         for (now, from, until) in [
             (
                 "2026-11-21",
-                "2026-11-20T00:00:00.000Z",
+                "2026-11-20T23:00:00.000Z",
                 "2026-12-01T00:00:00.000Z",
             ),
             (
                 "2049-12-30",
-                "2049-12-29T00:00:00.000Z",
+                "2049-12-29T23:00:00.000Z",
                 "2050-01-09T00:00:00.000Z",
             ),
         ] {

@@ -21,6 +21,10 @@ mod roles;
 mod scenarios;
 mod sockets;
 mod support;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls_outgoing;
 mod tools;
 mod transcripts;
 #[cfg(feature = "web")]

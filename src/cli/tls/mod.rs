@@ -21,13 +21,16 @@ use crate::tls::{fingerprint, inspect, load_certificates};
 /// The files in the data directory.
 const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
+/// How long a certificate is good unless somebody says otherwise. Scanners
+/// complain of more than a year.
+const DAYS: u64 = 365;
 /// Readable by everybody, as what every client gets anyway; and by the owner.
 const CERTIFICATE_MODE: u32 = 0o644;
 const KEY_MODE: u32 = 0o600;
 
 /// `hearth tls self-signed`
 pub fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
-    let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(MOST_DAYS);
+    let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(DAYS);
     let mut names = Vec::new();
     for name in arguments.texts("name")? {
         let name = names::normalised(name)
@@ -36,8 +39,9 @@ pub fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
     }
     let directory = DataDirectory::of(arguments, context)?;
     let settings = config::load(&directory)?;
-    let certificate = directory.path().join(CERTIFICATE);
-    let key = directory.path().join(KEY);
+    let folder = std::path::absolute(directory.path()).unwrap_or(directory.path().to_owned());
+    let certificate = folder.join(CERTIFICATE);
+    let key = folder.join(KEY);
     if !arguments.has("force")
         && let Some(there) = [&certificate, &key].into_iter().find(|path| path.exists())
     {
