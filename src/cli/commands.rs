@@ -3,9 +3,9 @@
 
 use super::arguments::Arguments;
 use super::help::nearest;
-use super::{Context, Failure, Outcome};
 #[cfg(feature = "tls")]
 use super::tls;
+use super::{Context, Failure, Outcome};
 use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
 /// One command, or a group of them.

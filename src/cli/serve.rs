@@ -61,7 +61,13 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         || context.variable("HEARTH_DATA_DIR").is_some()
         || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let text = welcome(&made, &directory, (scheme, server.addrs()), &program(), named);
+        let text = welcome(
+            &made,
+            &directory,
+            (scheme, server.addrs()),
+            &program(),
+            named,
+        );
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;

@@ -40,12 +40,11 @@ impl Tls {
 
     /// Makes relative paths those of files in `folder`.
     pub(super) fn settle(&mut self, folder: &Path) {
-        for path in [&mut self.cert, &mut self.key, &mut self.ca_file] {
-            if let Some(path) = path {
-                let joined = folder.join(&*path);
-                // Others, whom it is told to, may work in another directory.
-                *path = std::path::absolute(&joined).unwrap_or(joined);
-            }
+        let paths = [&mut self.cert, &mut self.key, &mut self.ca_file];
+        for path in paths.into_iter().flatten() {
+            let joined = folder.join(&*path);
+            // Others, whom it is told to, may work in another directory.
+            *path = std::path::absolute(&joined).unwrap_or(joined);
         }
     }
 }
@@ -104,5 +103,49 @@ impl Rule for TlsRule {
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         Tls::document(key, docs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn load(text: &str) -> Result<Tls, String> {
+        let environment = |name: &str| (name == "PLACE").then(|| "/etc/tls/key.pem".to_owned());
+        Settings::from_text(Path::new("/data/config.json"), text, environment)
+            .map(|settings| settings.current().tls.clone())
+            .map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn paths_are_those_of_the_data_directory_unless_absolute() {
+        let tls = load(r#"{"tls": {"cert": "cert.pem", "key": "${PLACE}"}}"#).unwrap();
+        let (certificate, key) = tls.identity().unwrap();
+        assert_eq!(certificate, Path::new("/data/cert.pem"));
+        assert_eq!(key, Path::new("/etc/tls/key.pem"));
+        assert_eq!(load("{}").unwrap(), Tls::default());
+        let trusting = load(r#"{"tls": {"ca_file": "ca.pem"}}"#).unwrap();
+        assert_eq!(trusting.identity(), None);
+        assert_eq!(trusting.ca_file.as_deref(), Some(Path::new("/data/ca.pem")));
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_go_together() {
+        for (text, says) in [
+            (
+                r#"{"tls": {"cert": "a.pem"}}"#,
+                "\"tls.cert\" needs \"tls.key\" beside it",
+            ),
+            (
+                r#"{"tls": {"key": "a.pem"}}"#,
+                "\"tls.key\" needs \"tls.cert\" beside it",
+            ),
+            (r#"{"tls": {"ca_file": ""}}"#, "must be a path of a file"),
+            (r#"{"tls": {"certificate": "a"}}"#, "unknown key"),
+        ] {
+            let problems = load(text).unwrap_err();
+            assert!(problems.contains(says), "{text}: {problems}");
+        }
     }
 }

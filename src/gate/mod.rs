@@ -138,8 +138,8 @@ impl Gate {
         sessions: Option<&OpenDialogue>,
     ) -> io::Result<Listener> {
         #[cfg(feature = "tls")]
-        let tls = (self.tls.clone())
-            .map(|acceptor| tls_door::TlsDoor::new(acceptor, allow_from.clone()));
+        let tls =
+            (self.tls.clone()).map(|acceptor| tls_door::TlsDoor::new(acceptor, allow_from.clone()));
         let door = Door {
             allow_from,
             handler,

@@ -138,7 +138,14 @@ mod tests {
                 308,
                 Some("https://pi.local:5000/a%20b?c=d&e"),
             ),
-            ("GET", Some("[::1]:5000"), "/", None, 308, Some("https://[::1]:5000/")),
+            (
+                "GET",
+                Some("[::1]:5000"),
+                "/",
+                None,
+                308,
+                Some("https://[::1]:5000/"),
+            ),
             ("GET", None, "/", None, 400, None),
             ("POST", Some("pi.local"), "/auth", None, 400, None),
         ] {

@@ -7,9 +7,7 @@ use crate::config::Config;
 ///
 /// Errors: it cannot be used.
 #[cfg(feature = "tls")]
-pub fn open(
-    config: &Config,
-) -> Result<Option<std::sync::Arc<crate::tls::Acceptor>>, StartError> {
+pub fn open(config: &Config) -> Result<Option<std::sync::Arc<crate::tls::Acceptor>>, StartError> {
     let Some((certificate, key)) = config.tls.identity() else {
         return Ok(None);
     };

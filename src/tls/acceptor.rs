@@ -1,6 +1,8 @@
 //! What incoming connections are answered with: the server's certificate, read
 //! again when its files change.
 
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -97,11 +99,15 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Certificate
     // Sessions are resumed with tickets, which the clients keep, so that nothing
     // is kept here. Their keys change every six hours.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer = rustls::crypto::ring::Ticketer::new()
-        .map_err(|error| unusable(key, error.to_string()))?;
+    config.ticketer =
+        rustls::crypto::ring::Ticketer::new().map_err(|error| unusable(key, error.to_string()))?;
     // One is enough to come back with; the second would cost 200 bytes more.
     config.send_tls13_tickets = 1;
     report(certificate, &leaf);
+    if fs::metadata(key).is_ok_and(|found| found.mode() & 0o007 != 0) {
+        let path = key.display();
+        log::warn!("tls: everybody on this machine can use {path}; run: chmod 600 {path}");
+    }
     Ok(Arc::new(config))
 }
 
@@ -120,8 +126,6 @@ fn report(path: &Path, leaf: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
     use crate::tls::testing::Folder;
 

@@ -41,7 +41,8 @@ impl<In: Transport> Connector<In> for Secure {
         if !details.needs_tls() || transport.is_tls() {
             return Ok(Some(Either::A(transport)));
         }
-        let untrusted = |error: String| Error::Io(io::Error::new(io::ErrorKind::InvalidData, error));
+        let untrusted =
+            |error: String| Error::Io(io::Error::new(io::ErrorKind::InvalidData, error));
         let config = self
             .0
             .client_config()

@@ -2,14 +2,18 @@
 
 /// Tags of the universal class.
 pub const BOOLEAN: u8 = 0x01;
+#[cfg(feature = "tls")]
 pub const INTEGER: u8 = 0x02;
+#[cfg(feature = "tls")]
 pub const BIT_STRING: u8 = 0x03;
 pub const OCTET_STRING: u8 = 0x04;
 pub const OBJECT: u8 = 0x06;
+#[cfg(feature = "tls")]
 pub const UTF8_STRING: u8 = 0x0c;
 pub const UTC_TIME: u8 = 0x17;
 pub const GENERALIZED_TIME: u8 = 0x18;
 pub const SEQUENCE: u8 = 0x30;
+#[cfg(feature = "tls")]
 pub const SET: u8 = 0x31;
 
 /// The tag of a context-specific element that is made of others.
@@ -92,7 +96,11 @@ mod tests {
             let content = vec![7; length];
             let bytes = element(OCTET_STRING, &[&content]);
             let mut elements = Elements(&bytes);
-            assert_eq!(elements.expect(OCTET_STRING), Some(&content[..]), "{length}");
+            assert_eq!(
+                elements.expect(OCTET_STRING),
+                Some(&content[..]),
+                "{length}"
+            );
             assert!(elements.next().is_none());
             // Nothing is read beyond what is there.
             let mut cut = Elements(&bytes[..bytes.len() - 1]);

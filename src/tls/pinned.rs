@@ -1,13 +1,9 @@
 //! Trust in exactly one certificate: that of a server whose files are ours.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{
-    WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature,
-};
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{
-    CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme,
-};
+use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
 
 /// Accepts one certificate and no other, whatever names and time it is for. The
 /// server must still show that it has the key.

@@ -60,8 +60,8 @@ pub fn make(names: &[String], days: u64, now: Timestamp) -> io::Result<SelfSigne
     };
     let random = SystemRandom::new();
     let failed = |_| io::Error::other("no key could be made: the system gives no random numbers");
-    let pkcs8 = EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random)
-        .map_err(failed)?;
+    let pkcs8 =
+        EcdsaKeyPair::generate_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, &random).map_err(failed)?;
     let pair = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_ASN1_SIGNING, pkcs8.as_ref(), &random)
         .map_err(|error| io::Error::other(error.to_string()))?;
     let common: String = first.chars().take(COMMON_NAME_LENGTH).collect();
@@ -131,7 +131,10 @@ fn public_key(point: &[u8]) -> Vec<u8> {
             &element(OBJECT, &[PRIME256V1]),
         ],
     );
-    element(SEQUENCE, &[&algorithm, &element(BIT_STRING, &[&[0], point])])
+    element(
+        SEQUENCE,
+        &[&algorithm, &element(BIT_STRING, &[&[0], point])],
+    )
 }
 
 fn extensions(names: &[String], point: &[u8]) -> Vec<u8> {

@@ -18,7 +18,13 @@ use super::stamp::Stamp;
 #[derive(Clone)]
 pub struct Trust {
     anchors: Anchors,
-    built: Arc<Mutex<Option<(Stamp, Arc<ClientConfig>)>>>,
+    built: Arc<Mutex<Option<Built>>>,
+}
+
+/// What was built, and of which state of the file.
+struct Built {
+    of: Stamp,
+    config: Arc<ClientConfig>,
 }
 
 /// Where trust comes from.
@@ -65,13 +71,16 @@ impl Trust {
             Anchors::And(path) | Anchors::Only(path) => Stamp::of(path),
         };
         let mut built = self.built.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, config)) = &*built
-            && *of == stamp
+        if let Some(built) = &*built
+            && built.of == stamp
         {
-            return Ok(Arc::clone(config));
+            return Ok(Arc::clone(&built.config));
         }
         let config = Arc::new(self.build()?);
-        *built = Some((stamp, Arc::clone(&config)));
+        *built = Some(Built {
+            of: stamp,
+            config: Arc::clone(&config),
+        });
         Ok(config)
     }
 

@@ -59,11 +59,7 @@ impl Sender {
             .max_idle_age(IDLE)
             .build();
         Sender {
-            agent: Agent::with_parts(
-                config,
-                connect_with(trust),
-                AddressesFirst::default(),
-            ),
+            agent: Agent::with_parts(config, connect_with(trust), AddressesFirst::default()),
         }
     }
 
@@ -179,7 +175,8 @@ mod tests {
         let secret = Secret::new("s3cret");
         let account = account(Some(secret.clone()), &script.url);
         let body = r#"{"message":"Grüße","conversation_id":"a"}"#;
-        let outcome = Sender::new(Trust::default()).post(&account, &delivery(body), DEADLINE, now());
+        let outcome =
+            Sender::new(Trust::default()).post(&account, &delivery(body), DEADLINE, now());
         assert_eq!(status(&outcome), Some(200));
         let received = &script.finish()[0];
         assert_eq!(received.head[0], "POST /callback?key=k HTTP/1.1");
@@ -355,8 +352,12 @@ mod tests {
                 "holds characters that a header cannot",
             ),
         ] {
-            let outcome =
-                Sender::new(Trust::default()).post(&account(secret, &url), &delivery("{}"), DEADLINE, now());
+            let outcome = Sender::new(Trust::default()).post(
+                &account(secret, &url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
             let Outcome::Unanswered(reason) = outcome else {
                 panic!("{outcome:?}");
             };

@@ -91,8 +91,7 @@ fn a_websocket_and_json_lines_chat_over_tls() {
     // Larger than a record, in one message.
     let long = json!({ "type": "chat", "message": "x".repeat(60_000) });
     websocket.send(Message::text(long.to_string())).unwrap();
-    let answer: Value =
-        serde_json::from_str(websocket.read().unwrap().to_text().unwrap()).unwrap();
+    let answer: Value = serde_json::from_str(websocket.read().unwrap().to_text().unwrap()).unwrap();
     assert_eq!(answer["status"], "ok");
 
     let mut lines = BufReader::new(secure(home.address(), config));
@@ -159,7 +158,10 @@ fn the_port_of_webhooks_alone_speaks_tls_too() {
     assert_eq!(http::get(address, "/hook").status, 308);
     let line = exchange(address, b"{\"type\":\"auth\"}\r\n\r\n");
     let text = String::from_utf8_lossy(&line);
-    assert!(text.starts_with("HTTP/1.1 400"), "no JSON lines here: {text}");
+    assert!(
+        text.starts_with("HTTP/1.1 400"),
+        "no JSON lines here: {text}"
+    );
 }
 
 #[test]
@@ -256,7 +258,11 @@ fn a_stalled_or_senseless_handshake_costs_only_itself() {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
         }
     }
-    assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(6),
+        "{:?}",
+        begun.elapsed()
+    );
 
     // Bytes that come one by one do not extend the time.
     let begun = Instant::now();
@@ -267,9 +273,16 @@ fn a_stalled_or_senseless_handshake_costs_only_itself() {
         }
         std::thread::park_timeout(Duration::from_millis(20));
     }
-    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(4),
+        "{:?}",
+        begun.elapsed()
+    );
 
-    for garbage in [&b"\x16\x03\x01\x00\x05hello"[..], b"\x16\x16\x16\x16\x16\x16"] {
+    for garbage in [
+        &b"\x16\x03\x01\x00\x05hello"[..],
+        b"\x16\x16\x16\x16\x16\x16",
+    ] {
         let answer = exchange(home.address(), garbage);
         // An alert, if anything.
         assert!(answer.is_empty() || answer[0] == 0x15, "{answer:?}");

@@ -16,7 +16,10 @@ use super::support::tls::{Identity, serve};
 fn callbacks_go_only_to_receivers_that_are_trusted() {
     let receiver = Identity::new();
     let address = serve(&receiver, "application/json", "{}".to_owned());
-    for (ca_file, state) in [(None, "pending"), (Some(&receiver.certificate), "delivered")] {
+    for (ca_file, state) in [
+        (None, "pending"),
+        (Some(&receiver.certificate), "delivered"),
+    ] {
         let home = Home::start(json!({
             "tls": { "ca_file": ca_file },
             "channels": [
@@ -80,7 +83,11 @@ fn a_server_of_this_machine_is_known_by_its_file() {
     let made = run(folder.path(), &["tls", "self-signed"]);
     assert!(made.status.success(), "{}", printed(&made));
     let program = Program::serve(folder.path());
-    assert!(program.said.contains("listening on https://"), "{}", program.said);
+    assert!(
+        program.said.contains("listening on https://"),
+        "{}",
+        program.said
+    );
 
     let chat = run(folder.path(), &["chat", "hello"]);
     assert!(printed(&chat).contains("Hello!"), "{}", printed(&chat));
@@ -88,7 +95,11 @@ fn a_server_of_this_machine_is_known_by_its_file() {
     assert!(printed(&doctor).contains("SHA-256"), "{}", printed(&doctor));
     let url = format!("http://127.0.0.1:{}/", free_port());
     let added = run(folder.path(), &["webhook", "add", "ci", "--url", &url]);
-    assert!(printed(&added).contains("curl https://"), "{}", printed(&added));
+    assert!(
+        printed(&added).contains("curl https://"),
+        "{}",
+        printed(&added)
+    );
     let tried = run(folder.path(), &["webhook", "test", "ci", "--wait", "5"]);
     let text = printed(&tried);
     assert!(text.contains("ok    POST https://127.0.0.1"), "{text}");

@@ -91,14 +91,17 @@ impl Mcp {
     pub fn apply(&self, configured: &[McpServer], trust: &Trust) {
         let mut servers = self.servers();
         let is_same = servers.kept.len() == configured.len()
-            && (servers.kept.iter().zip(configured)).all(|(one, new)| one.shared().is_for(new, trust));
+            && (servers.kept.iter().zip(configured))
+                .all(|(one, new)| one.shared().is_for(new, trust));
         if servers.is_stopped || is_same {
             return;
         }
         let mut before = std::mem::take(&mut servers.kept);
         let mut ended = Vec::new();
         for new in configured {
-            let place = before.iter().position(|one| one.shared().is_for(new, trust));
+            let place = before
+                .iter()
+                .position(|one| one.shared().is_for(new, trust));
             servers.kept.push(match place {
                 Some(place) => before.swap_remove(place),
                 None => Server::start(

@@ -340,14 +340,12 @@ impl Kept {
                 let started = StdioTransport::start(&start, &peer);
                 Box::new(started.map_err(CallError::Unusable)?)
             }
-            McpWay::Http { url, headers } => {
-                Box::new(HttpTransport::new(
-                    self.name(),
-                    url,
-                    headers,
-                    self.trust.clone(),
-                ))
-            }
+            McpWay::Http { url, headers } => Box::new(HttpTransport::new(
+                self.name(),
+                url,
+                headers,
+                self.trust.clone(),
+            )),
         };
         Session::open(transport, peer, &self.stop)
     }

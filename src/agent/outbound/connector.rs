@@ -7,9 +7,7 @@ use std::time::Duration;
 
 use ureq::Error;
 use ureq::unversioned::transport::time::Duration as Limit;
-use ureq::unversioned::transport::{
-    Buffers, ConnectionDetails, Connector, NextTimeout, Transport,
-};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
 
 use crate::tls::Trust;
 use crate::tls::connector::connect_with;

@@ -278,8 +278,7 @@ fn provider_of(
         Api::Anthropic => Box::new(Anthropic),
         Api::Ollama => Box::new(Ollama),
     };
-    let remote = Remote::new(endpoint, dialect, preset.quirks, options)
-        .trusting(trust.clone());
+    let remote = Remote::new(endpoint, dialect, preset.quirks, options).trusting(trust.clone());
     Box::new(match patience {
         Some(patience) => remote.with_patience(patience),
         None => remote,

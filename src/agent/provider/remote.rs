@@ -13,9 +13,9 @@ use super::retry::{Again, Setback, with_retries};
 use super::voice::Voice;
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use crate::agent::outbound::{Outbound, OutboundError, Outgoing};
-use crate::tls::Trust;
 use crate::config::Quirks;
 use crate::store::Usage;
+use crate::tls::Trust;
 
 /// How long a server on the internet may be silent while it streams. One in the
 /// house has the whole time of the turn: it may load a model or read a long

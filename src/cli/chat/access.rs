@@ -71,7 +71,10 @@ impl Access {
         let (address, trust) = match (&url, &local) {
             (Some(address), _) => (address.clone(), trust_elsewhere(arguments, context)),
             (None, Some(directory)) => local_address(directory)?,
-            (None, None) => (Address::new("localhost", DEFAULT_PORT, false), Trust::default()),
+            (None, None) => (
+                Address::new("localhost", DEFAULT_PORT, false),
+                Trust::default(),
+            ),
         };
         if let Some(token) = token {
             return Ok(Access {
@@ -120,10 +123,7 @@ fn local_address(directory: &DataDirectory) -> Result<(Address, Trust), Failure>
         Some((address, server))
     });
     let ((ip, port), certificate) = match running {
-        Some((address, server)) => (
-            (Some(address.ip()), address.port()),
-            server.certificate,
-        ),
+        Some((address, server)) => ((Some(address.ip()), address.port()), server.certificate),
         None => {
             let path = directory.config();
             if !path.exists() {
@@ -167,7 +167,11 @@ fn trust_elsewhere(arguments: &Arguments, context: &Context) -> Trust {
         .ok()
         .and_then(|directory| Settings::load(&directory.config()).ok())
         .map(|settings| settings.current());
-    Trust::new(config.and_then(|config| config.tls.ca_file.clone()).as_deref())
+    Trust::new(
+        config
+            .and_then(|config| config.tls.ca_file.clone())
+            .as_deref(),
+    )
 }
 
 /// Makes a token in the database: whoever may write that file may do anything

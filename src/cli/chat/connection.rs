@@ -100,9 +100,7 @@ impl Connection {
             HandshakeError::Failure(error) => {
                 Failure::failed(format!("{address} cannot be reached: {error}"))
             }
-            HandshakeError::Interrupted(_) => {
-                unreachable(address, &ErrorKind::TimedOut.into())
-            }
+            HandshakeError::Interrupted(_) => unreachable(address, &ErrorKind::TimedOut.into()),
         })?;
         socket.get_mut().0.set_patience(Patience::Never);
         Ok(Connection { socket })
@@ -111,12 +109,14 @@ impl Connection {
     /// Sends a text, or fails after ten seconds.
     pub fn send(&mut self, text: String) -> Result<(), String> {
         self.begin_write();
-        self.socket.send(Message::text(text)).map_err(|error| match error {
-            Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
-                "the server does not read what is sent".to_owned()
-            }
-            error => reason(error),
-        })
+        self.socket
+            .send(Message::text(text))
+            .map_err(|error| match error {
+                Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
+                    "the server does not read what is sent".to_owned()
+                }
+                error => reason(error),
+            })
     }
 
     fn begin_write(&mut self) {

@@ -43,11 +43,17 @@ fn server(scene: &Scene<'_>, tls: &Tls) -> Diagnosis {
         return problem("the certificate cannot be read".to_owned(), Vec::new());
     };
     let Some(inspected) = inspect(&certificates[0]) else {
-        return problem("the certificate is no X.509 certificate".to_owned(), Vec::new());
+        return problem(
+            "the certificate is no X.509 certificate".to_owned(),
+            Vec::new(),
+        );
     };
     let until = inspected.until;
     match until.since(Clock::system().now()).as_secs() {
-        0 => problem(format!("The certificate ended to be good at {until}"), remedy()),
+        0 => problem(
+            format!("The certificate ended to be good at {until}"),
+            remedy(),
+        ),
         left if left < SOON => Diagnosis {
             check: "tls",
             level: Level::Warning,

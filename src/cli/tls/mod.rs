@@ -56,7 +56,12 @@ pub fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
     // The key first: a server that looks meanwhile finds a pair that does not
     // fit, and keeps the one that it has.
     write(&key, made.key.expose(), KEY_MODE, settings.path())?;
-    write(&certificate, &made.certificate, CERTIFICATE_MODE, settings.path())?;
+    write(
+        &certificate,
+        &made.certificate,
+        CERTIFICATE_MODE,
+        settings.path(),
+    )?;
     let is_new = adopt(&settings)?;
     report(&made, &certificate, context)?;
     advise(&directory, &settings, &certificate, is_new, context)
@@ -87,9 +92,8 @@ fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> Outcome {
         file.sync_all()?;
         fs::rename(&temporary, path)
     };
-    written().map_err(|error| {
-        Failure::failed(format!("{} cannot be written: {error}", path.display()))
-    })
+    written()
+        .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
 }
 
 /// Sets `tls` in the configuration, unless a certificate is set there. Returns
@@ -235,17 +239,32 @@ mod tests {
 
         let made = root.run("tls self-signed --name Pi.Example --name 192.0.2.7", "");
         assert_eq!(made.code, 0, "{made:?}");
-        for part in ["pi.example, 192.0.2.7, ", "localhost", "127.0.0.1", "next start"] {
+        for part in [
+            "pi.example, 192.0.2.7, ",
+            "localhost",
+            "127.0.0.1",
+            "next start",
+        ] {
             assert!(made.output.contains(part), "{part:?}: {}", made.output);
         }
         let key = directory.path().join(KEY);
-        assert_eq!(fs::metadata(&key).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(
+            fs::metadata(&key).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
         let text = fs::read_to_string(directory.config()).unwrap();
-        for part in ["\"cert\": \"cert.pem\"", "\"key\": \"key.pem\"", "\"ca.pem\""] {
+        for part in [
+            "\"cert\": \"cert.pem\"",
+            "\"key\": \"key.pem\"",
+            "\"ca.pem\"",
+        ] {
             assert!(text.contains(part), "{part}: {text}");
         }
         let print = |output: &str| {
-            let line = output.lines().find(|line| line.contains("SHA-256")).unwrap();
+            let line = output
+                .lines()
+                .find(|line| line.contains("SHA-256"))
+                .unwrap();
             line.rsplit(' ').next().unwrap().to_owned()
         };
         let shown = root.run("tls show", "");

@@ -142,8 +142,14 @@ fn without_key_or_address_nobody_is_asked() {
         api_key: None,
         base_url: None,
     };
-    assert_eq!(probe(&choice("openai"), &Trust::default(), LIMIT).finding, Finding::NoKey);
-    assert_eq!(probe(&choice("offline"), &Trust::default(), LIMIT).finding, Finding::Offline);
+    assert_eq!(
+        probe(&choice("openai"), &Trust::default(), LIMIT).finding,
+        Finding::NoKey
+    );
+    assert_eq!(
+        probe(&choice("offline"), &Trust::default(), LIMIT).finding,
+        Finding::Offline
+    );
     assert_eq!(
         probe(&choice("openai-compatible"), &Trust::default(), LIMIT).finding,
         Finding::NoAddress
