@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConfig, ServerConnection};
 
 use super::stream::{Patience, Socket, Stream};
-use crate::tls::Trust;
+use crate::tls::{Trust, in_words};
 
 /// Most bytes that are encrypted before they are sent: one record.
 const RECORD_BYTES: usize = 16 * 1024;
@@ -74,7 +74,7 @@ pub fn connect(
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
     let socket = Socket::new(Arc::new(stream));
-    SecureStream::begin(Connection::Client(connection), socket, deadline)
+    SecureStream::begin(Connection::Client(connection), socket, deadline).map_err(in_words)
 }
 
 impl SecureStream {
@@ -163,6 +163,26 @@ impl Stream for SecureStream {
 
     fn has_buffered(&self) -> bool {
         self.buffered > 0 || self.has_ended
+    }
+
+    fn has_left(&mut self) -> bool {
+        // Its end is a record like any other: what has come is taken in, as far
+        // as there is room for it.
+        self.socket.set_patience(Patience::Never);
+        for _ in 0..READS {
+            if self.buffered > 0 {
+                return false;
+            }
+            if self.has_ended {
+                return true;
+            }
+            match self.receive_records() {
+                Ok(true) => {}
+                Ok(false) => return true,
+                Err(error) => return error.kind() != io::ErrorKind::WouldBlock,
+            }
+        }
+        false
     }
 
     fn finish(&mut self) -> io::Result<()> {

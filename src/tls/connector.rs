@@ -13,6 +13,7 @@ use ureq::unversioned::transport::{
     TcpConnector, Transport, TransportAdapter,
 };
 
+use super::reason::in_words;
 use super::trust::Trust;
 
 /// Connects through a proxy if the agent has one, else directly, then with TLS
@@ -59,7 +60,7 @@ impl<In: Transport> Connector<In> for Secure {
         let mut socket = TransportAdapter::new(transport.boxed(), clock);
         socket.set_timeout(details.timeout);
         while connection.is_handshaking() {
-            connection.complete_io(&mut socket)?;
+            connection.complete_io(&mut socket).map_err(in_words)?;
         }
         let buffers = LazyBuffers::new(
             details.config.input_buffer_size(),

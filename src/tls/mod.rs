@@ -14,6 +14,7 @@ mod der;
 mod error;
 mod inspect;
 mod pinned;
+mod reason;
 #[cfg(feature = "tls")]
 pub mod self_signed;
 mod stamp;
@@ -31,6 +32,7 @@ pub use acceptor::Acceptor;
 pub use certificate::{load_certificates, load_key};
 pub use error::CertificateError;
 pub use inspect::{Inspected, fingerprint, inspect};
+pub use reason::in_words;
 pub use trust::Trust;
 
 /// The cryptography that everything here is done with.

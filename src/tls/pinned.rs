@@ -3,7 +3,7 @@
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{CertificateError, DigitallySignedStruct, Error, OtherError, SignatureScheme};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 /// Accepts one certificate and no other, whatever names and time it is for. The
 /// server must still show that it has the key.
@@ -12,18 +12,6 @@ pub struct Pinned {
     pub certificate: CertificateDer<'static>,
     pub algorithms: WebPkiSupportedAlgorithms,
 }
-
-/// Why another certificate was refused.
-#[derive(Debug)]
-struct Another;
-
-impl std::fmt::Display for Another {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("it is not the one in the server's own certificate file")
-    }
-}
-
-impl std::error::Error for Another {}
 
 impl ServerCertVerifier for Pinned {
     fn verify_server_cert(
@@ -36,9 +24,9 @@ impl ServerCertVerifier for Pinned {
     ) -> Result<ServerCertVerified, Error> {
         match *end_entity == self.certificate {
             true => Ok(ServerCertVerified::assertion()),
-            false => Err(Error::InvalidCertificate(CertificateError::Other(
-                OtherError(std::sync::Arc::new(Another)),
-            ))),
+            false => Err(Error::InvalidCertificate(
+                CertificateError::ApplicationVerificationFailure,
+            )),
         }
     }
 

@@ -85,19 +85,19 @@ fn who_cannot_be_trusted_is_not_talked_to() {
     let other = folder.certificate("other", &["localhost"]);
     let known = Trust::new(Some(&files.certificate));
     for (trust, host, says) in [
-        (Trust::default(), "localhost", Some("UnknownIssuer")),
+        (Trust::default(), "localhost", Some("nobody who is trusted")),
         (
             Trust::new(Some(&other.certificate)),
             "localhost",
-            Some("invalid peer certificate"),
+            Some("nobody who is trusted"),
         ),
-        (known.clone(), "pi.local", Some("not valid for name")),
+        (known.clone(), "pi.local", Some("for other names")),
         (known, "localhost", None),
         (Trust::pinned(&files.certificate), "192.0.2.1", None),
         (
             Trust::pinned(&other.certificate),
             "localhost",
-            Some("not the one"),
+            Some("not the one in"),
         ),
     ] {
         let (address, server) = serve(&files, |accepted| accepted.is_ok());
@@ -155,6 +155,28 @@ fn every_kind_of_patience_ends() {
     assert_eq!(stream.read(&mut [0; 8]).unwrap(), 2);
     stream.set_write_deadline(soon());
     stream.write_all(b"abcdefgh").unwrap();
+    server.join().unwrap();
+}
+
+#[test]
+fn a_client_that_has_left_is_noticed_behind_nothing_but_its_goodbye() {
+    let folder = Folder::new();
+    let files = folder.certificate("home", &["localhost"]);
+    let (address, server) = serve(&files, |accepted| {
+        let mut stream = accepted.unwrap();
+        assert!(!stream.has_left());
+        stream.write_all(b"go").unwrap();
+        let deadline = soon();
+        while !stream.has_left() {
+            assert!(Instant::now() < deadline);
+            std::thread::yield_now();
+        }
+        assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
+    });
+    let mut stream = client(address, "localhost", &Trust::pinned(&files.certificate)).unwrap();
+    stream.set_patience(Patience::Until(soon()));
+    assert_eq!(stream.read(&mut [0; 8]).unwrap(), 2);
+    drop(stream);
     server.join().unwrap();
 }
 
