@@ -262,5 +262,6 @@ impl Drop for SecureStream {
     }
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(feature = "tls")]
+#[cfg(test)]
 mod tests;

@@ -65,7 +65,8 @@ fn malformed(path: &Path, error: &pem::Error) -> CertificateError {
     }
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(feature = "tls")]
+#[cfg(test)]
 mod tests {
     use std::fs;
 

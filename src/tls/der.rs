@@ -86,7 +86,8 @@ impl<'a> Elements<'a> {
     }
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(feature = "tls")]
+#[cfg(test)]
 mod tests {
     use super::*;
 

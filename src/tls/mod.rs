@@ -3,8 +3,8 @@
 //! and 1.3, no older version.
 //!
 //! [`Trust`] is what outgoing connections trust, the [`Acceptor`] what incoming
-//! ones are answered with. The bytes themselves go through
-//! [`gate::secure`](crate::gate::secure) and, for HTTP, through [`connector`].
+//! ones are answered with. The bytes themselves go through the gate (`secure`)
+//! and, for outgoing HTTP, through [`connector`].
 
 #[cfg(feature = "tls")]
 mod acceptor;

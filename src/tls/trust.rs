@@ -141,7 +141,8 @@ impl fmt::Debug for Trust {
     }
 }
 
-#[cfg(all(test, feature = "tls"))]
+#[cfg(feature = "tls")]
+#[cfg(test)]
 mod tests {
     use std::fs;
 
