@@ -31,6 +31,7 @@
 //! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
 //! | [`calendar`] | time zones, the five fields of cron, when something is next |
 //! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
+//! | [`tls`] | certificates and keys: what is trusted, and what the server shows |
 //! | [`protocol`] | wire types: envelope, commands, events, relay frames |
 //! | [`store`] | one writer thread, a pool of readers; all SQL |
 //! | [`agent`] | the turn loop, context, permission, model providers, tools |
@@ -72,6 +73,7 @@ pub mod secret;
 pub mod server;
 pub mod service;
 pub mod store;
+pub mod tls;
 #[cfg(feature = "web")]
 pub mod web;
 pub mod webhook;

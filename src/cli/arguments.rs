@@ -58,7 +58,7 @@ impl Arguments {
                     .unwrap_or_default();
                 return Err(parsed.usage(format!("there is no option --{name}{hint}")));
             };
-            if parsed.has(setting.name) {
+            if parsed.has(setting.name) && !setting.repeats {
                 return Err(parsed.usage(format!("--{name} is given twice")));
             }
             let value = match setting.value {
@@ -121,6 +121,20 @@ impl Arguments {
                     .ok_or_else(|| self.usage(format!("--{name} is not UTF-8")))
             })
             .transpose()
+    }
+
+    /// The texts of an option that may be given more than once.
+    #[cfg_attr(not(feature = "tls"), expect(dead_code))]
+    pub fn texts(&self, name: &str) -> Result<Vec<&str>, Failure> {
+        self.options
+            .iter()
+            .filter(|(setting, _)| setting.name == name)
+            .map(|(_, value)| {
+                value
+                    .to_str()
+                    .ok_or_else(|| self.usage(format!("--{name} is not UTF-8")))
+            })
+            .collect()
     }
 
     /// The value of an option, which must be `expected`.

@@ -3,6 +3,8 @@
 
 use super::arguments::Arguments;
 use super::help::nearest;
+#[cfg(feature = "tls")]
+use super::tls;
 use super::{Context, Failure, Outcome};
 use super::{
     chat, config, deliveries, doctor, memory, schedule, search, serve, token, usage, user, webhook,
@@ -46,6 +48,8 @@ pub struct Setting {
     pub name: &'static str,
     pub value: Option<&'static str>,
     pub help: &'static str,
+    /// Whether it may be given more than once.
+    pub repeats: bool,
 }
 
 /// What the first words of a command line name.
@@ -107,6 +111,7 @@ const fn option(name: &'static str, value: &'static str, help: &'static str) -> 
         name,
         value: Some(value),
         help,
+        repeats: false,
     }
 }
 
@@ -115,6 +120,7 @@ const fn flag(name: &'static str, help: &'static str) -> Setting {
         name,
         value: None,
         help,
+        repeats: false,
     }
 }
 
@@ -197,7 +203,12 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
             many: Many::AnyNumber,
         }],
         options: &[
-            option("url", "URL", "The server: ws://HOST:PORT/ws"),
+            option("url", "URL", "The server: ws://HOST:PORT/ws, or wss://"),
+            option(
+                "ca-file",
+                "FILE",
+                "Trust also the certificates in this file (PEM)\nwhere the address begins with wss://",
+            ),
             option(
                 "token",
                 "TOKEN",
@@ -630,6 +641,47 @@ wrong when the reply does not arrive. The model is asked and the receiver is cal
             DATA_DIR,
         ],
         action: Action::Run(usage::run),
+    },
+    #[cfg(feature = "tls")]
+    Command {
+        name: "tls",
+        summary: "Make and show the certificate with which the server speaks TLS",
+        details: "",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "self-signed",
+                summary: "Make a certificate for this machine, signed with its own key",
+                details: "\
+Writes cert.pem and key.pem into the data directory, for this machine's names and addresses,
+and sets `tls` in the configuration if it is not set. Browsers warn of such a certificate
+until it is accepted: compare its fingerprint then.",
+                operands: &[],
+                options: &[
+                    Setting {
+                        repeats: true,
+                        ..option(
+                            "name",
+                            "NAME",
+                            "Another name or address that the server has; may be\ngiven more than once",
+                        )
+                    },
+                    option("days", "N", "Valid for so many days; 365 when absent"),
+                    flag("force", "Replace a certificate that is there"),
+                    DATA_DIR,
+                ],
+                action: Action::Run(tls::self_signed),
+            },
+            Command {
+                name: "show",
+                summary: "Show the certificate: its fingerprint, names and expiry",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(tls::show),
+            },
+        ]),
     },
     Command {
         name: "doctor",

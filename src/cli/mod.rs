@@ -22,6 +22,8 @@ mod schedule;
 mod search;
 mod serve;
 mod table;
+#[cfg(feature = "tls")]
+mod tls;
 mod token;
 mod usage;
 mod user;

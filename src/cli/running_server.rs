@@ -3,7 +3,8 @@
 //! A server holds `hearth.lock` locked (flock) for as long as it lives, so that
 //! a lock tells a running one from the leftovers of one that was killed. The
 //! file's first line is its process id; the lines after it, if any, are the
-//! addresses on which it listens.
+//! addresses on which it listens and, where that is with TLS, the file of its
+//! certificate.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::data_directory::DataDirectory;
+use crate::tls::Trust;
 
 /// How long a server may take to reread its configuration.
 const RELOAD_TIME: Duration = Duration::from_secs(2);
@@ -26,6 +28,8 @@ pub struct RunningServer {
     lock: PathBuf,
     /// Where it listens, as far as it says so.
     pub addresses: Vec<SocketAddr>,
+    /// The file of its certificate, if it listens with TLS.
+    pub certificate: Option<PathBuf>,
 }
 
 impl RunningServer {
@@ -78,6 +82,22 @@ impl RunningServer {
         }
     }
 
+    /// How its addresses are reached by HTTP: `http` or `https`.
+    pub fn scheme(&self) -> &'static str {
+        match self.certificate {
+            Some(_) => "https",
+            None => "http",
+        }
+    }
+
+    /// Trust in it and in nobody else.
+    pub fn trust(&self) -> Trust {
+        match &self.certificate {
+            Some(path) => Trust::pinned(path),
+            None => Trust::default(),
+        }
+    }
+
     /// Its process id.
     pub fn process(&self) -> i32 {
         self.process.as_raw_nonzero().get()
@@ -85,8 +105,11 @@ impl RunningServer {
 }
 
 fn parse(text: &str, lock: PathBuf) -> Option<RunningServer> {
-    let mut lines = text.lines();
-    let process: i32 = lines.next()?.trim().parse().ok()?;
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    let process: i32 = first.trim().parse().ok()?;
+    let certificate = rest
+        .lines()
+        .find_map(|line| line.strip_prefix("certificate "));
     // 0 and negative numbers would signal whole process groups, 1 is init.
     if process < 2 && process != std::process::id() as i32 {
         return None;
@@ -94,7 +117,11 @@ fn parse(text: &str, lock: PathBuf) -> Option<RunningServer> {
     Some(RunningServer {
         process: Pid::from_raw(process)?,
         lock,
-        addresses: lines.filter_map(|line| line.trim().parse().ok()).collect(),
+        addresses: rest
+            .lines()
+            .filter_map(|line| line.trim().parse().ok())
+            .collect(),
+        certificate: certificate.map(PathBuf::from),
     })
 }
 
@@ -127,6 +154,21 @@ mod tests {
                 addresses,
                 "{text:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_lock_file_names_the_certificate() {
+        for (text, certificate) in [
+            ("4711\n[::]:5000\n", None),
+            (
+                "4711\n[::]:5000\ncertificate /my data/cert.pem\n",
+                Some("/my data/cert.pem"),
+            ),
+        ] {
+            let parsed = parse(text, PathBuf::new()).unwrap();
+            assert_eq!(parsed.certificate, certificate.map(PathBuf::from));
+            assert_eq!(parsed.addresses.len(), 1);
         }
     }
 

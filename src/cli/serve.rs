@@ -50,14 +50,24 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             return Err(Failure::failed(error));
         }
     };
+    let scheme = match server.is_secure() {
+        true => "https",
+        false => "http",
+    };
     for address in server.addrs() {
-        writeln!(context.errors, "hearth listening on http://{address}")?;
+        writeln!(context.errors, "hearth listening on {scheme}://{address}")?;
     }
     let named = arguments.has("data-dir")
         || context.variable("HEARTH_DATA_DIR").is_some()
         || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let text = welcome(&made, &directory, server.addrs(), &program(), named);
+        let text = welcome(
+            &made,
+            &directory,
+            (scheme, server.addrs()),
+            &program(),
+            named,
+        );
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;
@@ -159,13 +169,13 @@ fn account(made: &Made) -> String {
 fn welcome(
     made: &Made,
     directory: &DataDirectory,
-    addresses: &[SocketAddr],
+    (scheme, addresses): (&str, &[SocketAddr]),
     program: &str,
     named: bool,
 ) -> String {
     let mut text = account(made);
     if let Some(address) = addresses.first() {
-        text.push_str(&format!("  Address   http://{}\n", reachable(*address)));
+        text.push_str(&format!("  Address   {scheme}://{}\n", reachable(*address)));
     }
     let option = data_dir_option(directory, named);
     text.push_str(&format!(
@@ -222,7 +232,7 @@ mod tests {
         let text = welcome(
             &made,
             &root.data_directory(),
-            &addresses,
+            ("http", &addresses),
             "./target/release/hearth",
             true,
         );

@@ -43,6 +43,7 @@ impl Drop for TemporaryDirectory {
 }
 
 /// What came of a command line.
+#[derive(Debug)]
 pub struct Ran {
     pub code: u8,
     pub output: String,
@@ -211,7 +212,10 @@ fn what_fails_is_named_and_has_code_1() {
         ("token revoke 7", "there is no token \"7\""),
         ("deliveries retry x", "there is no delivery \"x\""),
         ("chat --conversation x", "there is no conversation \"x\""),
-        ("chat --url wss://h", "does not speak wss:// yet"),
+        (
+            "chat --url wss://127.0.0.1:1 --token x",
+            "no Hearth answers at 127.0.0.1:1",
+        ),
     ] {
         let ran = run_line(line);
         assert_eq!(ran.code, 1, "{line}: {}", ran.errors);

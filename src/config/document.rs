@@ -54,6 +54,7 @@ impl Document {
         let mut config = Config::read(&mut section);
         if let Some(config) = &mut config {
             config.find_keys(environment);
+            config.tls.settle(file.parent().unwrap_or(Path::new("")));
         }
         check_provider(&mut reader, members, config.as_ref());
         if let Some(config) = &config {

@@ -36,6 +36,7 @@ mod readable;
 mod reader;
 mod rules;
 mod settings;
+mod tls;
 mod tool_parameters;
 mod tools;
 mod web_address;
@@ -57,6 +58,7 @@ pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
 pub use settings::Settings;
+pub use tls::Tls;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
 pub use webhook_map::{Template, WebhookMap};
@@ -69,6 +71,7 @@ use mcp_servers::McpServers;
 use names::{HOST, ORIGIN, TIME_ZONE, TOOL_NAME};
 use providers::ProviderName;
 use rules::{Choice, Number, SecretText, Text, Url, integer};
+use tls::TlsRule;
 use tools::ToolsRule;
 
 /// What `get_config` shows as `temperature` where none is set and the provider
@@ -148,6 +151,8 @@ section! {
         pub channels: Vec<Channel> = Channels;
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
+        /// Encryption of the ports, and whom Hearth trusts where it calls others.
+        pub tls: Tls = TlsRule;
         /// Tools that the model may use: built-in ones that can be set, and your own.
         pub tools: Tools = ToolsRule;
         /// Servers of the Model Context Protocol, by name, whose tools the model may use.

@@ -40,6 +40,7 @@ impl Config {
             "session_days": self.session_days,
             "limits": self.limits,
             "channels": channels,
+            "tls": self.tls,
             "tools": {
                 "custom": custom,
                 "web_fetch": self.tools.web_fetch,

@@ -14,7 +14,7 @@ use super::exchange::{RECEIPT, Request, Response};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
 use super::registry::Registered;
 use super::respond::{Persistence, Responder};
-use super::stream::{Patience, Stream, has_left, linger};
+use super::stream::{Patience, Stream, linger};
 use super::{forwarded, handshake};
 use crate::error::Error;
 use crate::service::peer::{AddressKey, Peer};
@@ -237,7 +237,7 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
             Ok(response) => match receipt(&response) {
                 None => self.respond(&response, is_head, persistence),
                 Some(receipt) => {
-                    let is_there = !has_left(self.stream.as_fd());
+                    let is_there = !self.stream.has_left();
                     let written = self.write(&response, is_head, persistence);
                     handler.sent(receipt, is_there && written.is_ok());
                     self.fate(written, persistence)

@@ -206,7 +206,7 @@ where
             Ok(admission) => admission,
             Err(error) => {
                 log::info!("{}: {remote} refused: {error}", self.address);
-                self.refused.add(stream, &error);
+                self.refused.add(stream, &error, self.door.is_secure());
                 return Ok(());
             }
         };
@@ -231,7 +231,7 @@ where
             && let Some(stream) = Arc::into_inner(stream)
         {
             let error = Error::overloaded("the server has no thread left", 5);
-            self.refused.add(stream, &error);
+            self.refused.add(stream, &error, self.door.is_secure());
         }
         spawned
     }
@@ -295,19 +295,35 @@ struct Refused {
     responder: Responder,
 }
 
+#[cfg(feature = "tls")]
+fn refuse_handshake(stream: &mut impl io::Write) -> io::Result<()> {
+    stream.write_all(super::tls_door::REFUSAL)
+}
+
+#[cfg(not(feature = "tls"))]
+fn refuse_handshake(_: &mut impl io::Write) -> io::Result<()> {
+    Ok(())
+}
+
 impl Refused {
     const MOST: usize = 32;
     const TIME: Duration = Duration::from_secs(1);
 
-    /// Sends `error` as far as that is possible without waiting.
-    fn add(&mut self, stream: TcpStream, error: &Error) {
+    /// Sends `error` as far as that is possible without waiting; where TLS is
+    /// spoken, only that there is one.
+    fn add(&mut self, stream: TcpStream, error: &Error, is_secure: bool) {
         if stream.set_nonblocking(true).is_err() {
             return;
         }
-        let response = Response::error(error);
-        let written = self
-            .responder
-            .write(&response, false, Persistence::Close, &mut &stream);
+        let written = match is_secure {
+            true => refuse_handshake(&mut &stream),
+            false => self.responder.write(
+                &Response::error(error),
+                false,
+                Persistence::Close,
+                &mut &stream,
+            ),
+        };
         if written.is_ok() && stream.shutdown(Shutdown::Write).is_ok() {
             if self.open.len() == Refused::MOST {
                 self.open.pop_front();

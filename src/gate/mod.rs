@@ -8,7 +8,8 @@
 //! ```
 //!
 //! Each connection has one thread, which waits on its socket and its outbox at
-//! once ([`wait`]). Every wait has a deadline that a slow client cannot extend
+//! once ([`wait`]). Where TLS is wanted, its handshake comes before the sniffing
+//! ([`secure`]). Every wait has a deadline that a slow client cannot extend
 //! ([`stream`]), and every buffer a bound.
 
 pub mod admission;
@@ -25,8 +26,11 @@ mod lines;
 pub mod listen;
 mod registry;
 mod respond;
+pub mod secure;
 mod sniff;
 pub mod stream;
+#[cfg(feature = "tls")]
+mod tls_door;
 pub mod wait;
 mod websocket;
 
@@ -39,6 +43,8 @@ use std::sync::Arc;
 
 use crate::config::{AddressPatterns, Config, Settings};
 use crate::service::Service;
+#[cfg(feature = "tls")]
+use crate::tls::Acceptor;
 use admission::{Admissions, Connections};
 use dialogue::OpenDialogue;
 use exchange::Handler;
@@ -57,6 +63,8 @@ pub struct GateParts {
 pub struct Gate {
     shared: Arc<Shared>,
     sessions: OpenDialogue,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<Acceptor>>,
 }
 
 /// What all listeners share.
@@ -84,7 +92,17 @@ impl Gate {
                 admissions: Arc::default(),
             }),
             sessions,
+            #[cfg(feature = "tls")]
+            tls: None,
         }
+    }
+
+    /// Lets all listeners that are opened from now on speak TLS, if there is an
+    /// acceptor. Clients that do not are told so.
+    #[cfg(feature = "tls")]
+    pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>) -> Gate {
+        self.tls = acceptor;
+        self
     }
 
     /// Serves WebSocket, JSON lines and HTTP on `socket`, to peers that
@@ -119,10 +137,15 @@ impl Gate {
         handler: Arc<dyn Handler>,
         sessions: Option<&OpenDialogue>,
     ) -> io::Result<Listener> {
+        #[cfg(feature = "tls")]
+        let tls =
+            (self.tls.clone()).map(|acceptor| tls_door::TlsDoor::new(acceptor, allow_from.clone()));
         let door = Door {
             allow_from,
             handler,
             sessions: sessions.cloned(),
+            #[cfg(feature = "tls")]
+            tls,
         };
         Listener::start(&self.shared, door, socket)
     }
@@ -138,4 +161,17 @@ struct Door {
     allow_from: AddressPatterns,
     handler: Arc<dyn Handler>,
     sessions: Option<OpenDialogue>,
+    /// Set when it is opened with TLS.
+    #[cfg(feature = "tls")]
+    tls: Option<tls_door::TlsDoor>,
+}
+
+impl Door {
+    /// Whether TLS is spoken there.
+    fn is_secure(&self) -> bool {
+        #[cfg(feature = "tls")]
+        return self.tls.is_some();
+        #[cfg(not(feature = "tls"))]
+        false
+    }
 }

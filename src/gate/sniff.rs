@@ -1,6 +1,9 @@
 //! Serves one connection from its first byte to its end: the first byte tells
 //! what is spoken (protocol section 2).
 
+#[cfg(feature = "tls")]
+use std::io::Write;
+use std::sync::Arc;
 use std::time::Instant;
 
 use super::admission::Transport;
@@ -10,12 +13,16 @@ use super::exchange::Response;
 use super::http_connection::HttpConnection;
 use super::registry::Registered;
 use super::respond::{Persistence, Responder};
-use super::stream::{Patience, Stream, linger};
+use super::stream::{Patience, Socket, Stream, linger};
+#[cfg(feature = "tls")]
+use super::tls_door::Opening;
 use super::{lines, websocket};
+#[cfg(feature = "tls")]
+use crate::protocol::envelope;
 
 /// Serves a connection until it ends, and says so in the log.
-pub fn serve(mut connection: Connection, mut stream: impl Stream, registered: &Registered) {
-    let peer = converse(&mut connection, &mut stream, registered);
+pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered) {
+    let peer = enter(&mut connection, socket, registered);
     log::info!(
         "{peer} {}: closed after {:.1} s, {} received",
         connection.admission.transport().as_str(),
@@ -25,13 +32,63 @@ pub fn serve(mut connection: Connection, mut stream: impl Stream, registered: &R
 }
 
 /// Returns who was there.
+#[cfg(not(feature = "tls"))]
+fn enter(connection: &mut Connection, mut socket: Socket, registered: &Registered) -> String {
+    converse(connection, &mut socket, registered)
+}
+
+/// Returns who was there.
+#[cfg(feature = "tls")]
+fn enter(connection: &mut Connection, mut socket: Socket, registered: &Registered) -> String {
+    let door = Arc::clone(&connection.door);
+    let Some(tls) = &door.tls else {
+        return converse(connection, &mut socket, registered);
+    };
+    let peer = connection.socket_peer().to_string();
+    let config = Arc::clone(&connection.config);
+    socket.set_write_deadline(connection.write_deadline());
+    if connection
+        .admission
+        .begin_unauthenticated(&config.limits)
+        .is_err()
+    {
+        // A failure to tell changes nothing: the connection ends either way.
+        let _ = socket.write_all(super::tls_door::REFUSAL);
+        linger(&mut socket);
+        return peer;
+    }
+    let deadline = Instant::now() + seconds(config.limits.head_seconds);
+    match tls.open(socket, deadline) {
+        Ok(Opening::Secure(mut stream)) => {
+            connection.secure = true;
+            converse(connection, &mut stream, registered)
+        }
+        Ok(Opening::Plain(mut socket, b'{')) if door.sessions.is_some() => {
+            socket.set_write_deadline(connection.write_deadline());
+            let line = envelope::failure(None, &super::tls_door::speaks_tls());
+            let _ = writeln!(socket, "{line}");
+            linger(&mut socket);
+            peer
+        }
+        Ok(Opening::Plain(mut socket, _)) => {
+            connection.door = Arc::clone(&tls.plain);
+            converse(connection, &mut socket, registered)
+        }
+        Err(error) => {
+            log::debug!("{peer}: no TLS connection: {error}");
+            peer
+        }
+    }
+}
+
+/// Returns who was there.
 fn converse(
     connection: &mut Connection,
     stream: &mut impl Stream,
     registered: &Registered,
 ) -> String {
     let peer = connection.socket_peer().to_string();
-    let config = std::sync::Arc::clone(&connection.config);
+    let config = Arc::clone(&connection.config);
     stream.set_write_deadline(connection.write_deadline());
     if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
         // A failure to tell changes nothing: the connection ends either way.

@@ -46,6 +46,10 @@ pub trait Stream: Read + Write + AsFd + Send {
     /// nothing (bytes that TLS has already decrypted).
     fn has_buffered(&self) -> bool;
 
+    /// Whether the client has closed its end. Data that it sent before hides
+    /// that; it is then taken to be there still.
+    fn has_left(&mut self) -> bool;
+
     /// Tells the client that nothing more will be sent.
     fn finish(&mut self) -> io::Result<()>;
 
@@ -93,6 +97,16 @@ impl Stream for Socket {
 
     fn has_buffered(&self) -> bool {
         false
+    }
+
+    fn has_left(&mut self) -> bool {
+        let mut byte = [0; 1];
+        let peeked = recv(
+            &self.stream,
+            &mut byte,
+            RecvFlags::PEEK | RecvFlags::DONTWAIT,
+        );
+        !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
     }
 
     fn finish(&mut self) -> io::Result<()> {
@@ -172,14 +186,6 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.stream.as_fd()
     }
-}
-
-/// Whether the client has closed its end. Data that it sent before hides that;
-/// it is then taken to be there still.
-pub fn has_left(socket: BorrowedFd<'_>) -> bool {
-    let mut byte = [0; 1];
-    let peeked = recv(socket, &mut byte, RecvFlags::PEEK | RecvFlags::DONTWAIT);
-    !matches!(peeked, Ok((1.., _)) | Err(Errno::AGAIN | Errno::INTR))
 }
 
 /// Longest time and most bytes for which a refused client is listened to.

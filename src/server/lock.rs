@@ -12,7 +12,8 @@ use rustix::fs::{FlockOperation, flock};
 use super::StartError;
 
 /// The lock file's name in the data directory. Its first line is the process
-/// id of the running server, the lines after it are where it listens. What
+/// id of the running server, the lines after it are where it listens and, where
+/// that is with TLS, `certificate` and the file of its certificate. What
 /// counts is the lock on it, which ends with the process.
 pub const LOCK_FILE: &str = "hearth.lock";
 
@@ -49,17 +50,25 @@ impl Lock {
             });
         }
         let mut lock = Lock { file };
-        match lock.tell(&[]) {
+        match lock.tell(&[], None) {
             Ok(()) => Ok(lock),
             Err(source) => Err(StartError::Unwritable { path, source }),
         }
     }
 
-    /// Writes who holds the lock and where they listen, for the command line.
-    pub fn tell(&mut self, addresses: &[SocketAddr]) -> std::io::Result<()> {
+    /// Writes who holds the lock, where they listen and with which certificate,
+    /// for the command line.
+    pub fn tell(
+        &mut self,
+        addresses: &[SocketAddr],
+        certificate: Option<&Path>,
+    ) -> std::io::Result<()> {
         let mut text = format!("{}\n", std::process::id());
         for address in addresses {
             text.push_str(&format!("{address}\n"));
+        }
+        if let Some(path) = certificate {
+            text.push_str(&format!("certificate {}\n", path.display()));
         }
         self.file.set_len(0)?;
         self.file.rewind()?;

@@ -1,6 +1,7 @@
 //! The whole house as one value: built from a data directory, stopped when
 //! asked. The command line and the tests start it alike.
 
+mod identity;
 mod lock;
 mod ports;
 mod start_error;
@@ -52,6 +53,7 @@ pub struct Server {
     workers: Workers,
     listeners: Mutex<Vec<Listener>>,
     addrs: Vec<SocketAddr>,
+    is_secure: bool,
     lock: Lock,
 }
 
@@ -66,6 +68,8 @@ impl Server {
         let clock = options.clock.clone();
         let store = Store::open(&options.data_dir.join(DATABASE_FILE), clock.clone())?;
         let config = settings.current();
+        #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
+        let identity = identity::open(&config)?;
         // Ports are bound before anything runs, so that a second start that
         // cannot serve does no work either.
         let sockets = ports::bind(&config, &options)?;
@@ -86,6 +90,8 @@ impl Server {
             service: Arc::clone(&service),
             settings,
         });
+        #[cfg(feature = "tls")]
+        let gate = gate.with_tls(identity);
         let pages = pages();
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
@@ -93,7 +99,8 @@ impl Server {
             addrs.push(port.address);
             listeners.push(serve(&service, &gate, port, pages.clone())?);
         }
-        if let Err(error) = lock.tell(&addrs) {
+        let certificate = config.tls.identity().map(|(certificate, _)| certificate);
+        if let Err(error) = lock.tell(&addrs, certificate) {
             log::warn!("hearth.lock: {error}");
         }
         service.start_mcp();
@@ -106,6 +113,7 @@ impl Server {
             }
         }
         Ok(Server {
+            is_secure: certificate.is_some(),
             service,
             workers,
             listeners: Mutex::new(listeners),
@@ -118,6 +126,11 @@ impl Server {
     /// then the webhook channel's own port.
     pub fn addrs(&self) -> &[SocketAddr] {
         &self.addrs
+    }
+
+    /// Whether its ports speak TLS.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
     }
 
     /// Rereads the configuration file; returns the top-level fields that

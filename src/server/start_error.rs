@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use crate::config::Problems;
 use crate::error::Error;
 use crate::store::OpenError;
+use crate::tls::CertificateError;
 
 /// Why a server cannot start.
 #[derive(Debug)]
@@ -37,6 +38,10 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// The certificate or its key cannot be used.
+    Certificate(CertificateError),
+    /// The configuration wants TLS, and this program was built without it.
+    WithoutTls,
     /// The service cannot begin its work.
     Service(Error),
 }
@@ -65,6 +70,11 @@ impl fmt::Display for StartError {
             StartError::Config(problems) => write!(f, "{problems}"),
             StartError::Database(error) => write!(f, "{error}"),
             StartError::Listen { address, source } => listen(f, address, source),
+            StartError::Certificate(error) => write!(f, "tls: {error}"),
+            StartError::WithoutTls => f.write_str(
+                "\"tls.cert\" is set in config.json, but this hearth was built without TLS: build \
+                 it with the feature `tls`, or remove \"tls\"",
+            ),
             StartError::Service(error) => write!(f, "{error}"),
         }
     }
@@ -109,6 +119,12 @@ impl From<Problems> for StartError {
 impl From<OpenError> for StartError {
     fn from(error: OpenError) -> StartError {
         StartError::Database(error)
+    }
+}
+
+impl From<CertificateError> for StartError {
+    fn from(error: CertificateError) -> StartError {
+        StartError::Certificate(error)
     }
 }
 

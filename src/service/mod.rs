@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::ids::TurnId;
 use crate::secret::Secret;
 use crate::store::Store;
+use crate::tls::Trust;
 use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
@@ -197,7 +198,9 @@ impl Service {
 
     /// Begins to start the MCP servers of the configuration.
     pub fn start_mcp(&self) {
-        self.mcp.apply(&self.settings.current().mcp_servers);
+        let config = self.settings.current();
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        self.mcp.apply(&config.mcp_servers, &trust);
     }
 
     /// How long the server has run.

@@ -1,17 +1,18 @@
 //! One attempt at a callback, from the database to the receiver and back.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::schedule::{self, Outcome};
 use super::send::Sender;
 use crate::clock::Clock;
-use crate::config::{Settings, WebhookAccount};
+use crate::config::{Config, Settings, WebhookAccount};
 use crate::error::Result;
 use crate::ids::DeliveryId;
 use crate::secret::random_fraction;
 use crate::service::workers::Deliver;
 use crate::store::{Attempt, Delivery, Store};
+use crate::tls::Trust;
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
 /// most `limits.callback_seconds` of network and one commit.
@@ -19,7 +20,8 @@ pub struct Deliverer {
     settings: Arc<Settings>,
     store: Store,
     clock: Clock,
-    sender: Sender,
+    /// Made anew when the configuration trusts others.
+    sender: Mutex<(Trust, Arc<Sender>)>,
 }
 
 impl Deliverer {
@@ -29,8 +31,18 @@ impl Deliverer {
             settings,
             store,
             clock,
-            sender: Sender::new(),
+            sender: Mutex::new((Trust::default(), Arc::new(Sender::new(Trust::default())))),
         }
+    }
+
+    /// The sender that trusts whom this configuration does.
+    fn sender(&self, config: &Config) -> Arc<Sender> {
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        let mut kept = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.0 != trust {
+            *kept = (trust.clone(), Arc::new(Sender::new(trust)));
+        }
+        Arc::clone(&kept.1)
     }
 }
 
@@ -68,9 +80,10 @@ impl Deliverer {
     fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
         let number = delivery.attempts.saturating_add(1);
         let started = Instant::now();
-        let deadline = Duration::from_secs(self.settings.current().limits.callback_seconds);
+        let config = self.settings.current();
+        let deadline = Duration::from_secs(config.limits.callback_seconds);
         let outcome = self
-            .sender
+            .sender(&config)
             .post(account, delivery, deadline, self.clock.now());
         let attempt = schedule::after(
             number,

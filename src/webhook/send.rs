@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use ureq::Agent;
 use ureq::http::HeaderValue;
-use ureq::unversioned::transport::DefaultConnector;
 
 use super::resolve::AddressesFirst;
 use super::schedule::{self, Outcome};
@@ -13,6 +12,8 @@ use super::signature;
 use crate::clock::Timestamp;
 use crate::config::WebhookAccount;
 use crate::store::Delivery;
+use crate::tls::Trust;
+use crate::tls::connector::connect_with;
 
 /// Looking the name up, and connecting: each.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -38,8 +39,9 @@ pub struct Sender {
 
 impl Sender {
     /// A sender without connections. Proxies named in the environment are not
-    /// used: callbacks go where the configuration says.
-    pub fn new() -> Sender {
+    /// used: callbacks go where the configuration says, and by https only to whom
+    /// `trust` accepts.
+    pub fn new(trust: Trust) -> Sender {
         let config = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
@@ -57,11 +59,7 @@ impl Sender {
             .max_idle_age(IDLE)
             .build();
         Sender {
-            agent: Agent::with_parts(
-                config,
-                DefaultConnector::default(),
-                AddressesFirst::default(),
-            ),
+            agent: Agent::with_parts(config, connect_with(trust), AddressesFirst::default()),
         }
     }
 
@@ -177,7 +175,8 @@ mod tests {
         let secret = Secret::new("s3cret");
         let account = account(Some(secret.clone()), &script.url);
         let body = r#"{"message":"Grüße","conversation_id":"a"}"#;
-        let outcome = Sender::new().post(&account, &delivery(body), DEADLINE, now());
+        let outcome =
+            Sender::new(Trust::default()).post(&account, &delivery(body), DEADLINE, now());
         assert_eq!(status(&outcome), Some(200));
         let received = &script.finish()[0];
         assert_eq!(received.head[0], "POST /callback?key=k HTTP/1.1");
@@ -198,7 +197,7 @@ mod tests {
     #[test]
     fn without_a_secret_there_is_nothing_to_sign_with() {
         let script = Script::play(&[OK]);
-        Sender::new().post(
+        Sender::new(Trust::default()).post(
             &account(None, &script.url),
             &delivery("{}"),
             DEADLINE,
@@ -215,7 +214,7 @@ mod tests {
     fn one_connection_serves_many_callbacks() {
         let script = Script::play(&[OK, OK, OK]);
         let account = account(None, &script.url);
-        let sender = Sender::new();
+        let sender = Sender::new(Trust::default());
         for _ in 0..3 {
             let outcome = sender.post(&account, &delivery("{}"), DEADLINE, now());
             assert_eq!(status(&outcome), Some(200));
@@ -232,7 +231,7 @@ mod tests {
             elsewhere.url
         );
         let script = Script::play(&[&moved]);
-        let outcome = Sender::new().post(
+        let outcome = Sender::new(Trust::default()).post(
             &account(None, &script.url),
             &delivery("{}"),
             DEADLINE,
@@ -253,7 +252,7 @@ mod tests {
             let busy =
                 format!("HTTP/1.1 503 Busy\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n");
             let script = Script::play(&[&busy]);
-            let outcome = Sender::new().post(
+            let outcome = Sender::new(Trust::default()).post(
                 &account(None, &script.url),
                 &delivery("{}"),
                 DEADLINE,
@@ -293,7 +292,7 @@ mod tests {
             ("", None),
         ] {
             let script = Script::play(&[answer]);
-            let outcome = Sender::new().post(
+            let outcome = Sender::new(Trust::default()).post(
                 &account(None, &script.url),
                 &delivery("{}"),
                 DEADLINE,
@@ -317,7 +316,7 @@ mod tests {
                 std::thread::sleep(Duration::from_millis(10));
             }
         });
-        let (sender, short) = (Sender::new(), Duration::from_millis(300));
+        let (sender, short) = (Sender::new(Trust::default()), Duration::from_millis(300));
         let started = Instant::now();
         let outcome = sender.post(&account(None, &url), &delivery("{}"), short, now());
         assert!(started.elapsed() < Duration::from_secs(5));
@@ -353,8 +352,12 @@ mod tests {
                 "holds characters that a header cannot",
             ),
         ] {
-            let outcome =
-                Sender::new().post(&account(secret, &url), &delivery("{}"), DEADLINE, now());
+            let outcome = Sender::new(Trust::default()).post(
+                &account(secret, &url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
             let Outcome::Unanswered(reason) = outcome else {
                 panic!("{outcome:?}");
             };

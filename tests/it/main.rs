@@ -27,6 +27,10 @@ mod routines;
 mod scenarios;
 mod sockets;
 mod support;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "tls")]
+mod tls_outgoing;
 mod tools;
 mod transcripts;
 #[cfg(feature = "web")]

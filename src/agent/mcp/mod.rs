@@ -35,6 +35,7 @@ use std::time::{Duration, Instant};
 use super::cancel::Cancel;
 use super::tool::Tool;
 use crate::config::McpServer;
+use crate::tls::Trust;
 use names::tool_names;
 use server::Server;
 pub use server::State;
@@ -83,23 +84,32 @@ impl Mcp {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has exactly these servers from now on: ends those that are gone from the
+    /// Has exactly these servers from now on, and trusts those that are reached
+    /// by https as `trust` says: ends those that are gone from the
     /// configuration or changed in it, starts the new ones, and leaves the others
     /// as they are. Waits for nothing.
-    pub fn apply(&self, configured: &[McpServer]) {
+    pub fn apply(&self, configured: &[McpServer], trust: &Trust) {
         let mut servers = self.servers();
         let is_same = servers.kept.len() == configured.len()
-            && (servers.kept.iter().zip(configured)).all(|(one, new)| one.shared().config() == new);
+            && (servers.kept.iter().zip(configured))
+                .all(|(one, new)| one.shared().is_for(new, trust));
         if servers.is_stopped || is_same {
             return;
         }
         let mut before = std::mem::take(&mut servers.kept);
         let mut ended = Vec::new();
         for new in configured {
-            let place = before.iter().position(|one| one.shared().config() == new);
+            let place = before
+                .iter()
+                .position(|one| one.shared().is_for(new, trust));
             servers.kept.push(match place {
                 Some(place) => before.swap_remove(place),
-                None => Server::start(new, self.data_dir.clone(), Arc::clone(&self.version)),
+                None => Server::start(
+                    new,
+                    trust.clone(),
+                    self.data_dir.clone(),
+                    Arc::clone(&self.version),
+                ),
             });
         }
         before.iter().for_each(|server| server.stop(false));

@@ -14,6 +14,7 @@ use super::streamable_http::HttpTransport;
 use super::transport::{Transport, seconds};
 use crate::agent::cancel::Cancel;
 use crate::config::{McpServer, McpWay};
+use crate::tls::Trust;
 
 /// Pauses before a server that is gone is started again: the first, and the
 /// most; each is twice the one before.
@@ -58,6 +59,8 @@ pub(super) struct Server {
 /// What the thread and the users of a server share.
 pub(super) struct Kept {
     config: McpServer,
+    /// Whom it trusts where the server is reached by https.
+    trust: Trust,
     /// Where its program runs unless the configuration says so.
     data_dir: PathBuf,
     present: Mutex<Present>,
@@ -79,13 +82,19 @@ struct Present {
 impl Server {
     /// Begins to start a server, or leaves it alone when it is disabled. Waits
     /// for nothing.
-    pub(super) fn start(config: &McpServer, data_dir: PathBuf, version: Arc<AtomicU64>) -> Server {
+    pub(super) fn start(
+        config: &McpServer,
+        trust: Trust,
+        data_dir: PathBuf,
+        version: Arc<AtomicU64>,
+    ) -> Server {
         let state = match config.disabled {
             true => State::Disabled,
             false => State::Starting,
         };
         let shared = Arc::new(Kept {
             config: config.clone(),
+            trust,
             data_dir,
             present: Mutex::new(Present {
                 state,
@@ -153,6 +162,11 @@ impl Server {
 impl Kept {
     pub(super) fn config(&self) -> &McpServer {
         &self.config
+    }
+
+    /// Whether it is kept for this entry of the configuration, with this trust.
+    pub(super) fn is_for(&self, config: &McpServer, trust: &Trust) -> bool {
+        self.config == *config && self.trust == *trust
     }
 
     pub(super) fn name(&self) -> &str {
@@ -326,9 +340,12 @@ impl Kept {
                 let started = StdioTransport::start(&start, &peer);
                 Box::new(started.map_err(CallError::Unusable)?)
             }
-            McpWay::Http { url, headers } => {
-                Box::new(HttpTransport::new(self.name(), url, headers))
-            }
+            McpWay::Http { url, headers } => Box::new(HttpTransport::new(
+                self.name(),
+                url,
+                headers,
+                self.trust.clone(),
+            )),
         };
         Session::open(transport, peer, &self.stop)
     }

@@ -18,6 +18,7 @@ use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::agent::provider::event_stream::{EventStream, Source};
 use crate::agent::tool::output::shorten;
 use crate::secret::Secret;
+use crate::tls::Trust;
 
 /// How long a message that nobody waits for may take.
 const TELL_LIMIT: Duration = Duration::from_secs(5);
@@ -91,7 +92,12 @@ impl From<OutboundError> for Failure {
 
 impl HttpTransport {
     /// A session that is still to be opened; nothing is sent yet.
-    pub(super) fn new(name: &str, url: &str, headers: &[(String, Secret)]) -> HttpTransport {
+    pub(super) fn new(
+        name: &str,
+        url: &str,
+        headers: &[(String, Secret)],
+        trust: Trust,
+    ) -> HttpTransport {
         let is_own = |name: &str| OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name));
         HttpTransport {
             shared: Arc::new(Shared {
@@ -102,7 +108,7 @@ impl HttpTransport {
                     .filter(|(name, _)| !is_own(name))
                     .cloned()
                     .collect(),
-                outbound: Outbound::new(),
+                outbound: Outbound::new().trusting(trust),
                 state: Mutex::default(),
             }),
             listening: Mutex::new(None),

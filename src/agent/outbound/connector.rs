@@ -1,5 +1,4 @@
-//! How connections are made: one TLS configuration for all agents, and a limit
-//! on silence that can change between two reads of one answer.
+//! How connections are made: one trust for all agents, and a limit on silence that can change between two reads of one answer.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use ureq::Error;
-use ureq::unversioned::resolver::Resolver;
 use ureq::unversioned::transport::time::Duration as Limit;
-use ureq::unversioned::transport::{
-    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, NextTimeout, RustlsConnector,
-    TcpConnector, Transport,
-};
+use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+
+use crate::tls::Trust;
+use crate::tls::connector::connect_with;
 
 /// How long one read of a connection may wait, beside the deadline of the
 /// request. ureq fixes its own limit when a request begins, but a model may think
@@ -40,44 +38,8 @@ impl Pace {
 
 /// What ureq makes connections with: through a proxy if the agent has one, else
 /// directly, then TLS for https.
-pub fn connect_by(tls: Arc<RustlsConnector>, pace: Arc<Pace>) -> impl Connector {
-    ().chain(ConnectProxyConnector::default())
-        .chain(TcpConnector::default())
-        .chain(SharedTls(tls))
-        .chain(Pacer(pace))
-}
-
-/// ureq's TLS, with one configuration (roots, tickets to resume sessions) for
-/// all agents instead of one for each connection.
-#[derive(Debug)]
-struct SharedTls(Arc<RustlsConnector>);
-
-impl<In: Transport> Connector<In> for SharedTls {
-    type Out = <RustlsConnector as Connector<In>>::Out;
-
-    fn connect(
-        &self,
-        details: &ConnectionDetails<'_>,
-        chained: Option<In>,
-    ) -> Result<Option<Self::Out>, Error> {
-        // Every request has its own deadline, so it counts as configured by
-        // itself, and ureq keeps no TLS configuration of such a request. All
-        // agents have the same one: it may be kept.
-        let resolver: &dyn Resolver = details.resolver;
-        let details = ConnectionDetails {
-            request_level: false,
-            uri: details.uri,
-            addrs: details.addrs.clone(),
-            config: details.config,
-            resolver,
-            now: details.now,
-            timeout: details.timeout,
-            current_time: Arc::clone(&details.current_time),
-            run_connector: Arc::clone(&details.run_connector),
-            register_shutdown: Arc::clone(&details.register_shutdown),
-        };
-        self.0.connect(&details, chained)
-    }
+pub fn connect_by(trust: Trust, pace: Arc<Pace>) -> impl Connector {
+    connect_with(trust).chain(Pacer(pace))
 }
 
 #[derive(Debug)]

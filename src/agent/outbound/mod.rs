@@ -18,8 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use ureq::tls::TlsConfig;
-use ureq::unversioned::transport::RustlsConnector;
 use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
 
 use super::cancel::Cancel;
@@ -28,6 +26,8 @@ use connector::{Pace, connect_by};
 pub use error::OutboundError;
 use resolver::CachingResolver;
 pub use resolver::Guard;
+
+use crate::tls::Trust;
 
 /// Most bytes of a whole answer that callers should read.
 pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
@@ -135,9 +135,8 @@ impl Answer {
 /// what is kept.
 pub struct Outbound {
     idle: Mutex<Vec<Slot>>,
-    /// Built from the root certificates by the first https request, once for
-    /// all agents.
-    tls: Arc<RustlsConnector>,
+    /// Whom https requests trust, for all agents.
+    trust: Trust,
     proxy: Option<Proxy>,
     /// How long a server may be silent, from the request on.
     silence: Option<Duration>,
@@ -175,7 +174,7 @@ impl Outbound {
         });
         Outbound {
             idle: Mutex::default(),
-            tls: Arc::default(),
+            trust: Trust::default(),
             proxy,
             silence: None,
             guard: None,
@@ -188,11 +187,17 @@ impl Outbound {
     pub fn guarded(guard: Guard) -> Outbound {
         Outbound {
             idle: Mutex::default(),
-            tls: Arc::default(),
+            trust: Trust::default(),
             proxy: None,
             silence: None,
             guard: Some(guard),
         }
+    }
+
+    /// Trusts these servers instead of those of the public authorities.
+    pub fn trusting(mut self, trust: Trust) -> Outbound {
+        self.trust = trust;
+        self
     }
 
     /// Lets servers be silent no longer than `limit`, before the head of an
@@ -284,7 +289,6 @@ impl Outbound {
             .no_delay(true)
             .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
             .accept_encoding("identity")
-            .tls_config(TlsConfig::default())
             .timeout_resolve(Some(CONNECT_LIMIT))
             .timeout_connect(Some(CONNECT_LIMIT))
             .timeout_per_write(Some(WRITE_LIMIT))
@@ -295,7 +299,7 @@ impl Outbound {
             .max_idle_connections_per_host(1)
             .max_idle_age(IDLE_AGE)
             .build();
-        let connector = connect_by(Arc::clone(&self.tls), Arc::clone(&pace));
+        let connector = connect_by(self.trust.clone(), Arc::clone(&pace));
         Slot {
             agent: Agent::with_parts(
                 config,

@@ -36,6 +36,7 @@ use crate::config::{Api, Config, ModelChoice, Preset};
 use crate::error::{Code, Error};
 use crate::secret::random_bytes;
 use crate::store::{ToolCall, Usage};
+use crate::tls::Trust;
 use anthropic::Anthropic;
 use dialect::Options;
 use endpoint::Endpoint;
@@ -242,11 +243,12 @@ pub fn from_config(config: &Config) -> Arc<dyn Provider> {
         context_tokens: config.context_tokens,
         reasoning_effort: config.reasoning_effort,
     };
+    let trust = Trust::new(config.tls.ca_file.as_deref());
     let first = config.first_choice();
     if config.fallback.is_empty() || config.provider == crate::config::OFFLINE {
-        return provider_of(&first, options, None).into();
+        return provider_of(&first, options, &trust, None).into();
     }
-    Arc::new(Fallback::new(&first, &config.fallback, options))
+    Arc::new(Fallback::new(&first, &config.fallback, options, &trust))
 }
 
 /// The provider of one choice. With `patience`, its server may be silent no
@@ -254,6 +256,7 @@ pub fn from_config(config: &Config) -> Arc<dyn Provider> {
 fn provider_of(
     choice: &ModelChoice,
     options: Options,
+    trust: &Trust,
     patience: Option<Duration>,
 ) -> Box<dyn Provider> {
     let Some(preset) = Preset::of(&choice.provider) else {
@@ -275,7 +278,7 @@ fn provider_of(
         Api::Anthropic => Box::new(Anthropic),
         Api::Ollama => Box::new(Ollama),
     };
-    let remote = Remote::new(endpoint, dialect, preset.quirks, options);
+    let remote = Remote::new(endpoint, dialect, preset.quirks, options).trusting(trust.clone());
     Box::new(match patience {
         Some(patience) => remote.with_patience(patience),
         None => remote,

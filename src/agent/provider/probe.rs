@@ -12,6 +12,7 @@ use super::refusal::Refusal;
 use super::{Cancel, ProviderError, endpoint_of};
 use crate::agent::outbound::{Answer, BODY_LIMIT, Outbound, OutboundError, Outgoing};
 use crate::config::{Api, ModelChoice, Preset};
+use crate::tls::Trust;
 
 /// Most names that are suggested in place of a model that does not exist.
 const SUGGESTED: usize = 5;
@@ -53,7 +54,7 @@ pub enum Finding {
 }
 
 /// Asks the provider of `choice` for its models.
-pub fn probe(choice: &ModelChoice, limit: Duration) -> Probe {
+pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
     let preset = Preset::of(&choice.provider);
     let title = preset.map_or(choice.provider.as_str(), |preset| preset.title);
     let Some((preset, endpoint)) =
@@ -71,7 +72,7 @@ pub fn probe(choice: &ModelChoice, limit: Duration) -> Probe {
     let prober = Prober {
         preset,
         endpoint: &endpoint,
-        outbound: Outbound::new(),
+        outbound: Outbound::new().trusting(trust.clone()),
         deadline: Instant::now() + limit,
     };
     let finding = prober.find(&choice.model);

@@ -15,6 +15,7 @@ use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use crate::agent::outbound::{Outbound, OutboundError, Outgoing};
 use crate::config::Quirks;
 use crate::store::Usage;
+use crate::tls::Trust;
 
 /// How long a server on the internet may be silent while it streams. One in the
 /// house has the whole time of the turn: it may load a model or read a long
@@ -67,6 +68,12 @@ impl Remote {
             patience: None,
             learned: Mutex::default(),
         }
+    }
+
+    /// The same, which trusts these servers.
+    pub fn trusting(mut self, trust: Trust) -> Remote {
+        self.outbound = self.outbound.trusting(trust);
+        self
     }
 
     /// The same, but the server may be silent no longer than this. Every reply

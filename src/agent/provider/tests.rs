@@ -9,7 +9,7 @@ fn named(name: &str) -> Box<dyn Provider> {
         api_key: None,
         base_url: None,
     };
-    provider_of(&choice, Options::default(), None)
+    provider_of(&choice, Options::default(), &Trust::default(), None)
 }
 
 fn ask(provider: &dyn Provider, text: &str, stream: bool) -> (ModelReply, Vec<String>) {

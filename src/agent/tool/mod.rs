@@ -26,6 +26,7 @@ use crate::clock::Clock;
 use crate::config::{Config, CustomRun, CustomTool, Tools};
 use crate::ids::ConversationId;
 use crate::store::Store;
+use crate::tls::Trust;
 
 use custom_command::CommandTool;
 use custom_http::HttpTool;
@@ -112,9 +113,10 @@ impl Toolbox {
     /// file. The first tool of a name wins: a model API refuses a request that
     /// offers two.
     pub fn from_config(config: &Config) -> Toolbox {
+        let trust = Trust::new(config.tls.ca_file.as_deref());
         let mut toolbox = Toolbox::builtin();
-        toolbox.tools.extend(set_up(&config.tools));
-        toolbox.add_custom(&config.tools.custom);
+        toolbox.tools.extend(set_up(&config.tools, &trust));
+        toolbox.add_custom(&config.tools.custom, trust);
         toolbox
     }
 
@@ -125,8 +127,8 @@ impl Toolbox {
         }
     }
 
-    fn add_custom(&mut self, custom: &[CustomTool]) {
-        let outbound = Arc::new(Outbound::new());
+    fn add_custom(&mut self, custom: &[CustomTool], trust: Trust) {
+        let outbound = Arc::new(Outbound::new().trusting(trust));
         let toolbox = self;
         for tool in custom {
             if toolbox.get(&tool.name).is_some() {
@@ -196,10 +198,10 @@ impl Toolbox {
 }
 
 /// The built-in tools of the section `tools`, as far as they are enabled.
-fn set_up(tools: &Tools) -> Vec<Arc<dyn Tool>> {
+fn set_up(tools: &Tools, trust: &Trust) -> Vec<Arc<dyn Tool>> {
     let mut made: Vec<Arc<dyn Tool>> = Vec::new();
     if tools.web_fetch.enabled {
-        made.push(Arc::new(WebFetch::new(&tools.web_fetch)));
+        made.push(Arc::new(WebFetch::new(&tools.web_fetch, trust.clone())));
     }
     let directory = tools.files.directory.as_deref();
     if tools.files.enabled {
@@ -306,7 +308,10 @@ mod tests {
     #[test]
     fn the_order_is_stable_and_no_name_comes_twice() {
         let mut toolbox = Toolbox::builtin();
-        toolbox.add_custom(&[command("b"), http("a"), command("recall"), http("b")]);
+        toolbox.add_custom(
+            &[command("b"), http("a"), command("recall"), http("b")],
+            Trust::default(),
+        );
         let names: Vec<&str> = toolbox
             .iter()
             .map(|tool| tool.spec().name.as_str())

@@ -1,11 +1,14 @@
 //! How the client gets in: a token that it was given, a password, or, on the
 //! server's own machine, the right to write its database.
 
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use ureq::unversioned::resolver::DefaultResolver;
 
 use super::address::{Address, DEFAULT_PORT};
+use super::connection::unreachable;
 use crate::cli::arguments::Arguments;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
@@ -15,6 +18,8 @@ use crate::config::{Channel, Settings};
 use crate::ids::TokenId;
 use crate::secret::{Secret, fingerprint};
 use crate::store::{NewToken, SESSION, Store, UserRole};
+use crate::tls::Trust;
+use crate::tls::connector::connect_with;
 
 /// How long a token of this machine's owner is valid, should it not be revoked.
 const LOCAL_TOKEN: Duration = Duration::from_secs(60 * 60);
@@ -26,6 +31,8 @@ const AUTH_BYTES: u64 = 64 * 1024;
 /// A server and a token for it.
 pub struct Access {
     pub address: Address,
+    /// Whom it must be, where it is reached with TLS.
+    pub trust: Trust,
     pub token: Secret,
     ends: End,
 }
@@ -61,21 +68,25 @@ impl Access {
             Some(_) => None,
             None => Some(DataDirectory::of(arguments, context)?),
         };
-        let address = match (&url, &local) {
-            (Some(address), _) => address.clone(),
+        let (address, trust) = match (&url, &local) {
+            (Some(address), _) => (address.clone(), trust_elsewhere(arguments, context)),
             (None, Some(directory)) => local_address(directory)?,
-            (None, None) => Address::new("localhost", DEFAULT_PORT),
+            (None, None) => (
+                Address::new("localhost", DEFAULT_PORT, false),
+                Trust::default(),
+            ),
         };
         if let Some(token) = token {
             return Ok(Access {
                 address,
+                trust,
                 token: Secret::new(token),
                 ends: End::Keep,
             });
         }
         match (user, local) {
-            (Some(user), _) => log_in(address, user, context),
-            (None, Some(directory)) => mint(address, &directory),
+            (Some(user), _) => log_in(address, trust, user, context),
+            (None, Some(directory)) => mint(address, trust, &directory),
             (None, None) => Err(arguments.usage(
                 "a server elsewhere wants to know who you are: give --user NAME, or HEARTH_TOKEN",
             )),
@@ -95,7 +106,7 @@ impl Access {
             }
             End::LogOut => {
                 let bearer = format!("Bearer {}", self.token.expose());
-                let request = agent().delete(&self.address.auth());
+                let request = agent(self.trust).delete(&self.address.auth());
                 if let Err(error) = request.header("Authorization", &bearer).call() {
                     log::debug!("the session stays until it expires: {error}");
                 }
@@ -106,11 +117,13 @@ impl Access {
 
 /// Where the server of a data directory listens: as it says itself while it
 /// runs, else as its configuration has it.
-fn local_address(directory: &DataDirectory) -> Result<Address, Failure> {
-    let running =
-        RunningServer::find(directory).and_then(|server| server.addresses.into_iter().next());
-    let (ip, port) = match running {
-        Some(address) => (Some(address.ip()), address.port()),
+fn local_address(directory: &DataDirectory) -> Result<(Address, Trust), Failure> {
+    let running = RunningServer::find(directory).and_then(|server| {
+        let address = *server.addresses.first()?;
+        Some((address, server))
+    });
+    let ((ip, port), certificate) = match running {
+        Some((address, server)) => ((Some(address.ip()), address.port()), server.certificate),
         None => {
             let path = directory.config();
             if !path.exists() {
@@ -125,23 +138,45 @@ fn local_address(directory: &DataDirectory) -> Result<Address, Failure> {
                 Channel::Tcp(channel) => Some((channel.bind, channel.port)),
                 _ => None,
             });
-            channel.ok_or_else(|| {
+            let channel = channel.ok_or_else(|| {
                 Failure::failed(format!(
                     "{} has no channel of type tcp to connect to",
                     path.display()
                 ))
-            })?
+            })?;
+            let identity = config.tls.identity();
+            (channel, identity.map(|(path, _)| path.to_owned()))
         }
     };
-    Ok(match ip {
-        Some(ip) if !ip.is_unspecified() => Address::new(ip.to_string(), port),
-        _ => Address::new("127.0.0.1", port),
-    })
+    let host = match ip {
+        Some(ip) if !ip.is_unspecified() => ip.to_string(),
+        _ => "127.0.0.1".to_owned(),
+    };
+    let trust = certificate.as_deref().map(Trust::pinned);
+    let address = Address::new(host, port, trust.is_some());
+    Ok((address, trust.unwrap_or_default()))
+}
+
+/// Whom to trust elsewhere: the authorities of `--ca-file`, else those of the
+/// configuration, if there is one here.
+fn trust_elsewhere(arguments: &Arguments, context: &Context) -> Trust {
+    if let Some(file) = arguments.raw("ca-file") {
+        return Trust::new(Some(Path::new(file)));
+    }
+    let config = DataDirectory::of(arguments, context)
+        .ok()
+        .and_then(|directory| Settings::load(&directory.config()).ok())
+        .map(|settings| settings.current());
+    Trust::new(
+        config
+            .and_then(|config| config.tls.ca_file.clone())
+            .as_deref(),
+    )
 }
 
 /// Makes a token in the database: whoever may write that file may do anything
 /// the server could refuse.
-fn mint(address: Address, directory: &DataDirectory) -> Result<Access, Failure> {
+fn mint(address: Address, trust: Trust, directory: &DataDirectory) -> Result<Access, Failure> {
     let clock = Clock::system();
     let store = directory.open_store(&clock)?;
     let users = store.users()?;
@@ -161,17 +196,23 @@ fn mint(address: Address, directory: &DataDirectory) -> Result<Access, Failure> 
     })?;
     Ok(Access {
         address,
+        trust,
         token,
         ends: End::Revoke(store, minted.id),
     })
 }
 
 /// Signs in with a password (POST /auth, contract section 4.2).
-fn log_in(address: Address, user: &str, context: &mut Context) -> Result<Access, Failure> {
+fn log_in(
+    address: Address,
+    trust: Trust,
+    user: &str,
+    context: &mut Context,
+) -> Result<Access, Failure> {
     let ask = context.input_is_terminal;
     let password = password::read_secret(context, &format!("Password of {user}: "), ask)?;
     let body = json!({"username": user, "password": password.expose()}).to_string();
-    let response = agent()
+    let response = agent(trust.clone())
         .post(&address.auth())
         .header("Content-Type", "application/json")
         .send(body.as_str());
@@ -181,6 +222,7 @@ fn log_in(address: Address, user: &str, context: &mut Context) -> Result<Access,
                 "no Hearth answers at {address}: start it with `hearth serve`"
             ))
         }
+        ureq::Error::Io(error) => unreachable(&address, &error),
         error => Failure::failed(format!("{address} cannot be reached: {error}")),
     })?;
     let text = response
@@ -192,6 +234,7 @@ fn log_in(address: Address, user: &str, context: &mut Context) -> Result<Access,
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     match (answer["data"]["token"].as_str(), answer["error"].as_str()) {
         (Some(token), _) => Ok(Access {
+            trust,
             token: Secret::new(token),
             address,
             ends: End::LogOut,
@@ -204,11 +247,11 @@ fn log_in(address: Address, user: &str, context: &mut Context) -> Result<Access,
     }
 }
 
-fn agent() -> ureq::Agent {
-    ureq::Agent::config_builder()
+fn agent(trust: Trust) -> ureq::Agent {
+    let config = ureq::Agent::config_builder()
         .timeout_global(Some(AUTH))
         .http_status_as_error(false)
         .max_redirects(0)
-        .build()
-        .into()
+        .build();
+    ureq::Agent::with_parts(config, connect_with(trust), DefaultResolver::default())
 }

@@ -1,4 +1,4 @@
-//! Where a server is: `ws://HOST:PORT/ws`, or less of it.
+//! Where a server is: `ws://HOST:PORT/ws` or `wss://`, or less of it.
 
 use std::fmt;
 
@@ -14,21 +14,24 @@ pub struct Address {
     /// A name or an IP address, IPv6 without its brackets.
     pub host: String,
     pub port: u16,
+    /// Whether it is reached with TLS.
+    pub secure: bool,
     /// Path and query of the WebSocket.
     path: String,
 }
 
 impl Address {
-    /// A server at its usual path.
-    pub fn new(host: impl Into<String>, port: u16) -> Address {
+    /// A server at its usual path, with TLS or without.
+    pub fn new(host: impl Into<String>, port: u16, secure: bool) -> Address {
         Address {
             host: host.into(),
             port,
+            secure,
             path: "/ws".to_owned(),
         }
     }
 
-    /// Reads what a person wrote: a ws or http URL, or a host with or without
+    /// Reads what a person wrote: a ws(s) or http(s) URL, or a host with or without
     /// a port. A missing path is `/ws`.
     pub fn parse(text: &str) -> Result<Address, Failure> {
         let wrong = || {
@@ -36,14 +39,10 @@ impl Address {
                 "{text:?} is no address of a server; it looks like ws://HOST:PORT/ws"
             ))
         };
-        let (rest, default_port) = match text.split_once("://") {
-            None => (text, DEFAULT_PORT),
-            Some(("ws" | "http", rest)) => (rest, 80),
-            Some(("wss" | "https", _)) => {
-                return Err(Failure::failed(
-                    "`hearth chat` does not speak wss:// yet; use ws:// on your own network, or the web page",
-                ));
-            }
+        let (rest, default_port, secure) = match text.split_once("://") {
+            None => (text, DEFAULT_PORT, false),
+            Some(("ws" | "http", rest)) => (rest, 80, false),
+            Some(("wss" | "https", rest)) => (rest, 443, true),
             Some(_) => return Err(wrong()),
         };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -79,18 +78,21 @@ impl Address {
         Ok(Address {
             host: host.to_owned(),
             port,
+            secure,
             path,
         })
     }
 
     /// The URL of the WebSocket.
     pub fn websocket(&self) -> String {
-        format!("ws://{self}{}", self.path)
+        let scheme = if self.secure { "wss" } else { "ws" };
+        format!("{scheme}://{self}{}", self.path)
     }
 
     /// The URL of POST and DELETE /auth.
     pub fn auth(&self) -> String {
-        format!("http://{self}/auth")
+        let scheme = if self.secure { "https" } else { "http" };
+        format!("{scheme}://{self}/auth")
     }
 }
 
@@ -138,7 +140,9 @@ mod tests {
             ("ws://host\r\nX: y/", None),
             ("ftp://host", None),
             ("[::1", None),
-            ("wss://host", None),
+            ("wss://pi.local", Some("wss://pi.local:443/ws")),
+            ("https://pi.local:5000", Some("wss://pi.local:5000/ws")),
+            ("wss://", None),
         ] {
             let parsed = Address::parse(text).ok().map(|address| address.websocket());
             assert_eq!(parsed.as_deref(), url, "{text:?}");

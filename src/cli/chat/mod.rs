@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let outcome = Signals::catch()
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))
         .and_then(|signals| {
-            let connection = Connection::open(&access.address)?;
+            let connection = Connection::open(&access.address, &access.trust)?;
             let session = Session {
                 connection,
                 screen,

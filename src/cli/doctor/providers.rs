@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Diagnosis, Level, Scene};
 use crate::agent::provider::probe::{Finding, Probe, probe};
 use crate::config::{ModelChoice, Preset};
+use crate::tls::Trust;
 
 /// How long one provider may take to answer.
 const LIMIT: Duration = Duration::from_secs(15);
@@ -13,6 +14,7 @@ const LIMIT: Duration = Duration::from_secs(15);
 /// Asks all providers at once.
 pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     let config = scene.settings.current();
+    let trust = Trust::new(config.tls.ca_file.as_deref());
     let first = config.first_choice();
     let choices: Vec<(String, &ModelChoice)> = std::iter::once((String::new(), &first))
         .chain(
@@ -26,7 +28,7 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     let probes: Vec<Probe> = thread::scope(|scope| {
         let asked: Vec<_> = choices
             .iter()
-            .map(|(_, choice)| scope.spawn(move || probe(choice, LIMIT)))
+            .map(|(_, choice)| scope.spawn(|| probe(choice, &trust, LIMIT)))
             .collect();
         asked
             .into_iter()

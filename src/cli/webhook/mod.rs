@@ -193,16 +193,23 @@ fn owed(directory: &DataDirectory, name: &str) -> Result<usize, Failure> {
 /// else as the configuration has it.
 fn base_url(directory: &DataDirectory, config: &Config, name: &str) -> String {
     let running = RunningServer::find(directory);
-    let address = running.and_then(|server| server_address(&server, config, name));
-    let port = match address {
-        Some(address) => return format!("http://{address}"),
+    let url = running.and_then(|server| {
+        let address = server_address(&server, config, name)?;
+        Some(format!("{}://{address}", server.scheme()))
+    });
+    let port = match url {
+        Some(url) => return url,
         None => config.channels.iter().find_map(|channel| match channel {
             Channel::Tcp(tcp) => Some(tcp.port),
             _ => None,
         }),
     };
+    let scheme = match config.tls.identity() {
+        Some(_) => "https",
+        None => "http",
+    };
     format!(
-        "http://127.0.0.1:{}",
+        "{scheme}://127.0.0.1:{}",
         own_port(config, name).or(port).unwrap_or(5000)
     )
 }

@@ -9,6 +9,7 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use ureq::unversioned::resolver::DefaultResolver;
 
 use super::{advice, find, sample, server_address};
 use crate::cli::arguments::Arguments;
@@ -19,6 +20,7 @@ use crate::clock::Clock;
 use crate::config::{Config, WebhookAccount};
 use crate::ids::TurnId;
 use crate::store::{Delivery, DeliveryState, Store, Turn, TurnState};
+use crate::tls::connector::connect_with;
 
 /// How long the reply is waited for, in seconds.
 const WAIT: u64 = 60;
@@ -62,12 +64,13 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = directory.open_store(&Clock::system())?;
     let mut trial = Trial {
         account,
+        server: &server,
         config: &config,
         store: &store,
         context,
         deadline: Instant::now() + Duration::from_secs(wait),
     };
-    let url = format!("http://{address}{}", account.incoming_path);
+    let url = format!("{}://{address}{}", server.scheme(), account.incoming_path);
     let outcome = trial.post(&url, &body).and_then(|turn| trial.follow(turn));
     store.close();
     outcome
@@ -103,6 +106,7 @@ fn body(
 
 struct Trial<'a, 'c> {
     account: &'a WebhookAccount,
+    server: &'a RunningServer,
     config: &'a Config,
     store: &'a Store,
     context: &'a mut Context<'c>,
@@ -113,13 +117,14 @@ impl Trial<'_, '_> {
     /// Posts the message; returns its turn.
     fn post(&mut self, url: &str, body: &str) -> Result<TurnId, Failure> {
         let began = Instant::now();
-        let agent: ureq::Agent = ureq::Agent::config_builder()
+        let config = ureq::Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
             .proxy(None)
             .timeout_global(Some(ACCEPT))
-            .build()
-            .into();
+            .build();
+        let connector = connect_with(self.server.trust());
+        let agent = ureq::Agent::with_parts(config, connector, DefaultResolver::default());
         let mut request = agent.post(url).header("Content-Type", "application/json");
         if let Some(secret) = &self.account.secret {
             request = request.header("X-Service-Secret", secret.expose());

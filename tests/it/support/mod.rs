@@ -9,6 +9,8 @@ pub mod model;
 pub mod program;
 pub mod receiver;
 pub mod socket;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 use std::time::{Duration, Instant};
 

@@ -76,9 +76,8 @@ impl Program {
                 .map_while(Result::ok)
                 .collect();
             let address = lines.iter().find_map(|line| {
-                line.strip_prefix("hearth listening on http://")?
-                    .parse()
-                    .ok()
+                let url = line.strip_prefix("hearth listening on ")?;
+                url.split_once("://")?.1.parse().ok()
             });
             if let Some(address) = address {
                 return Program {

@@ -9,6 +9,7 @@ use super::dialect::Options;
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing, provider_of};
 use crate::agent::outbound::is_local;
 use crate::config::{ModelChoice, Preset};
+use crate::tls::Trust;
 use breaker::Breaker;
 
 /// How long a server on the internet may be silent before its first word, when
@@ -44,14 +45,19 @@ impl Entry {
 
 impl Fallback {
     /// `first`, whose model a request names, and then the others.
-    pub fn new(first: &ModelChoice, others: &[ModelChoice], options: Options) -> Fallback {
+    pub fn new(
+        first: &ModelChoice,
+        others: &[ModelChoice],
+        options: Options,
+        trust: &Trust,
+    ) -> Fallback {
         let last = others.len();
         let choices = std::iter::once(first).chain(others).enumerate();
         let entries = choices.map(|(place, choice)| {
             // Nobody comes after the last: it has all the time that is left.
             let patience = (place < last).then(|| patience_with(choice));
             Entry {
-                provider: provider_of(choice, options, patience),
+                provider: provider_of(choice, options, trust, patience),
                 name: choice.provider.clone(),
                 model: (place > 0).then(|| choice.model.clone()),
                 breaker: Mutex::default(),

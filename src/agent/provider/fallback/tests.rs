@@ -31,7 +31,12 @@ fn of(urls: &[&str]) -> Fallback {
         .zip(["a", "b", "c"])
         .map(|(url, model)| choice(url, model))
         .collect();
-    Fallback::new(&choices[0], &choices[1..], Options::default())
+    Fallback::new(
+        &choices[0],
+        &choices[1..],
+        Options::default(),
+        &Trust::default(),
+    )
 }
 
 fn asked() -> Ask {
@@ -92,7 +97,8 @@ fn a_server_that_hangs_is_not_waited_for() {
         let mut fallback = of(&[&first.url(), &second.url()]);
         let patience = Some(Duration::from_millis(150));
         let hanging = choice(&first.url(), "a");
-        fallback.entries[0].provider = provider_of(&hanging, Options::default(), patience);
+        fallback.entries[0].provider =
+            provider_of(&hanging, Options::default(), &Trust::default(), patience);
         let ask = Ask { stream, ..asked() };
         let began = Instant::now();
         let (reply, heard) = ask.of(&fallback);
@@ -155,7 +161,12 @@ fn a_conversation_goes_over_to_another_kind_of_api() {
         base_url: Some(format!("http://{}", second.address)),
         ..choice("", "claude")
     };
-    let fallback = Fallback::new(&choice(&first, "a"), &[other], Options::default());
+    let fallback = Fallback::new(
+        &choice(&first, "a"),
+        &[other],
+        Options::default(),
+        &Trust::default(),
+    );
     let mut signed = call("call_1", "{}");
     signed.extra = Some(json!({"origin": first, "members": {"signature": "s"}}));
     let mut ask = asked();

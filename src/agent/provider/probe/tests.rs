@@ -20,7 +20,7 @@ fn find(provider: &str, model: &str, key: Option<&str>, scripts: Vec<Vec<Act>>) 
         api_key: key.map(Secret::new),
         base_url: Some(format!("http://{}{path}", server.address)),
     };
-    probe(&choice, LIMIT).finding
+    probe(&choice, &Trust::default(), LIMIT).finding
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn nobody_there_is_told_with_the_address() {
         api_key: None,
         base_url: Some(format!("http://{address}")),
     };
-    let probe = probe(&choice, LIMIT);
+    let probe = probe(&choice, &Trust::default(), LIMIT);
     assert_eq!(probe.subject, format!("Ollama ({address})"));
     let away = "cannot be reached: is it running?".to_owned();
     assert_eq!(probe.finding, Finding::Away(away));
@@ -142,10 +142,16 @@ fn without_key_or_address_nobody_is_asked() {
         api_key: None,
         base_url: None,
     };
-    assert_eq!(probe(&choice("openai"), LIMIT).finding, Finding::NoKey);
-    assert_eq!(probe(&choice("offline"), LIMIT).finding, Finding::Offline);
     assert_eq!(
-        probe(&choice("openai-compatible"), LIMIT).finding,
+        probe(&choice("openai"), &Trust::default(), LIMIT).finding,
+        Finding::NoKey
+    );
+    assert_eq!(
+        probe(&choice("offline"), &Trust::default(), LIMIT).finding,
+        Finding::Offline
+    );
+    assert_eq!(
+        probe(&choice("openai-compatible"), &Trust::default(), LIMIT).finding,
         Finding::NoAddress
     );
 }

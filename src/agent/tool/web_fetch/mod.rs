@@ -15,6 +15,7 @@ use crate::agent::outbound::public::{is_at_home, why_not_public};
 use crate::agent::outbound::{Answer, Guard, Outbound, OutboundError, Outgoing};
 use crate::agent::provider::ToolSpec;
 use crate::config::{self, Reachable};
+use crate::tls::Trust;
 use address::{check, join};
 
 const NAME: &str = "web_fetch";
@@ -39,7 +40,7 @@ pub(super) struct WebFetch {
 
 impl WebFetch {
     /// The tool as it is set.
-    pub(super) fn new(settings: &config::WebFetch) -> WebFetch {
+    pub(super) fn new(settings: &config::WebFetch, trust: Trust) -> WebFetch {
         WebFetch {
             spec: ToolSpec {
                 name: NAME.to_owned(),
@@ -56,7 +57,7 @@ impl WebFetch {
             },
             timeout_seconds: settings.timeout_seconds,
             max_bytes: settings.max_bytes,
-            outbound: Outbound::guarded(guard(settings.allow.clone())),
+            outbound: Outbound::guarded(guard(settings.allow.clone())).trusting(trust),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::agent::outbound::test_server::{Act, TestServer, whole};
 use crate::config::AddressPatterns;
 
 fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
-    WebFetch::new(&config::WebFetch {
+    let settings = config::WebFetch {
         enabled: true,
         allow: Reachable {
             addresses: AddressPatterns::parse(addresses).unwrap(),
@@ -16,7 +16,8 @@ fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
         },
         timeout_seconds: 2,
         max_bytes: 2_000,
-    })
+    };
+    WebFetch::new(&settings, Trust::default())
 }
 
 fn fetch(url: &str) -> Result<String, String> {

@@ -1,0 +1,151 @@
+//! The section `tls`: the server's certificate, and whom it trusts.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::collections::object;
+use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
+
+section! {
+    /// The section `tls`. Paths are absolute.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+    pub struct Tls {
+        /// File with the server's certificate and those between it and its authority (PEM). With
+        /// it, every port speaks TLS, and nothing else. It is read again when it changes. A
+        /// relative path is one in the data directory; `hearth tls self-signed` makes such files.
+        pub cert: Option<PathBuf> = FilePath.optional("none: no TLS");
+        /// File with the private key of `cert` (PEM).
+        pub key: Option<PathBuf> = FilePath.optional("none");
+        /// File with certificates (PEM) that are trusted beside the public authorities wherever
+        /// Hearth calls others by https or wss: that of a certificate authority of your own.
+        pub ca_file: Option<PathBuf> = FilePath.optional("none");
+    }
+}
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls::absent().expect("every setting of tls may be absent")
+    }
+}
+
+impl Tls {
+    /// The files of the server's certificate and of its key, if it has them.
+    pub fn identity(&self) -> Option<(&Path, &Path)> {
+        Some((self.cert.as_deref()?, self.key.as_deref()?))
+    }
+
+    /// Makes relative paths those of files in `folder`.
+    pub(super) fn settle(&mut self, folder: &Path) {
+        let paths = [&mut self.cert, &mut self.key, &mut self.ca_file];
+        for path in paths.into_iter().flatten() {
+            let joined = folder.join(&*path);
+            // Others, whom it is told to, may work in another directory.
+            *path = std::path::absolute(&joined).unwrap_or(joined);
+        }
+    }
+}
+
+/// The path of a file.
+struct FilePath;
+
+impl Rule for FilePath {
+    type Output = PathBuf;
+
+    fn expected(&self) -> String {
+        "a path of a file".to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<PathBuf> {
+        let text = reader.text(path, &self.expected(), value)?;
+        if text.trim().is_empty() || text.contains('\0') || text.len() > 4_096 {
+            reader.mistyped(path, &self.expected(), value);
+            return None;
+        }
+        Some(PathBuf::from(text))
+    }
+}
+
+/// The rule for `tls`: a certificate and its key go together.
+pub(super) struct TlsRule;
+
+impl Rule for TlsRule {
+    type Output = Tls;
+
+    fn expected(&self) -> String {
+        object::<Tls>().expected()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Tls> {
+        let tls = object::<Tls>().read(reader, path, value)?;
+        let (there, missing) = match (&tls.cert, &tls.key) {
+            (Some(_), None) => ("cert", "key"),
+            (None, Some(_)) => ("key", "cert"),
+            _ => return Some(tls),
+        };
+        reader.problem(
+            &path.key(there),
+            format!("\"{path}.{there}\" needs \"{path}.{missing}\" beside it"),
+        );
+        None
+    }
+
+    fn absent(&self) -> Option<Tls> {
+        Tls::absent()
+    }
+
+    fn default_text(&self) -> String {
+        "{}".to_owned()
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Tls::document(key, docs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Settings;
+
+    fn load(text: &str) -> Result<Tls, String> {
+        let environment = |name: &str| (name == "PLACE").then(|| "/etc/tls/key.pem".to_owned());
+        Settings::from_text(Path::new("/data/config.json"), text, environment)
+            .map(|settings| settings.current().tls.clone())
+            .map_err(|problems| problems.to_string())
+    }
+
+    #[test]
+    fn paths_are_those_of_the_data_directory_unless_absolute() {
+        let tls = load(r#"{"tls": {"cert": "cert.pem", "key": "${PLACE}"}}"#).unwrap();
+        let (certificate, key) = tls.identity().unwrap();
+        assert_eq!(certificate, Path::new("/data/cert.pem"));
+        assert_eq!(key, Path::new("/etc/tls/key.pem"));
+        assert_eq!(load("{}").unwrap(), Tls::default());
+        let trusting = load(r#"{"tls": {"ca_file": "ca.pem"}}"#).unwrap();
+        assert_eq!(trusting.identity(), None);
+        assert_eq!(trusting.ca_file.as_deref(), Some(Path::new("/data/ca.pem")));
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_go_together() {
+        for (text, says) in [
+            (
+                r#"{"tls": {"cert": "a.pem"}}"#,
+                "\"tls.cert\" needs \"tls.key\" beside it",
+            ),
+            (
+                r#"{"tls": {"key": "a.pem"}}"#,
+                "\"tls.key\" needs \"tls.cert\" beside it",
+            ),
+            (r#"{"tls": {"ca_file": ""}}"#, "must be a path of a file"),
+            (r#"{"tls": {"certificate": "a"}}"#, "unknown key"),
+        ] {
+            let problems = load(text).unwrap_err();
+            assert!(problems.contains(says), "{text}: {problems}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Reads certificates and keys from PEM files (RFC 7468).
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::error::CertificateError;
+
+/// Most bytes of a file. The bundle of a whole system's authorities has about
+/// 250 KiB.
+const MOST_BYTES: u64 = 2 * 1024 * 1024;
+/// Most certificates of a file.
+const MOST_CERTIFICATES: usize = 1_000;
+
+/// The certificates of a file, in their order; at least one.
+///
+/// Errors: the file cannot be read, holds none, or is malformed.
+pub fn load_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
+    let text = read(path)?;
+    let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&text)
+        .take(MOST_CERTIFICATES)
+        .collect::<Result<_, _>>()
+        .map_err(|error| malformed(path, &error))?;
+    match certificates.is_empty() {
+        true => Err(CertificateError::NoCertificate(path.to_owned())),
+        false => Ok(certificates),
+    }
+}
+
+/// The first private key of a file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC).
+///
+/// Errors: the file cannot be read, holds none, or is malformed.
+pub fn load_key(path: &Path) -> Result<PrivateKeyDer<'static>, CertificateError> {
+    let text = read(path)?;
+    PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
+        pem::Error::NoItemsFound => CertificateError::NoKey(path.to_owned()),
+        error => malformed(path, &error),
+    })
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
+    let mut text = Vec::new();
+    File::open(path)
+        .and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut text))
+        .and_then(|_| match text.len() as u64 > MOST_BYTES {
+            true => Err(io::Error::other(format!(
+                "it is larger than {MOST_BYTES} bytes"
+            ))),
+            false => Ok(()),
+        })
+        .map_err(|source| CertificateError::Unreadable {
+            path: path.to_owned(),
+            source,
+        })?;
+    Ok(text)
+}
+
+fn malformed(path: &Path, error: &pem::Error) -> CertificateError {
+    CertificateError::Malformed {
+        path: path.to_owned(),
+        reason: format!("it is no good PEM file: {error}"),
+    }
+}
+
+#[cfg(feature = "tls")]
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::tls::testing::Folder;
+
+    #[test]
+    fn what_is_wrong_with_a_file_is_said_with_its_name() {
+        let folder = Folder::new();
+        let made = folder.certificate("good", &["localhost"]);
+        assert_eq!(load_certificates(&made.certificate).unwrap().len(), 1);
+        assert!(load_key(&made.key).is_ok());
+
+        let broken = folder.path().join("broken.pem");
+        for (text, certificate, key) in [
+            ("", "holds no certificate", "holds no private key"),
+            ("{}", "holds no certificate", "holds no private key"),
+            (
+                "-----BEGIN CERTIFICATE-----\n!!!\n-----END CERTIFICATE-----\n",
+                "no good PEM",
+                "no good PEM",
+            ),
+            (
+                "-----BEGIN CERTIFICATE-----\nAAAA\n",
+                "no good PEM",
+                "no good PEM",
+            ),
+        ] {
+            fs::write(&broken, text).unwrap();
+            let errors = [
+                (load_certificates(&broken).unwrap_err(), certificate),
+                (load_key(&broken).unwrap_err(), key),
+            ];
+            for (error, says) in errors {
+                let error = error.to_string();
+                assert!(error.contains(says), "{text:?}: {error}");
+                assert!(error.contains("broken.pem"), "{error}");
+            }
+        }
+        let absent = folder.path().join("absent.pem");
+        let error = load_certificates(&absent).unwrap_err().to_string();
+        assert!(error.contains("absent.pem cannot be read"), "{error}");
+        // A file without end is not read without end.
+        let error = load_key(Path::new("/dev/zero")).unwrap_err().to_string();
+        assert!(error.contains("larger than"), "{error}");
+    }
+}

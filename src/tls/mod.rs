@@ -1,0 +1,41 @@
+//! TLS: certificates and keys from files, what is trusted, and how the server
+//! shows who it is. rustls does the protocol, ring the cryptography; TLS 1.2
+//! and 1.3, no older version.
+//!
+//! [`Trust`] is what outgoing connections trust, the [`Acceptor`] what incoming
+//! ones are answered with. The bytes themselves go through the gate (`secure`)
+//! and, for outgoing HTTP, through [`connector`].
+
+#[cfg(feature = "tls")]
+mod acceptor;
+mod certificate;
+pub mod connector;
+mod der;
+mod error;
+mod inspect;
+mod pinned;
+mod reason;
+#[cfg(feature = "tls")]
+pub mod self_signed;
+mod stamp;
+mod trust;
+
+#[cfg(all(test, feature = "tls"))]
+pub(crate) mod testing;
+
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, ring};
+
+#[cfg(feature = "tls")]
+pub use acceptor::Acceptor;
+pub use certificate::{load_certificates, load_key};
+pub use error::CertificateError;
+pub use inspect::{Inspected, fingerprint, inspect};
+pub use reason::in_words;
+pub use trust::Trust;
+
+/// The cryptography that everything here is done with.
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}

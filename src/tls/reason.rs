@@ -1,0 +1,67 @@
+//! Why a connection with TLS failed, in words: rustls shows its own names.
+
+use std::io;
+
+use rustls::{CertificateError, Error};
+
+/// The same error, with words for a person where rustls is the source.
+pub fn in_words(error: io::Error) -> io::Error {
+    let words = error
+        .get_ref()
+        .and_then(|source| source.downcast_ref::<Error>())
+        .map(words_for);
+    match words {
+        Some(words) => io::Error::new(error.kind(), words),
+        None => error,
+    }
+}
+
+fn words_for(error: &Error) -> String {
+    let problem = match error {
+        Error::InvalidCertificate(problem) => problem,
+        Error::InvalidMessage(_) => return "what it sends is not TLS".to_owned(),
+        Error::AlertReceived(alert) => {
+            return format!("it ended the TLS connection ({alert:?})");
+        }
+        error => return error.to_string(),
+    };
+    match problem {
+        CertificateError::UnknownIssuer | CertificateError::BadSignature => {
+            "its certificate is signed by nobody who is trusted here".to_owned()
+        }
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            "its certificate has expired".to_owned()
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            "its certificate is not good yet; is the clock right?".to_owned()
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "its certificate is for other names".to_owned()
+        }
+        CertificateError::ApplicationVerificationFailure => {
+            "its certificate is not the one in the server's own file".to_owned()
+        }
+        other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "its certificate is that of an authority (CA:TRUE), not that of a server".to_owned()
+        }
+        _ => format!("its certificate is not valid: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_comes_of_rustls_is_put_into_words() {
+        let source = Error::InvalidCertificate(CertificateError::UnknownIssuer);
+        let error = in_words(io::Error::new(io::ErrorKind::InvalidData, source));
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert!(
+            error.to_string().contains("nobody who is trusted"),
+            "{error}"
+        );
+        let error = in_words(io::ErrorKind::TimedOut.into());
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+    }
+}

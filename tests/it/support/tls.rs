@@ -1,0 +1,134 @@
+//! Certificates, and clients and servers that speak TLS.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use hearth::clock::Clock;
+use hearth::gate::secure;
+use hearth::gate::stream::{Patience, Socket, Stream};
+use hearth::tls::{Acceptor, Trust, self_signed};
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
+use serde_json::{Value, json};
+
+use super::PATIENCE;
+use super::home::Folder;
+use super::socket::connect;
+
+/// A certificate and its key in files.
+pub struct Identity {
+    pub certificate: PathBuf,
+    pub key: PathBuf,
+    folder: Folder,
+}
+
+impl Identity {
+    /// A certificate for loopback, good for a day.
+    pub fn new() -> Identity {
+        let folder = Folder::new();
+        let identity = Identity {
+            certificate: folder.path().join("cert.pem"),
+            key: folder.path().join("key.pem"),
+            folder,
+        };
+        identity.renew();
+        identity
+    }
+
+    /// Puts another certificate in its place, as programs do that renew them:
+    /// each file at once.
+    pub fn renew(&self) {
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let made = self_signed::make(&names, 1, Clock::system().now()).unwrap();
+        self.replace(&self.key, made.key.expose());
+        self.replace(&self.certificate, &made.certificate);
+    }
+
+    pub fn replace(&self, file: &Path, text: &str) {
+        let next = self.folder.path().join("next");
+        fs::write(&next, text).unwrap();
+        fs::rename(next, file).unwrap();
+    }
+
+    /// The configuration of a server with it.
+    pub fn config(&self) -> Value {
+        json!({ "tls": { "cert": self.certificate, "key": self.key } })
+    }
+
+    /// Trust in it beside the public authorities.
+    pub fn trust(&self) -> Trust {
+        Trust::new(Some(&self.certificate))
+    }
+}
+
+/// A connection with TLS; every wait ends.
+pub type Secure = StreamOwned<ClientConnection, TcpStream>;
+
+/// Connects; the handshake is made by the first read or write.
+pub fn secure(address: SocketAddr, config: Arc<ClientConfig>) -> Secure {
+    let name = ServerName::try_from("localhost").unwrap();
+    let connection = ClientConnection::new(config, name).unwrap();
+    StreamOwned::new(connection, connect(address))
+}
+
+/// GET over TLS; the whole answer, or why there is none.
+pub fn get(address: SocketAddr, path: &str, trust: &Trust) -> std::io::Result<String> {
+    let mut stream = secure(address, trust.client_config().unwrap());
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes())?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    Ok(answer)
+}
+
+/// Serves the same answer over TLS to whoever asks, until the test program ends.
+pub fn serve(identity: &Identity, content_type: &'static str, body: String) -> SocketAddr {
+    let acceptor = Acceptor::open(&identity.certificate, &identity.key).unwrap();
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let socket = Socket::new(Arc::new(socket.unwrap()));
+            let deadline = Instant::now() + PATIENCE;
+            let Ok(mut stream) = secure::accept(socket, acceptor.config(), deadline) else {
+                continue;
+            };
+            stream.set_patience(Patience::Until(deadline));
+            read_request(&mut stream);
+            let answer = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
+                 Connection: close\r\n\r\n{body}",
+                body.len()
+            );
+            let _ = stream.write_all(answer.as_bytes());
+            let _ = stream.finish();
+        }
+    });
+    address
+}
+
+/// Reads a request with its body.
+fn read_request(stream: &mut impl Read) {
+    let mut text = Vec::new();
+    let mut piece = [0; 4096];
+    loop {
+        let shown = String::from_utf8_lossy(&text).to_ascii_lowercase();
+        if let Some((head, body)) = shown.split_once("\r\n\r\n") {
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok())
+                .unwrap_or(0);
+            if body.len() >= length {
+                return;
+            }
+        }
+        match stream.read(&mut piece) {
+            Ok(count @ 1..) => text.extend_from_slice(&piece[..count]),
+            _ => return,
+        }
+    }
+}
