@@ -1,127 +1,15 @@
 //! The one table of all commands: names, help and functions. Parsing, help and
 //! suggestions are made from it.
 
-use super::arguments::Arguments;
-use super::help::nearest;
-use super::{Context, Failure, Outcome};
+mod declaration;
+mod finding;
+
+pub use declaration::{Action, Command, Many, Operand, Setting};
+pub use finding::{Found, find};
+
+use declaration::{flag, one, option};
+
 use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
-
-/// One command, or a group of them.
-pub struct Command {
-    pub name: &'static str,
-    /// One line, without its full stop.
-    pub summary: &'static str,
-    /// What else a person should know.
-    pub details: &'static str,
-    pub operands: &'static [Operand],
-    pub options: &'static [Setting],
-    pub action: Action,
-}
-
-/// What a command does.
-pub enum Action {
-    Run(fn(&Arguments, &mut Context) -> Outcome),
-    Group(&'static [Command]),
-}
-
-/// A word that is no option.
-pub struct Operand {
-    pub name: &'static str,
-    pub many: Many,
-}
-
-/// How often an operand stands in a line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Many {
-    One,
-    ZeroOrOne,
-    AnyNumber,
-}
-
-/// An option: `--name`, with a value if `value` says what to call it.
-#[derive(Debug)]
-pub struct Setting {
-    pub name: &'static str,
-    pub value: Option<&'static str>,
-    pub help: &'static str,
-}
-
-/// What the first words of a command line name.
-pub struct Found {
-    pub command: &'static Command,
-    /// How it is called, with the program's name.
-    pub path: String,
-    /// How many words that took.
-    pub words: usize,
-}
-
-/// Finds the command that `words` begin with.
-///
-/// Errors: a usage failure with the nearest known command.
-pub fn find(words: &[&str]) -> Result<Found, Failure> {
-    let mut level = COMMANDS;
-    let mut path = String::from("hearth");
-    for (place, word) in words.iter().enumerate() {
-        let Some(command) = level.iter().find(|known| known.name == *word) else {
-            let hint = match nearest(word, level.iter().map(|known| known.name)) {
-                Some(near) => format!("did you mean `{path} {near}`?"),
-                None => {
-                    let names: Vec<&str> = level.iter().map(|known| known.name).collect();
-                    format!("there are {}", names.join(", "))
-                }
-            };
-            return Err(Failure::Usage {
-                message: format!("there is no command `{path} {word}`; {hint}"),
-                command: path,
-            });
-        };
-        path = format!("{path} {word}");
-        // A group goes on with the next word, unless that asks for its help.
-        match command.action {
-            Action::Group(members)
-                if words
-                    .get(place + 1)
-                    .is_some_and(|next| !next.starts_with('-')) =>
-            {
-                level = members;
-            }
-            _ => {
-                return Ok(Found {
-                    command,
-                    path,
-                    words: place + 1,
-                });
-            }
-        }
-    }
-    Err(Failure::Usage {
-        message: "no command given".to_owned(),
-        command: path,
-    })
-}
-
-const fn option(name: &'static str, value: &'static str, help: &'static str) -> Setting {
-    Setting {
-        name,
-        value: Some(value),
-        help,
-    }
-}
-
-const fn flag(name: &'static str, help: &'static str) -> Setting {
-    Setting {
-        name,
-        value: None,
-        help,
-    }
-}
-
-const fn one(name: &'static str) -> Operand {
-    Operand {
-        name,
-        many: Many::One,
-    }
-}
 
 /// What is looked for.
 const WORDS: &[Operand] = &[
