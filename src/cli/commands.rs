@@ -5,11 +5,14 @@ mod declaration;
 mod finding;
 
 pub use declaration::{Action, Command, Many, Operand, Setting};
-pub use finding::{Found, find};
+pub use finding::{Found, all, find};
 
 use declaration::{flag, one, option};
 
-use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
+use super::{
+    chat, completions, config, deliveries, doctor, health, manual, memory, search, serve, token,
+    usage, user, webhook,
+};
 
 /// What is looked for.
 const WORDS: &[Operand] = &[
@@ -433,5 +436,37 @@ shell's environment, which may differ from the server's.",
         operands: &[],
         options: &[JSON, DATA_DIR],
         action: Action::Run(doctor::run),
+    },
+    Command {
+        name: "health",
+        summary: "Ask the server on this machine whether it does its work",
+        details: "\
+For scripts and containers: the exit code is 0 when /health says ok within 5 seconds, else 1.",
+        operands: &[],
+        options: &[
+            option(
+                "url",
+                "URL",
+                "The server, such as http://192.168.1.20:5000; without\nit, the one that runs on the data directory",
+            ),
+            DATA_DIR,
+        ],
+        action: Action::Run(health::run),
+    },
+    Command {
+        name: "completions",
+        summary: "Print what completes `hearth` in a shell",
+        details: "SHELL is bash, zsh or fish. `make install` puts all three where the shells look for them.",
+        operands: &[one("SHELL")],
+        options: &[],
+        action: Action::Run(completions::run),
+    },
+    Command {
+        name: "man",
+        summary: "Print the manual page",
+        details: "In the form of man(7): `hearth man | man -l -` shows it, and `make install` installs it.",
+        operands: &[],
+        options: &[],
+        action: Action::Run(manual::run),
     },
 ];

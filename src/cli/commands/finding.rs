@@ -57,3 +57,23 @@ pub fn find(words: &[&str]) -> Result<Found, Failure> {
         command: path,
     })
 }
+
+/// Every command with its path, each group before its members.
+pub fn all() -> Vec<(String, &'static Command)> {
+    fn collect(
+        prefix: &str,
+        level: &'static [Command],
+        found: &mut Vec<(String, &'static Command)>,
+    ) {
+        for command in level {
+            let path = format!("{prefix} {}", command.name);
+            found.push((path.clone(), command));
+            if let Action::Group(members) = command.action {
+                collect(&path, members, found);
+            }
+        }
+    }
+    let mut found = Vec::new();
+    collect("hearth", COMMANDS, &mut found);
+    found
+}
