@@ -46,7 +46,7 @@ On the first start this writes a configuration to the data directory and makes t
 
 SIGTERM and Ctrl-C stop it: turns under way get 10 seconds, the rest goes on at the next
 start; a second one stops it at once. SIGHUP rereads the configuration. HEARTH_LOG sets what
-is logged: error, warn, info (the default), debug or trace.",
+is logged: error, warn, info (the default), debug or trace; without it, the setting log_level.",
         operands: &[],
         options: &[
             DATA_DIR,

@@ -23,6 +23,7 @@ mod password;
 mod running_server;
 mod search;
 mod serve;
+mod service_manager;
 mod table;
 mod token;
 mod usage;

@@ -36,6 +36,7 @@ impl Config {
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
             "workers": self.workers,
+            "log_level": self.log_level,
             "session_days": self.session_days,
             "limits": self.limits,
             "channels": channels,

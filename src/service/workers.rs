@@ -241,6 +241,10 @@ impl Service {
                 self.reserve_event_numbers();
                 self.take_up_stalled();
                 self.notice_other_processes(&mut data_version);
+                *self
+                    .last_tick
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Instant::now();
             }
             if now >= next_purge {
                 next_purge = now + PURGE;

@@ -19,6 +19,7 @@ mod readme_examples;
 mod roles;
 #[path = "../faults/mod.rs"]
 mod scenarios;
+mod service;
 mod sockets;
 mod support;
 mod tools;
