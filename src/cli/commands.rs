@@ -430,9 +430,13 @@ wrong when the reply does not arrive. The model is asked and the receiver is cal
         name: "doctor",
         summary: "Check whether everything works, and say what to do where not",
         details: "\
-Asks each configured provider whether it is there, takes the key and has the model; nothing
-is sent to a model. The exit code is 1 when there is a problem. Keys are looked up in this
-shell's environment, which may differ from the server's.",
+Checks the configuration, who can reach the server, the providers, MCP servers and relays, the
+data directory with its database, disk, log and clock, and the server that runs. Each line is ok,
+a warning or a problem, with what to do about it; the exit code is 1 when there is a problem.
+
+Each provider is asked whether it takes the key and has the model; nothing is sent to a model.
+MCP servers are started and ended again. Keys are looked up in this shell's environment, which
+may differ from the server's.",
         operands: &[],
         options: &[JSON, DATA_DIR],
         action: Action::Run(doctor::run),
