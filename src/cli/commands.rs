@@ -10,8 +10,8 @@ pub use finding::{Found, all, find};
 use declaration::{flag, one, option};
 
 use super::{
-    chat, completions, config, deliveries, doctor, health, manual, memory, search, serve, token,
-    usage, user, webhook,
+    chat, completions, config, deliveries, doctor, health, init, manual, memory, search, serve,
+    token, usage, user, webhook,
 };
 
 /// What is looked for.
@@ -62,6 +62,52 @@ is logged: error, warn, info (the default), debug or trace; without it, the sett
             ),
         ],
         action: Action::Run(serve::run),
+    },
+    Command {
+        name: "init",
+        summary: "Set up a model, who may connect and a password, step by step",
+        details: "\
+Asks in a terminal for what no option says. Where standard input is no terminal nothing is
+asked: what is missing takes its default, or is named. The model is tried before anything is
+written. `hearth serve` does without this, and starts with the offline stand-in.",
+        operands: &[],
+        options: &[
+            option(
+                "provider",
+                "PROVIDER",
+                "The model provider; offline when absent",
+            ),
+            option("model", "MODEL", "The model's name at the provider"),
+            option(
+                "base-url",
+                "URL",
+                "Where the provider is, when not at its usual address",
+            ),
+            option(
+                "api-key-env",
+                "NAME",
+                "The API key is in this variable of the environment,\nhere and where the server runs",
+            ),
+            flag(
+                "api-key-stdin",
+                "Read the API key as one line of standard input",
+            ),
+            flag("lan", "Devices in the house may connect (the default)"),
+            flag("local-only", "Only this machine may connect"),
+            option(
+                "relay",
+                "URL",
+                "Link to a relay too; its token is taken from\nHEARTH_RELAY_TOKEN",
+            ),
+            flag(
+                "admin-password-stdin",
+                "Read the password of admin as one line of standard\ninput, after the API key",
+            ),
+            flag("generate", "Make the password of admin and print it once"),
+            flag("no-test", "Do not ask the provider whether it answers"),
+            DATA_DIR,
+        ],
+        action: Action::Run(init::run),
     },
     Command {
         name: "chat",

@@ -15,6 +15,7 @@ mod doctor;
 mod first_run;
 mod health;
 mod help;
+mod init;
 mod local_models;
 mod logging;
 mod manual;
