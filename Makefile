@@ -12,6 +12,8 @@ ARGS ?=
 ONLY ?=
 BROWSER ?= chromium
 BUILD ?=
+BIN = $(DESTDIR)$(PREFIX)/bin
+SHARE = $(DESTDIR)$(PREFIX)/share
 
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
@@ -46,9 +48,14 @@ bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 
 soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
 	$(CARGO) test --locked --release --test soak -- --ignored --nocapture
 
-install: build ## Install the program below PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 target/release/hearth $(DESTDIR)$(PREFIX)/bin/hearth
+install: build ## Install the program, its manual page and its shell completions below PREFIX
+	install -d $(BIN) $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+	  $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 755 target/release/hearth $(BIN)/hearth
+	$(BIN)/hearth man > $(SHARE)/man/man1/hearth.1
+	$(BIN)/hearth completions bash > $(SHARE)/bash-completion/completions/hearth
+	$(BIN)/hearth completions zsh > $(SHARE)/zsh/site-functions/_hearth
+	$(BIN)/hearth completions fish > $(SHARE)/fish/vendor_completions.d/hearth.fish
 
 clean: ## Remove everything that was built
 	rm -rf target

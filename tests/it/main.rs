@@ -3,6 +3,7 @@
 
 mod architecture;
 mod chat;
+mod container;
 mod doctor;
 mod examples;
 mod faults;
