@@ -241,7 +241,8 @@ pub fn log(place: &Place<'_>) -> Vec<Diagnosis> {
 fn megabytes(bytes: u64) -> String {
     match bytes {
         ..MB => "less than 1 MB".to_owned(),
-        bytes => format!("{} MB", bytes / MB),
+        bytes if bytes < 10_000 * MB => format!("{} MB", bytes / MB),
+        bytes => format!("{} GB", bytes / (1_000 * MB)),
     }
 }
 
