@@ -16,8 +16,11 @@ use super::commands::{self, Action, COMMANDS, Command, Setting};
 use super::{Context, Outcome};
 use crate::config::{PRESETS, documentation};
 
+/// Makes a script.
+type Script = fn() -> String;
+
 /// The shells, and what makes their scripts.
-const SHELLS: [(&str, fn() -> String); 3] = [
+const SHELLS: [(&str, Script); 3] = [
     ("bash", bash::script),
     ("zsh", zsh::script),
     ("fish", fish::script),
