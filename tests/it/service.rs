@@ -45,6 +45,16 @@ impl Manager {
         }
     }
 
+    /// The next message that begins so, past any others.
+    fn wait_for(&self, beginning: &str) -> String {
+        loop {
+            let message = self.next();
+            if message.starts_with(beginning) {
+                return message;
+            }
+        }
+    }
+
     fn start(&self, folder: &Path, more: &[(&str, &str)]) -> Program {
         let mut command = hearth(folder);
         command.args(SERVE).env("NOTIFY_SOCKET", &self.path);
@@ -85,18 +95,18 @@ fn the_watchdog_is_fed_only_while_the_server_is_alive() {
     let folder = prepare();
     let manager = Manager::listen(folder.path());
     let program = manager.start(folder.path(), &[("WATCHDOG_USEC", "2000000")]);
-    manager.expect("READY=1\n");
-    manager.expect("WATCHDOG=1\n");
-    manager.expect("WATCHDOG=1\n");
+    manager.wait_for("READY=1\n");
+    manager.wait_for("WATCHDOG=1\n");
+    manager.wait_for("WATCHDOG=1\n");
 
     // A database that does not answer stops the timekeeper, though no thread
     // has ended.
     let other = rusqlite::Connection::open(folder.path().join("hearth.db")).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let complaint = manager.expect("STATUS=");
+    let complaint = manager.wait_for("STATUS=");
     assert!(complaint.contains("database"), "{complaint}");
     other.execute_batch("ROLLBACK").unwrap();
-    while manager.next() != "WATCHDOG=1\n" {}
+    manager.wait_for("WATCHDOG=1\n");
     assert_eq!(program.signal("TERM"), Some(0));
 }
 
