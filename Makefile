@@ -14,6 +14,8 @@ BROWSER ?= chromium
 BUILD ?=
 SECONDS ?= 60
 SEED ?=
+BIN = $(DESTDIR)$(PREFIX)/bin
+SHARE = $(DESTDIR)$(PREFIX)/share
 
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
@@ -51,9 +53,14 @@ soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad rece
 fuzz: tools ## Send broken input to the program for SECONDS=60 (SEED=N repeats it)
 	SECONDS="$(SECONDS)" SEED="$(SEED)" $(CARGO) test --locked --release --test fuzz -- --ignored --nocapture --test-threads 1
 
-install: build ## Install the program below PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin
-	install -m 755 target/release/hearth $(DESTDIR)$(PREFIX)/bin/hearth
+install: build ## Install the program, its manual page and its shell completions below PREFIX
+	install -d $(BIN) $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+	  $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
+	install -m 755 target/release/hearth $(BIN)/hearth
+	$(BIN)/hearth man > $(SHARE)/man/man1/hearth.1
+	$(BIN)/hearth completions bash > $(SHARE)/bash-completion/completions/hearth
+	$(BIN)/hearth completions zsh > $(SHARE)/zsh/site-functions/_hearth
+	$(BIN)/hearth completions fish > $(SHARE)/fish/vendor_completions.d/hearth.fish
 
 clean: ## Remove everything that was built
 	rm -rf target

@@ -1,135 +1,20 @@
 //! The one table of all commands: names, help and functions. Parsing, help and
 //! suggestions are made from it.
 
-use super::arguments::Arguments;
-use super::help::nearest;
+mod declaration;
+mod finding;
+
+pub use declaration::{Action, Command, Many, Operand, Setting};
+pub use finding::{Found, all, find};
+
+use declaration::{flag, one, option};
+
 #[cfg(feature = "tls")]
 use super::tls;
-use super::{Context, Failure, Outcome};
 use super::{
-    chat, config, deliveries, doctor, memory, schedule, search, serve, token, usage, user, webhook,
+    chat, completions, config, deliveries, doctor, health, init, manual, memory, schedule, search,
+    serve, token, usage, user, webhook,
 };
-
-/// One command, or a group of them.
-pub struct Command {
-    pub name: &'static str,
-    /// One line, without its full stop.
-    pub summary: &'static str,
-    /// What else a person should know.
-    pub details: &'static str,
-    pub operands: &'static [Operand],
-    pub options: &'static [Setting],
-    pub action: Action,
-}
-
-/// What a command does.
-pub enum Action {
-    Run(fn(&Arguments, &mut Context) -> Outcome),
-    Group(&'static [Command]),
-}
-
-/// A word that is no option.
-pub struct Operand {
-    pub name: &'static str,
-    pub many: Many,
-}
-
-/// How often an operand stands in a line.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Many {
-    One,
-    ZeroOrOne,
-    AnyNumber,
-}
-
-/// An option: `--name`, with a value if `value` says what to call it.
-#[derive(Debug)]
-pub struct Setting {
-    pub name: &'static str,
-    pub value: Option<&'static str>,
-    pub help: &'static str,
-    /// Whether it may be given more than once.
-    pub repeats: bool,
-}
-
-/// What the first words of a command line name.
-pub struct Found {
-    pub command: &'static Command,
-    /// How it is called, with the program's name.
-    pub path: String,
-    /// How many words that took.
-    pub words: usize,
-}
-
-/// Finds the command that `words` begin with.
-///
-/// Errors: a usage failure with the nearest known command.
-pub fn find(words: &[&str]) -> Result<Found, Failure> {
-    let mut level = COMMANDS;
-    let mut path = String::from("hearth");
-    for (place, word) in words.iter().enumerate() {
-        let Some(command) = level.iter().find(|known| known.name == *word) else {
-            let hint = match nearest(word, level.iter().map(|known| known.name)) {
-                Some(near) => format!("did you mean `{path} {near}`?"),
-                None => {
-                    let names: Vec<&str> = level.iter().map(|known| known.name).collect();
-                    format!("there are {}", names.join(", "))
-                }
-            };
-            return Err(Failure::Usage {
-                message: format!("there is no command `{path} {word}`; {hint}"),
-                command: path,
-            });
-        };
-        path = format!("{path} {word}");
-        // A group goes on with the next word, unless that asks for its help.
-        match command.action {
-            Action::Group(members)
-                if words
-                    .get(place + 1)
-                    .is_some_and(|next| !next.starts_with('-')) =>
-            {
-                level = members;
-            }
-            _ => {
-                return Ok(Found {
-                    command,
-                    path,
-                    words: place + 1,
-                });
-            }
-        }
-    }
-    Err(Failure::Usage {
-        message: "no command given".to_owned(),
-        command: path,
-    })
-}
-
-const fn option(name: &'static str, value: &'static str, help: &'static str) -> Setting {
-    Setting {
-        name,
-        value: Some(value),
-        help,
-        repeats: false,
-    }
-}
-
-const fn flag(name: &'static str, help: &'static str) -> Setting {
-    Setting {
-        name,
-        value: None,
-        help,
-        repeats: false,
-    }
-}
-
-const fn one(name: &'static str) -> Operand {
-    Operand {
-        name,
-        many: Many::One,
-    }
-}
 
 /// What is looked for.
 const WORDS: &[Operand] = &[
@@ -172,7 +57,7 @@ On the first start this writes a configuration to the data directory and makes t
 
 SIGTERM and Ctrl-C stop it: turns under way get 10 seconds, the rest goes on at the next
 start; a second one stops it at once. SIGHUP rereads the configuration. HEARTH_LOG sets what
-is logged: error, warn, info (the default), debug or trace.",
+is logged: error, warn, info (the default), debug or trace; without it, the setting log_level.",
         operands: &[],
         options: &[
             DATA_DIR,
@@ -188,6 +73,52 @@ is logged: error, warn, info (the default), debug or trace.",
             ),
         ],
         action: Action::Run(serve::run),
+    },
+    Command {
+        name: "init",
+        summary: "Set up a model, who may connect and a password, step by step",
+        details: "\
+Asks in a terminal for what no option says. Where standard input is no terminal nothing is
+asked: what is missing takes its default, or is named. The model is tried before anything is
+written. `hearth serve` does without this, and starts with the offline stand-in.",
+        operands: &[],
+        options: &[
+            option(
+                "provider",
+                "PROVIDER",
+                "The model provider; offline when absent",
+            ),
+            option("model", "MODEL", "The model's name at the provider"),
+            option(
+                "base-url",
+                "URL",
+                "Where the provider is, when not at its usual address",
+            ),
+            option(
+                "api-key-env",
+                "NAME",
+                "The API key is in this variable of the environment,\nhere and where the server runs",
+            ),
+            flag(
+                "api-key-stdin",
+                "Read the API key as one line of standard input",
+            ),
+            flag("lan", "Devices in the house may connect (the default)"),
+            flag("local-only", "Only this machine may connect"),
+            option(
+                "relay",
+                "URL",
+                "Link to a relay too; its token is taken from\nHEARTH_RELAY_TOKEN",
+            ),
+            flag(
+                "admin-password-stdin",
+                "Read the password of admin as one line of standard\ninput, after the API key",
+            ),
+            flag("generate", "Make the password of admin and print it once"),
+            flag("no-test", "Do not ask the provider whether it answers"),
+            DATA_DIR,
+        ],
+        action: Action::Run(init::run),
     },
     Command {
         name: "chat",
@@ -687,11 +618,47 @@ until it is accepted: compare its fingerprint then.",
         name: "doctor",
         summary: "Check whether everything works, and say what to do where not",
         details: "\
-Asks each configured provider whether it is there, takes the key and has the model; nothing
-is sent to a model. The exit code is 1 when there is a problem. Keys are looked up in this
-shell's environment, which may differ from the server's.",
+Checks the configuration, who can reach the server, the providers, MCP servers and relays, the
+data directory with its database, disk, log and clock, and the server that runs. Each line is ok,
+a warning or a problem, with what to do about it; the exit code is 1 when there is a problem.
+
+Each provider is asked whether it takes the key and has the model; nothing is sent to a model.
+MCP servers are started and ended again. Keys are looked up in this shell's environment, which
+may differ from the server's.",
         operands: &[],
         options: &[JSON, DATA_DIR],
         action: Action::Run(doctor::run),
+    },
+    Command {
+        name: "health",
+        summary: "Ask the server on this machine whether it does its work",
+        details: "\
+For scripts and containers: the exit code is 0 when /health says ok within 5 seconds, else 1.",
+        operands: &[],
+        options: &[
+            option(
+                "url",
+                "URL",
+                "The server, such as http://192.168.1.20:5000; without\nit, the one that runs on the data directory",
+            ),
+            DATA_DIR,
+        ],
+        action: Action::Run(health::run),
+    },
+    Command {
+        name: "completions",
+        summary: "Print what completes `hearth` in a shell",
+        details: "SHELL is bash, zsh or fish. `make install` puts all three where the shells look for them.",
+        operands: &[one("SHELL")],
+        options: &[],
+        action: Action::Run(completions::run),
+    },
+    Command {
+        name: "man",
+        summary: "Print the manual page",
+        details: "In the form of man(7): `hearth man | man -l -` shows it, and `make install` installs it.",
+        operands: &[],
+        options: &[],
+        action: Action::Run(manual::run),
     },
 ];

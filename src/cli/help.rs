@@ -25,9 +25,9 @@ pub fn overview() -> String {
     text
 }
 
-/// The help of one command; `path` is how it is called, `hearth user add`.
-pub fn of_command(path: &str, command: &Command) -> String {
-    let mut text = format!("{}.\n\nUsage: {path}", command.summary);
+/// How a command is called, on one line.
+pub fn usage(path: &str, command: &Command) -> String {
+    let mut text = path.to_owned();
     if let Action::Group(_) = command.action {
         text.push_str(" COMMAND");
     }
@@ -42,7 +42,13 @@ pub fn of_command(path: &str, command: &Command) -> String {
     if !command.options.is_empty() {
         text.push_str(" [OPTION...]");
     }
-    text.push('\n');
+    text
+}
+
+/// The help of one command; `path` is how it is called, `hearth user add`.
+pub fn of_command(path: &str, command: &Command) -> String {
+    let usage = usage(path, command);
+    let mut text = format!("{}.\n\nUsage: {usage}\n", command.summary);
     if !command.details.is_empty() {
         let _ = write!(text, "\n{}\n", command.details);
     }

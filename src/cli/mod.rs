@@ -7,20 +7,25 @@
 mod arguments;
 mod chat;
 mod commands;
+mod completions;
 mod config;
 mod data_directory;
 mod deliveries;
 mod doctor;
 mod first_run;
+mod health;
 mod help;
+mod init;
 mod local_models;
 mod logging;
+mod manual;
 mod memory;
 mod password;
 mod running_server;
 mod schedule;
 mod search;
 mod serve;
+mod service_manager;
 mod table;
 #[cfg(feature = "tls")]
 mod tls;
@@ -135,6 +140,14 @@ impl From<io::Error> for Failure {
 
 type Outcome = Result<(), Failure>;
 
+/// The version, with the commit that it was built from where that is known.
+fn version() -> String {
+    match option_env!("HEARTH_COMMIT") {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
 fn run_in(arguments: Vec<OsString>, context: &mut Context) -> u8 {
     let outcome =
         dispatch(arguments, context).and_then(|()| context.output.flush().map_err(Failure::from));
@@ -166,7 +179,7 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
             return Ok(());
         }
         Some("--version" | "-V") => {
-            writeln!(context.output, "hearth {}", env!("CARGO_PKG_VERSION"))?;
+            writeln!(context.output, "hearth {}", version())?;
             return Ok(());
         }
         Some("help") => {

@@ -12,8 +12,11 @@ use signal_hook::iterator::Signals;
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::first_run::{self, Made};
-use super::{Context, Failure, Outcome, local_models, logging};
+use super::logging::{self, Logging};
+use super::service_manager::ServiceManager;
+use super::{Context, Failure, Outcome, local_models};
 use crate::clock::Clock;
+use crate::config::Settings;
 use crate::secret::Secret;
 use crate::server::{Options, Server};
 
@@ -23,7 +26,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let directory = DataDirectory::of(arguments, context)?;
     directory.create()?;
-    logging::start(
+    let logging = logging::start(
         context.variable("HEARTH_LOG").as_deref(),
         &directory.log(),
         context.environment,
@@ -36,6 +39,10 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
 
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
+    // The start's own lines heed it too; if the file is wrong, the start says so.
+    if let Ok(settings) = Settings::load(&directory.config()) {
+        logging.follow(settings.current().log_level);
+    }
     let started = Server::start(Options {
         data_dir: directory.path().to_owned(),
         clock: Clock::system(),
@@ -54,6 +61,8 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         true => "https",
         false => "http",
     };
+    let manager = ServiceManager::find(context.environment);
+    manager.ready(&status(&server));
     for address in server.addrs() {
         writeln!(context.errors, "hearth listening on {scheme}://{address}")?;
     }
@@ -78,33 +87,35 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         write!(context.errors, "{}", local_models::text(&offers, &command))?;
         context.errors.flush()?;
     }
-    wait(&server, signals)
+    wait(&server, signals, &manager, &logging)
 }
 
 /// Answers signals until the server has stopped: the first SIGTERM or SIGINT
 /// drains it, the second stops it at once, SIGHUP rereads the configuration.
-fn wait(server: &Server, mut signals: Signals) -> Outcome {
+fn wait(
+    server: &Server,
+    mut signals: Signals,
+    manager: &ServiceManager,
+    logging: &Logging,
+) -> Outcome {
     let handle = signals.handle();
     thread::scope(|scope| {
+        let _watch = manager.watch(server, scope)?;
         let mut draining = false;
         for signal in signals.forever() {
             match signal {
-                SIGHUP => match server.reload() {
-                    Ok(fields) if fields.is_empty() => {
-                        log::info!("configuration reread: nothing changed");
-                    }
-                    // The service has logged what changed.
-                    Ok(_) => {}
-                    Err(problems) => {
-                        log::error!("the configuration was not taken over: {problems}");
-                    }
-                },
+                SIGHUP => {
+                    manager.reloading();
+                    reload(server, logging);
+                    manager.ready(&status(server));
+                }
                 _ if draining => {
                     log::warn!("stopping at once");
                     server.stop_now();
                 }
                 _ => {
                     draining = true;
+                    manager.stopping();
                     log::info!("stopping: turns under way get 10 seconds");
                     let handle = handle.clone();
                     thread::Builder::new()
@@ -123,6 +134,30 @@ fn wait(server: &Server, mut signals: Signals) -> Outcome {
         log::info!("stopped");
         Ok(())
     })
+}
+
+fn reload(server: &Server, logging: &Logging) {
+    let reloaded = server.reload();
+    logging.follow(server.settings().current().log_level);
+    match reloaded {
+        Ok(fields) if fields.is_empty() => {
+            log::info!("configuration reread: nothing changed");
+        }
+        // The service has logged what changed.
+        Ok(_) => {}
+        Err(problems) => {
+            log::error!("the configuration was not taken over: {problems}");
+        }
+    }
+}
+
+/// What a service manager shows of a server that runs.
+fn status(server: &Server) -> String {
+    let addresses: Vec<String> = server.addrs().iter().map(ToString::to_string).collect();
+    match addresses.as_slice() {
+        [] => "Running; no address to listen on".to_owned(),
+        addresses => format!("Listening on {}", addresses.join(", ")),
+    }
 }
 
 /// Raises the number of files that may be open to what the system allows: the

@@ -91,7 +91,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         ),
         (
             "teapot",
-            "there is no command `hearth teapot`; there are serve, chat, user",
+            "there is no command `hearth teapot`; there are serve, init, chat, user",
         ),
         (
             "user ad",
@@ -304,13 +304,13 @@ fn help_wins_over_what_is_wrong_or_missing() {
 }
 
 #[test]
-fn the_version_is_that_of_the_package() {
+fn the_version_is_that_of_the_package_and_the_commit_if_known() {
     for line in ["--version", "-V"] {
         let ran = run_line(line);
-        assert_eq!(
-            (ran.code, ran.output.as_str()),
-            (0, concat!("hearth ", env!("CARGO_PKG_VERSION"), "\n"))
-        );
+        let commit = option_env!("HEARTH_COMMIT").map(|commit| format!(" ({commit})"));
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!("hearth {version}{}\n", commit.unwrap_or_default());
+        assert_eq!((ran.code, ran.output), (0, expected));
     }
 }
 

@@ -89,6 +89,15 @@ const EFFORTS: Choice<&str> = Choice(&[
     ("max", "max"),
 ]);
 
+/// What the log tells, the least first.
+const LOG_LEVELS: Choice<&str> = Choice(&[
+    ("error", "error"),
+    ("warn", "warn"),
+    ("info", "info"),
+    ("debug", "debug"),
+    ("trace", "trace"),
+]);
+
 const PERMISSIONS: Choice<Permission> = Choice(&[
     ("ask", Permission::Ask),
     ("allow", Permission::Allow),
@@ -166,6 +175,8 @@ section! {
         pub trusted_proxies: AddressPatterns = Addresses.or(AddressPatterns::none());
         /// Threads that run turns and deliver replies.
         pub workers: usize = integer(1..=256).or(16);
+        /// What is logged; HEARTH_LOG in the server's environment wins over it.
+        pub log_level: &'static str = LOG_LEVELS.or("info");
         /// How long a session token is valid, in days.
         pub session_days: u32 = integer(1..=3_650).or(30);
     }

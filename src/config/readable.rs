@@ -37,6 +37,7 @@ impl Config {
             "tool_permissions": self.tool_permissions,
             "time_zone": self.time_zone,
             "workers": self.workers,
+            "log_level": self.log_level,
             "session_days": self.session_days,
             "limits": self.limits,
             "channels": channels,

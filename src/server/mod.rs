@@ -9,7 +9,7 @@ mod start_error;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
 use crate::config::{Channel, Problems, Settings};
@@ -131,6 +131,22 @@ impl Server {
     /// Whether its ports speak TLS.
     pub fn is_secure(&self) -> bool {
         self.is_secure
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        self.service.settings()
+    }
+
+    /// Whether the last commit to the database worked.
+    pub fn is_writable(&self) -> bool {
+        self.service.store().is_writable()
+    }
+
+    /// When the timekeeper last had looked after everything, as it does each
+    /// second: longer ago when it, or the database that it asks, hangs.
+    pub fn last_tick(&self) -> Instant {
+        self.service.last_tick()
     }
 
     /// Rereads the configuration file; returns the top-level fields that

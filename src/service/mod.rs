@@ -57,6 +57,7 @@ pub struct Service {
     clock: Clock,
     data_dir: PathBuf,
     started_at: Instant,
+    last_tick: Mutex<Instant>,
     assistant: RwLock<Arc<Assistant>>,
     mcp: Mcp,
     hub: Hub,
@@ -158,6 +159,7 @@ impl Service {
             login_names: Throttle::new(clock.clone()),
             webhook_rates: Mutex::default(),
             started_at: Instant::now(),
+            last_tick: Mutex::new(Instant::now()),
             settings,
             store,
             clock,
@@ -206,6 +208,14 @@ impl Service {
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
         self.started_at.elapsed()
+    }
+
+    /// When the timekeeper last had looked after everything.
+    pub fn last_tick(&self) -> Instant {
+        *self
+            .last_tick
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn schedule(&self) -> &Schedule {

@@ -1,6 +1,7 @@
 //! Passwords: argon2id with 19 MiB, 2 passes and 1 lane, which is OWASP's
 //! recommendation (Password Storage Cheat Sheet, 2026-08), and few at a time.
 
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
@@ -11,7 +12,8 @@ use subtle::ConstantTimeEq;
 use crate::error::{Error, Result};
 use crate::secret::{Secret, random_bytes};
 
-/// Hashes that may be computed at a time: each takes 19 MiB.
+/// Most hashes that may be computed at a time: each takes 19 MiB. Fewer where
+/// there are fewer processors, as more would not be done sooner.
 const AT_A_TIME: usize = 2;
 /// How long a sign-in waits for its turn before the server says it is busy.
 const WAIT: Duration = Duration::from_secs(10);
@@ -86,7 +88,8 @@ pub struct Verifier {
 impl Default for Verifier {
     fn default() -> Verifier {
         Verifier {
-            permits: bounded(AT_A_TIME),
+            // Heeds the processor quota of a control group.
+            permits: bounded(available_parallelism().map_or(1, |count| count.get().min(AT_A_TIME))),
         }
     }
 }

@@ -249,6 +249,10 @@ impl Service {
                     self.log_failure("schedules", self.plan_schedules(&mut planned_in));
                     next_schedule = self.next_schedule();
                 }
+                *self
+                    .last_tick
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Instant::now();
             }
             if now >= next_purge {
                 next_purge = now + PURGE;

@@ -15,6 +15,7 @@ mod commit;
 mod connection;
 mod conversations;
 mod deliveries;
+mod examination;
 mod excerpt;
 mod failure;
 mod fulltext;
@@ -51,6 +52,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::Sequence;
 
 pub use approvals::Decided;
+pub use examination::{Examination, examine};
 pub use excerpt::excerpt;
 pub use records::*;
 pub use schema::OpenError;

@@ -122,6 +122,14 @@ impl std::error::Error for OpenError {
 }
 
 impl OpenError {
+    /// SQLite could not read the file.
+    pub(super) fn sql(path: &Path, error: rusqlite::Error) -> OpenError {
+        OpenError {
+            path: path.to_owned(),
+            cause: error.into(),
+        }
+    }
+
     /// The writer thread could not be started.
     pub(super) fn thread(path: &Path, error: io::Error) -> OpenError {
         OpenError {
@@ -187,6 +195,17 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
     }
     let last = largest_id(&connection)?;
     Ok((connection, last))
+}
+
+/// Looks whether an open file is ours, and of a schema that we know.
+pub(super) fn check(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+    match schema_of(connection) {
+        Ok(_) => Ok(()),
+        Err(cause) => Err(OpenError {
+            path: path.to_owned(),
+            cause,
+        }),
+    }
 }
 
 /// Creates the file for its owner alone; SQLite gives its journal the same mode.

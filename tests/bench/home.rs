@@ -179,6 +179,11 @@ impl Server {
         process::status_kib(self.child.id(), "VmRSS").expect("the server runs")
     }
 
+    /// Bytes written to the disk so far.
+    pub fn written_bytes(&self) -> f64 {
+        process::written_bytes(self.child.id()).expect("the kernel counts written bytes")
+    }
+
     /// Processor seconds so far.
     pub fn cpu_seconds(&self) -> f64 {
         process::cpu_seconds(self.child.id())

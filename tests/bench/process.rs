@@ -46,6 +46,17 @@ pub fn children_cpu_seconds() -> f64 {
     seconds("self", 16)
 }
 
+/// Bytes that a process has had written to the disk: whole pages of files that
+/// it changed (`write_bytes` of /proc/PID/io). The file system's own journal
+/// comes on top. None where the kernel does not count them.
+pub fn written_bytes(process: u32) -> Option<f64> {
+    let io = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
+    let value = io
+        .lines()
+        .find_map(|line| line.strip_prefix("write_bytes: "))?;
+    value.parse().ok()
+}
+
 /// Thousands of connections need as many descriptors.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);

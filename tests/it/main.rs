@@ -5,6 +5,8 @@ mod architecture;
 #[path = "../fuzz/mod.rs"]
 mod broken_input;
 mod chat;
+mod container;
+mod doctor;
 mod examples;
 mod faults;
 mod fuzz;
@@ -25,6 +27,7 @@ mod roles;
 mod routines;
 #[path = "../faults/mod.rs"]
 mod scenarios;
+mod service;
 mod sockets;
 mod support;
 #[cfg(feature = "tls")]

@@ -9,6 +9,7 @@ mod support;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 
+mod ceilings;
 mod signatures;
 
 use scenarios::{disk, kill, order, power, pressure, receivers};

@@ -3,7 +3,12 @@
 //! Each family of checks is a file of its own and a line in [`CHECKS`].
 
 mod certificate;
+mod data;
+mod exposure;
+mod mcp_servers;
 mod providers;
+mod relay;
+mod server;
 
 use serde_json::{Value, json};
 
@@ -12,11 +17,19 @@ use super::data_directory::DataDirectory;
 use super::{Context, Failure, Outcome, table};
 use crate::config::Settings;
 
-/// What a check may look at.
-struct Scene<'a> {
-    settings: &'a Settings,
+/// Where the server lives, which can be looked at whatever the configuration is.
+struct Place<'a> {
+    directory: &'a DataDirectory,
     /// What follows `hearth COMMAND` in advice, for another data directory than
     /// the usual.
+    option: String,
+}
+
+/// What a check of the configuration may look at.
+struct Scene<'a> {
+    place: &'a Place<'a>,
+    settings: &'a Settings,
+    /// That of the place.
     option: String,
 }
 
@@ -53,9 +66,56 @@ struct Diagnosis {
     advice: Vec<String>,
 }
 
-/// All checks, in the order of the output.
-const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] =
-    &[configuration, certificate::check, providers::check];
+impl Diagnosis {
+    fn ok(check: &'static str, text: String) -> Diagnosis {
+        Diagnosis {
+            check,
+            level: Level::Ok,
+            text,
+            advice: Vec::new(),
+        }
+    }
+
+    fn warning(check: &'static str, text: String) -> Diagnosis {
+        Diagnosis {
+            level: Level::Warning,
+            ..Diagnosis::ok(check, text)
+        }
+    }
+
+    fn problem(check: &'static str, text: String) -> Diagnosis {
+        Diagnosis {
+            level: Level::Problem,
+            ..Diagnosis::ok(check, text)
+        }
+    }
+
+    /// With one more line of advice.
+    fn advise(mut self, line: impl Into<String>) -> Diagnosis {
+        self.advice.push(line.into());
+        self
+    }
+}
+
+/// Checks of the configuration and of what it names, in the order of the output.
+const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[
+    configuration,
+    exposure::check,
+    certificate::check,
+    providers::check,
+    mcp_servers::check,
+    relay::check,
+];
+
+/// Checks that need no configuration, in the order of the output, after the others.
+const PLACE_CHECKS: &[fn(&Place<'_>) -> Vec<Diagnosis>] = &[
+    data::directory,
+    data::database,
+    data::disk,
+    data::log,
+    data::clock,
+    server::check,
+];
 
 /// `hearth doctor`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
@@ -67,24 +127,28 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             path.display()
         )));
     }
-    let diagnoses = match Settings::load(&path) {
+    let place = Place {
+        directory: &directory,
+        option: match arguments.has("data-dir") {
+            true => format!(" --data-dir {}", directory.path().display()),
+            false => String::new(),
+        },
+    };
+    let mut diagnoses: Vec<Diagnosis> = match Settings::load(&path) {
         Ok(settings) => {
             let scene = Scene {
                 settings: &settings,
-                option: match arguments.has("data-dir") {
-                    true => format!(" --data-dir {}", directory.path().display()),
-                    false => String::new(),
-                },
+                option: place.option.clone(),
+                place: &place,
             };
             CHECKS.iter().flat_map(|check| check(&scene)).collect()
         }
-        Err(problems) => vec![Diagnosis {
-            check: "configuration",
-            level: Level::Problem,
-            text: problems.to_string(),
-            advice: vec![format!("Correct {}", path.display())],
-        }],
+        Err(problems) => vec![
+            Diagnosis::problem("configuration", problems.to_string())
+                .advise(format!("Correct {}", path.display())),
+        ],
     };
+    diagnoses.extend(PLACE_CHECKS.iter().flat_map(|check| check(&place)));
     let is_sick = diagnoses.iter().any(|found| found.level == Level::Problem);
     if arguments.has("json") {
         let checks: Vec<Value> = diagnoses.iter().map(to_json).collect();
@@ -125,18 +189,8 @@ fn configuration(scene: &Scene<'_>) -> Vec<Diagnosis> {
     let path = scene.settings.path().display();
     let warnings = scene.settings.warnings();
     if warnings.is_empty() {
-        return vec![Diagnosis {
-            check: "configuration",
-            level: Level::Ok,
-            text: format!("{path} is good"),
-            advice: Vec::new(),
-        }];
+        return vec![Diagnosis::ok("configuration", format!("{path} is good"))];
     }
-    let warning = |text| Diagnosis {
-        check: "configuration",
-        level: Level::Warning,
-        text,
-        advice: Vec::new(),
-    };
+    let warning = |text| Diagnosis::warning("configuration", text);
     warnings.into_iter().map(warning).collect()
 }

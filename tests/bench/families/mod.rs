@@ -9,6 +9,7 @@ mod request;
 mod start;
 mod streams;
 mod turns;
+mod wear;
 mod webhooks;
 
 use crate::table::Table;
@@ -22,7 +23,7 @@ pub struct Family {
 }
 
 /// In the order of the table.
-pub const FAMILIES: [Family; 10] = [
+pub const FAMILIES: [Family; 11] = [
     Family {
         name: "start",
         title: "Starting and idling",
@@ -67,6 +68,11 @@ pub const FAMILIES: [Family; 10] = [
         name: "history",
         title: "A long history",
         measure: history::measure,
+    },
+    Family {
+        name: "wear",
+        title: "Bytes written, for those who live on an SD card",
+        measure: wear::measure,
     },
     Family {
         name: "build",

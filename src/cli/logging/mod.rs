@@ -1,20 +1,36 @@
-//! The log: to standard error and, appended, to `hearth.log`.
+//! The log: to standard error and, appended, to `hearth.log`, which is kept in
+//! five files of 5 MB.
 //!
 //! The `log` crate's logger is the one global of the house. Only `serve` sets
 //! it; the other commands speak for themselves.
 
+mod rotation;
+
 use std::ffi::OsString;
 use std::fmt::Write as _;
-use std::fs::OpenOptions;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use env_logger::{Builder, Logger, Target};
 use log::{LevelFilter, Log, Metadata, Record};
 
 use super::Failure;
 use crate::clock::Clock;
+use rotation::RotatingFile;
+
+/// What is logged unless somebody says otherwise.
+const USUAL: &str = "info";
+
+/// The running log, whose level can be changed.
+#[derive(Clone)]
+pub struct Logging {
+    current: Arc<RwLock<Both>>,
+    file: SharedFile,
+    is_dated: bool,
+    /// `HEARTH_LOG` says what is logged, so that the configuration does not.
+    is_fixed: bool,
+}
 
 /// Begins to log: `filter` is what `HEARTH_LOG` says, if it is set, and `path`
 /// the log file, which is made for its owner only.
@@ -22,32 +38,105 @@ pub fn start(
     filter: Option<&str>,
     path: &Path,
     environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<(), Failure> {
-    let file = OpenOptions::new()
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .open(path)
-        .map_err(|error| {
-            Failure::failed(format!(
-                "the log {} cannot be written: {error}",
-                path.display()
-            ))
-        })?;
-    let directives = directives(filter);
-    let dated = !is_journal(environment);
-    let both = Both {
-        terminal: logger(&directives, dated, Target::Stderr),
-        file: logger(&directives, true, Target::Pipe(Box::new(file))),
-    };
+) -> Result<Logging, Failure> {
+    let file = RotatingFile::open(path, rotation::MOST_BYTES).map_err(|error| {
+        Failure::failed(format!(
+            "the log {} cannot be written: {error}",
+            path.display()
+        ))
+    })?;
+    let file = SharedFile(Arc::new(Mutex::new(file)));
+    let is_dated = !is_journal(environment);
+    let both = Both::new(filter.unwrap_or(USUAL), is_dated, &file);
     log::set_max_level(both.terminal.filter());
-    log::set_boxed_logger(Box::new(both)).map_err(Failure::failed)
+    let logging = Logging {
+        current: Arc::new(RwLock::new(both)),
+        file,
+        is_dated,
+        is_fixed: filter.is_some(),
+    };
+    log::set_boxed_logger(Box::new(logging.clone())).map_err(Failure::failed)?;
+    Ok(logging)
+}
+
+impl Logging {
+    /// Logs from now on what the configuration's `log_level` says, unless
+    /// `HEARTH_LOG` does.
+    pub fn follow(&self, level: &str) {
+        if self.is_fixed {
+            return;
+        }
+        let both = Both::new(level, self.is_dated, &self.file);
+        let most = both.terminal.filter();
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = both;
+        log::set_max_level(most);
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Both) -> T) -> T {
+        look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Log for Logging {
+    fn enabled(&self, metadata: &Metadata) -> bool {
+        self.with(|both| both.terminal.enabled(metadata))
+    }
+
+    fn log(&self, record: &Record) {
+        self.with(|both| {
+            both.terminal.log(record);
+            both.file.log(record);
+        });
+    }
+
+    fn flush(&self) {
+        self.with(|both| {
+            both.terminal.flush();
+            both.file.flush();
+        });
+    }
+}
+
+/// Two loggers with the same filter.
+struct Both {
+    terminal: Logger,
+    file: Logger,
+}
+
+impl Both {
+    fn new(filter: &str, is_dated: bool, file: &SharedFile) -> Both {
+        let directives = directives(filter);
+        Both {
+            terminal: logger(&directives, is_dated, Target::Stderr),
+            file: logger(&directives, true, Target::Pipe(Box::new(file.clone()))),
+        }
+    }
+}
+
+/// The file, which outlives a change of the level.
+#[derive(Clone)]
+struct SharedFile(Arc<Mutex<RotatingFile>>);
+
+impl Write for SharedFile {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(lines)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .flush()
+    }
 }
 
 /// The filter in env_logger's terms. A bare level is meant for us: libraries
 /// at `debug` and `trace` would log what they send, secrets included.
-fn directives(filter: Option<&str>) -> String {
-    let filter = filter.unwrap_or("info").trim();
+fn directives(filter: &str) -> String {
+    let filter = filter.trim();
     match filter.parse::<LevelFilter>() {
         Ok(level) => format!("{},hearth={level}", level.min(LevelFilter::Warn)),
         Err(_) => filter.to_owned(),
@@ -94,31 +183,8 @@ fn push_message(line: &mut String, record: &Record) {
     }
 }
 
-struct Both {
-    terminal: Logger,
-    file: Logger,
-}
-
-impl Log for Both {
-    fn enabled(&self, metadata: &Metadata) -> bool {
-        self.terminal.enabled(metadata)
-    }
-
-    fn log(&self, record: &Record) {
-        self.terminal.log(record);
-        self.file.log(record);
-    }
-
-    fn flush(&self) {
-        self.terminal.flush();
-        self.file.flush();
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use super::*;
 
     #[derive(Clone, Default)]
@@ -170,11 +236,11 @@ mod tests {
     #[test]
     fn a_bare_level_is_not_for_the_libraries() {
         for (filter, directives_expected) in [
-            (None, "WARN,hearth=INFO"),
-            (Some("debug"), "WARN,hearth=DEBUG"),
-            (Some(" error "), "ERROR,hearth=ERROR"),
-            (Some("off"), "OFF,hearth=OFF"),
-            (Some("ureq=debug,info"), "ureq=debug,info"),
+            (USUAL, "WARN,hearth=INFO"),
+            ("debug", "WARN,hearth=DEBUG"),
+            (" error ", "ERROR,hearth=ERROR"),
+            ("off", "OFF,hearth=OFF"),
+            ("ureq=debug,info", "ureq=debug,info"),
         ] {
             assert_eq!(directives(filter), directives_expected, "{filter:?}");
         }

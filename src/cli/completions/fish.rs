@@ -1,0 +1,57 @@
+//! The script for fish.
+
+use std::fmt::Write;
+
+use super::{Value, paths, places};
+
+const BEGINNING: &str = r"# Completes `hearth` in fish.
+function __hearth_command
+    set -l path hearth
+    for word in (commandline -opc)[2..]
+        switch $path' '$word
+            case ";
+
+pub fn script() -> String {
+    let mut text = BEGINNING.to_owned();
+    let _ = write!(
+        text,
+        "{}\n                set path $path' '$word\n        end\n    end\n    echo $path\nend\n\
+         complete -c hearth -f\n",
+        paths(" ")
+    );
+    for place in places() {
+        let at = format!(
+            "complete -c hearth -n 'test (__hearth_command) = \"{}\"'",
+            place.path
+        );
+        for member in place.members {
+            let summary = described(member.summary);
+            let _ = writeln!(text, "{at} -a {} -d {summary}", member.name);
+        }
+        if let Value::Words(words) = place.operand {
+            let _ = writeln!(text, "{at} -a '{}'", words.join(" "));
+        }
+        for setting in place.options {
+            let takes = match setting.value.map(super::value) {
+                None => String::new(),
+                Some(Value::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
+                Some(Value::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
+                Some(Value::File) => " -r -F".to_owned(),
+                Some(Value::Free) => " -x".to_owned(),
+            };
+            let help = described(setting.help);
+            let _ = writeln!(text, "{at} -l {}{takes} -d {help}", setting.name);
+        }
+        let _ = writeln!(text, "{at} -l help -d 'Print this help'");
+    }
+    text.push_str(
+        "complete -c hearth -n 'test (__hearth_command) = \"hearth\"' -l version -d 'Print the version'\n",
+    );
+    text
+}
+
+/// The first line of a help text, quoted: fish knows `\'` within quotes.
+fn described(help: &str) -> String {
+    let line = help.lines().next().unwrap_or_default();
+    format!("'{}'", line.replace('\\', "\\\\").replace('\'', "\\'"))
+}

@@ -1,0 +1,32 @@
+//! Whether a server runs here and answers.
+
+use super::{Diagnosis, Place};
+use crate::cli::health;
+use crate::cli::running_server::RunningServer;
+
+/// Asks the server that runs on the data directory.
+pub fn check(place: &Place<'_>) -> Vec<Diagnosis> {
+    const CHECK: &str = "server";
+    let Some(server) = RunningServer::find(place.directory) else {
+        let text = format!("no server runs on {}", place.directory.path().display());
+        return vec![
+            Diagnosis::warning(CHECK, text).advise(format!("hearth serve{}", place.option)),
+        ];
+    };
+    let Some(url) = health::url_of(&server) else {
+        let text = format!("the server (process {}) does not listen", server.process());
+        return vec![Diagnosis::problem(CHECK, text).advise(format!(
+            "see the end of {}",
+            place.directory.log().display()
+        ))];
+    };
+    vec![match health::ask(&url, server.trust()) {
+        Ok(_) => {
+            let text = format!("the server (process {}) answers at {url}", server.process());
+            Diagnosis::ok(CHECK, text)
+        }
+        Err(said) => Diagnosis::problem(CHECK, format!("the server is not well: {said}")).advise(
+            format!("see the end of {}", place.directory.log().display()),
+        ),
+    }]
+}

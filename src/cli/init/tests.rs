@@ -1,0 +1,163 @@
+use std::fs;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+
+use serde_json::Value;
+
+use crate::cli::tests::{TemporaryDirectory, run_with};
+use crate::cli::{Context, run_in};
+
+fn config(root: &TemporaryDirectory) -> Value {
+    let text = fs::read_to_string(root.path().join("config.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Runs it as in a terminal, in which `typed` is typed. Returns the exit code
+/// and what was shown.
+fn in_a_terminal(root: &TemporaryDirectory, options: &[&str], typed: &str) -> (u8, String) {
+    let (mut writer, mut reader) = UnixStream::pair().unwrap();
+    writer.write_all(typed.as_bytes()).unwrap();
+    drop(writer);
+    let directory = root.path().to_str().unwrap();
+    let words = [&["init", "--data-dir", directory], options].concat();
+    let (mut output, mut shown) = (Vec::new(), Vec::new());
+    let code = run_in(
+        words.iter().map(Into::into).collect(),
+        &mut Context {
+            environment: &|_| None,
+            input: &mut reader,
+            input_is_terminal: true,
+            output_is_terminal: true,
+            output: &mut output,
+            errors: &mut shown,
+        },
+    );
+    (code, String::from_utf8(shown).unwrap())
+}
+
+#[test]
+fn nothing_is_asked_where_there_is_no_terminal() {
+    let root = TemporaryDirectory::new();
+    let ran = root.run("init", "");
+    assert_eq!(ran.code, 0, "{}", ran.errors);
+    assert_eq!(ran.output.lines().count(), 1, "a password: {}", ran.output);
+    assert!(!ran.errors.contains('?'), "{}", ran.errors);
+    assert_eq!(config(&root)["provider"], "offline");
+
+    // Once more: the users stay, and so does their password.
+    let again = root.run("init --local-only", "");
+    assert_eq!(
+        (again.code, again.output.as_str()),
+        (0, ""),
+        "{}",
+        again.errors
+    );
+    assert_eq!(config(&root)["channels"][0]["bind"], "127.0.0.1");
+    let again = root.run("init --lan", "");
+    assert_eq!(again.code, 0, "{}", again.errors);
+    assert_eq!(config(&root)["channels"][0]["bind"], Value::Null);
+    let refused = root.run("init --generate", "");
+    assert_eq!(refused.code, 1);
+    assert!(refused.errors.contains("user passwd"), "{}", refused.errors);
+}
+
+#[test]
+fn every_answer_is_an_option() {
+    let root = TemporaryDirectory::new();
+    let directory = root.path().to_str().unwrap();
+    let line = "init --provider openai --model gpt --api-key-stdin --admin-password-stdin \
+                --local-only --relay wss://relay.example/ws --no-test --data-dir";
+    let words: Vec<&str> = line.split_whitespace().chain([directory]).collect();
+    let token = "a-token-of-the-relay-with-32-letters";
+    let typed = "sk-secret\ncorrect horse\n";
+    let ran = run_with(&words, typed, &[("HEARTH_RELAY_TOKEN", token)]);
+    assert_eq!((ran.code, ran.output.as_str()), (0, ""), "{}", ran.errors);
+    let config = config(&root);
+    for (key, value) in [
+        ("provider", "openai"),
+        ("model", "gpt"),
+        ("api_key", "sk-secret"),
+    ] {
+        assert_eq!(config[key], value);
+    }
+    assert_eq!(config["channels"][0]["bind"], "127.0.0.1");
+    assert_eq!(config["channels"][1]["url"], "wss://relay.example/ws");
+    assert_eq!(config["channels"][1]["auth_token"], token);
+    assert!(!ran.errors.contains("sk-secret") && !ran.errors.contains("correct horse"));
+
+    // The key of one provider is not left to another.
+    let ran = root.run("init --provider ollama --model qwen3 --no-test", "");
+    assert_eq!(ran.code, 0, "{}", ran.errors);
+    let config = self::config(&root);
+    assert_eq!(
+        (&config["provider"], &config["api_key"]),
+        (&"ollama".into(), &Value::Null)
+    );
+}
+
+#[test]
+fn a_missing_answer_is_named_and_nothing_written() {
+    for (options, code, says) in [
+        ("--provider opnai", 2, "--provider must be one of"),
+        ("--provider openai --model gpt", 2, "--api-key-env NAME"),
+        ("--provider openai-compatible --model m", 2, "--base-url"),
+        (
+            "--provider ollama --base-url http://127.0.0.1:1 --no-test",
+            2,
+            "--model",
+        ),
+        ("--relay wss://relay.example", 1, "HEARTH_RELAY_TOKEN"),
+        (
+            "--provider groq --model m --api-key-env NOT_SET",
+            1,
+            "NOT_SET is not set",
+        ),
+        (
+            "--provider ollama --base-url http://127.0.0.1:1 --model m",
+            1,
+            "nothing was written",
+        ),
+        ("--lan --local-only", 2, "exclude each other"),
+        ("--relay relay.example", 2, "--relay must be a URL"),
+        ("--admin-password-stdin", 1, "standard input ended"),
+    ] {
+        let root = TemporaryDirectory::new();
+        let ran = root.run(&format!("init {options}"), "");
+        assert_eq!(ran.code, code, "{options}: {}", ran.errors);
+        assert!(ran.errors.contains(says), "{options}: {}", ran.errors);
+        assert!(!root.path().join("config.json").exists(), "{options}");
+        assert!(!root.path().join("hearth.db").exists(), "{options}");
+    }
+}
+
+#[test]
+fn a_person_is_asked_for_what_no_option_says() {
+    let root = TemporaryDirectory::new();
+    let typed = "teapot\noffline\nlocal\n\n";
+    let (code, shown) = in_a_terminal(&root, &["--generate"], typed);
+    assert_eq!(code, 0, "{shown}");
+    for part in [
+        "Model providers: offline, openai",
+        "It must be one of",
+        "Who may connect",
+    ] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    assert_eq!(config(&root)["channels"][0]["bind"], "127.0.0.1");
+    assert_eq!(config(&root)["channels"].as_array().unwrap().len(), 1);
+
+    // Who leaves in the middle has changed nothing.
+    let root = TemporaryDirectory::new();
+    let (code, shown) = in_a_terminal(&root, &["--generate"], "offline\n");
+    assert_eq!(code, 1, "{shown}");
+    assert!(!root.path().join("config.json").exists());
+}
+
+#[test]
+fn a_password_of_the_environment_is_used() {
+    let root = TemporaryDirectory::new();
+    let directory = root.path().to_str().unwrap();
+    let words = ["init", "--data-dir", directory];
+    let ran = run_with(&words, "", &[("HEARTH_ADMIN_PASSWORD", "correct horse")]);
+    assert_eq!((ran.code, ran.output.as_str()), (0, ""), "{}", ran.errors);
+}

@@ -1,0 +1,217 @@
+//! The log file, which begins anew when it has grown enough.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+/// Most bytes of one file.
+pub const MOST_BYTES: u64 = 5_000_000;
+/// Most files: the one that is written, and four older ones, `.1` the newest.
+pub const FILES: usize = 5;
+
+/// The log file at `path`, with the older ones beside it. Each `write` is one
+/// line or more and stays whole in one file.
+pub struct RotatingFile {
+    path: PathBuf,
+    file: File,
+    /// Bytes in the file, as far as we know: others may cut it.
+    length: u64,
+    most_bytes: u64,
+}
+
+impl RotatingFile {
+    /// Opens the file, or makes it for its owner only.
+    pub fn open(path: &Path, most_bytes: u64) -> io::Result<RotatingFile> {
+        let file = append_to(path)?;
+        Ok(RotatingFile {
+            path: path.to_owned(),
+            length: file.metadata()?.len(),
+            file,
+            most_bytes,
+        })
+    }
+
+    /// Makes room. Where that fails the file grows on, and it is tried again
+    /// when as much has been written once more: a log must not end because it
+    /// cannot be moved.
+    fn make_room(&mut self) {
+        let moved = self.is_in_place().and_then(|in_place| {
+            let length = self.file.metadata()?.len();
+            match in_place {
+                // Somebody has cut it meanwhile.
+                true if length < self.length => Ok(length),
+                true => {
+                    self.shift()?;
+                    self.file = append_to(&self.path)?;
+                    Ok(0)
+                }
+                // Somebody has moved it away meanwhile.
+                false => {
+                    self.file = append_to(&self.path)?;
+                    Ok(self.file.metadata()?.len())
+                }
+            }
+        });
+        self.length = moved.unwrap_or(0);
+    }
+
+    /// Whether the file that is open is the one of this name.
+    fn is_in_place(&self) -> io::Result<bool> {
+        let open = self.file.metadata()?;
+        match fs::metadata(&self.path) {
+            Ok(named) => Ok((named.dev(), named.ino()) == (open.dev(), open.ino())),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Gives each file the next number; the oldest is overwritten.
+    fn shift(&self) -> io::Result<()> {
+        for number in (0..FILES - 1).rev() {
+            match fs::rename(self.numbered(number), self.numbered(number + 1)) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn numbered(&self, number: usize) -> PathBuf {
+        let mut name = self.path.clone().into_os_string();
+        if number > 0 {
+            name.push(format!(".{number}"));
+        }
+        PathBuf::from(name)
+    }
+}
+
+impl Write for RotatingFile {
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        if self.length > 0 && self.length + lines.len() as u64 > self.most_bytes {
+            self.make_room();
+        }
+        self.file.write_all(lines)?;
+        self.length += lines.len() as u64;
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+fn append_to(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .append(true)
+        .create(true)
+        .mode(0o600)
+        .open(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    fn read_all(file: &RotatingFile) -> Vec<String> {
+        (0..FILES + 1)
+            .filter_map(|number| fs::read_to_string(file.numbered(number)).ok())
+            .collect()
+    }
+
+    #[test]
+    fn it_keeps_the_newest_lines_in_five_files() {
+        let root = TemporaryDirectory::new();
+        let path = root.path().join("hearth.log");
+        let mut file = RotatingFile::open(&path, 100).unwrap();
+        for number in 0..100 {
+            writeln!(file, "line {number:04}").unwrap();
+        }
+        let kept = read_all(&file);
+        assert_eq!(kept.len(), FILES);
+        assert!(kept.iter().all(|text| text.len() <= 100), "{kept:?}");
+        let newest_last: String = kept.into_iter().rev().collect();
+        let expected: String = (50..100)
+            .map(|number| format!("line {number:04}\n"))
+            .collect();
+        assert_eq!(newest_last, expected);
+        // The next start goes on in the same file.
+        let mut file = RotatingFile::open(&path, 100).unwrap();
+        writeln!(file, "after").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "after\n");
+    }
+
+    #[test]
+    fn no_line_is_lost_or_torn_under_many_threads() {
+        const THREADS: usize = 8;
+        const LINES: usize = 500;
+        let root = TemporaryDirectory::new();
+        let path = root.path().join("hearth.log");
+        // What is kept must hold everything, and every file begin in between.
+        let line = |thread: usize, number: usize| format!("thread {thread} line {number:04}\n");
+        let most_bytes = (THREADS * LINES * line(0, 0).len() / (FILES - 1)) as u64;
+        let file = Mutex::new(RotatingFile::open(&path, most_bytes).unwrap());
+        std::thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let file = &file;
+                scope.spawn(move || {
+                    for number in 0..LINES {
+                        let text = line(thread, number);
+                        file.lock().unwrap().write_all(text.as_bytes()).unwrap();
+                    }
+                });
+            }
+        });
+        let kept = read_all(&file.into_inner().unwrap());
+        assert!(kept.len() >= FILES - 1, "{} files", kept.len());
+        let seen: HashSet<String> = kept
+            .iter()
+            .flat_map(|text| text.split_inclusive('\n'))
+            .map(str::to_owned)
+            .collect();
+        let expected: HashSet<String> = (0..THREADS)
+            .flat_map(|thread| (0..LINES).map(move |number| line(thread, number)))
+            .collect();
+        assert!(
+            seen == expected,
+            "{} of {} lines",
+            seen.len(),
+            expected.len()
+        );
+    }
+
+    #[test]
+    fn what_others_do_with_the_file_is_noticed() {
+        let root = TemporaryDirectory::new();
+        let path = root.path().join("hearth.log");
+        let mut file = RotatingFile::open(&path, 20).unwrap();
+        writeln!(file, "0123456789").unwrap();
+        // As logrotate does with copytruncate.
+        File::create(&path).unwrap();
+        writeln!(file, "0123456789").unwrap();
+        assert_eq!(read_all(&file).len(), 1, "there was room");
+        fs::rename(&path, root.path().join("taken")).unwrap();
+        writeln!(file, "0123456789").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "0123456789\n");
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_moved_goes_on() {
+        let root = TemporaryDirectory::new();
+        let path = root.path().join("hearth.log");
+        // Folders that are not empty stand in the way.
+        for name in ["hearth.log.3/x", "hearth.log.4/x"] {
+            fs::create_dir_all(root.path().join(name)).unwrap();
+        }
+        let mut file = RotatingFile::open(&path, 20).unwrap();
+        for _ in 0..5 {
+            writeln!(file, "0123456789").unwrap();
+        }
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.lines().count(), 5);
+    }
+}

@@ -1,0 +1,160 @@
+//! `hearth doctor` on whole and on broken data directories.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{FileExt, PermissionsExt};
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::support::home::{Folder, make_people, write_config};
+use super::support::program::{Program, run};
+
+fn prepare(config: Value) -> Folder {
+    let folder = Folder::new();
+    write_config(folder.path(), config);
+    make_people(folder.path());
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();
+    folder
+}
+
+/// The exit code, and level and text of each line.
+fn doctor(folder: &Path) -> (Option<i32>, Vec<(String, String, String)>) {
+    let output = run(folder, &["doctor", "--json"]);
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let text = |check: &Value, key: &str| check[key].as_str().unwrap().to_owned();
+    let checks = shown["checks"].as_array().unwrap().iter();
+    let lines = checks
+        .map(|check| {
+            if check["level"] != "ok" && check["check"] != "configuration" {
+                assert!(!check["advice"].as_array().unwrap().is_empty(), "{check}");
+            }
+            (
+                text(check, "check"),
+                text(check, "level"),
+                text(check, "text"),
+            )
+        })
+        .collect();
+    (output.status.code(), lines)
+}
+
+#[test]
+fn everything_is_looked_at_once() {
+    let folder = prepare(json!({}));
+    let _program = Program::serve(folder.path());
+    let (code, lines) = doctor(folder.path());
+    assert_eq!(code, Some(0), "{lines:?}");
+    let checks: Vec<&str> = lines.iter().map(|line| line.0.as_str()).collect();
+    assert_eq!(
+        checks,
+        [
+            "configuration",
+            "exposure",
+            "provider",
+            "data directory",
+            "database",
+            "disk space",
+            "log",
+            "clock",
+            "server"
+        ]
+    );
+    for (check, level, text) in &lines {
+        let is_well = level == "ok" || check == "provider" || check == "disk space";
+        assert!(is_well, "{check}: {level}: {text}");
+    }
+}
+
+/// What is done to a data directory, the check that notices it, how bad it is,
+/// and a part of what it says.
+type Case = (fn(&Path), &'static str, &'static str, &'static str);
+
+const CASES: [Case; 6] = [
+    (|_| {}, "server", "warning", "no server runs"),
+    (
+        |folder| fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap(),
+        "data directory",
+        "warning",
+        "can look into",
+    ),
+    (
+        |folder| {
+            let path = folder.join("config.json");
+            fs::set_permissions(path, Permissions::from_mode(0o666)).unwrap();
+        },
+        "data directory",
+        "warning",
+        "others can write",
+    ),
+    (
+        |folder| {
+            let path = folder.join("hearth.db");
+            let file = fs::OpenOptions::new().write(true).open(path).unwrap();
+            let pages = file.metadata().unwrap().len() / 4096;
+            for page in 2..pages {
+                file.write_all_at(&[0xff; 4096], page * 4096).unwrap();
+            }
+        },
+        "database",
+        "problem",
+        "hearth.db",
+    ),
+    (
+        |folder| {
+            let log = fs::File::create(folder.join("hearth.log.1")).unwrap();
+            log.set_len(40_000_000).unwrap();
+        },
+        "log",
+        "warning",
+        "40 MB",
+    ),
+    (
+        |folder| fs::write(folder.join("config.json"), "{ nonsense").unwrap(),
+        "configuration",
+        "problem",
+        "config.json",
+    ),
+];
+
+#[test]
+fn what_is_wrong_is_named_and_a_problem_has_code_1() {
+    for (harm, check, level, says) in CASES {
+        let folder = prepare(json!({}));
+        harm(folder.path());
+        let (code, lines) = doctor(folder.path());
+        let found = lines
+            .iter()
+            .find(|line| line.0 == check && line.1 == level)
+            .unwrap_or_else(|| panic!("{check} {level}: {lines:?}"));
+        assert!(found.2.contains(says), "{says}: {found:?}");
+        let expected = if level == "problem" { 1 } else { 0 };
+        assert_eq!(code, Some(expected), "{lines:?}");
+    }
+}
+
+#[test]
+fn mcp_servers_are_started_and_relays_called() {
+    let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_stub.sh");
+    let folder = prepare(json!({
+        "mcp_servers": {
+            "good": { "command": "sh", "args": [stub] },
+            "gone": { "command": "/nonexistent/program" },
+        },
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "name": "away", "type": "websocket", "url": "ws://127.0.0.1:1/ws" },
+        ],
+    }));
+    let (code, lines) = doctor(folder.path());
+    assert_eq!(code, Some(1), "{lines:?}");
+    for (check, level, says) in [
+        ("mcp server", "ok", "good answers"),
+        ("mcp server", "problem", "gone:"),
+        ("relay", "problem", "relay away (127.0.0.1:1)"),
+    ] {
+        let is_found = |line: &(String, String, String)| {
+            line.0 == check && line.1 == level && line.2.starts_with(says)
+        };
+        assert!(lines.iter().any(is_found), "{says}: {lines:?}");
+    }
+}

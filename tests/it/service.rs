@@ -1,0 +1,191 @@
+//! The server under a service manager: what it says over sd_notify's socket,
+//! the unit file, the log, and the check that containers make.
+
+use std::fs;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use super::support::PATIENCE;
+use super::support::home::{Folder, make_people, write_config};
+use super::support::program::{Program, hearth, printed, run, send_signal};
+
+const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+
+/// The service manager's end of the socket.
+struct Manager {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl Manager {
+    fn listen(folder: &Path) -> Manager {
+        let path = folder.join("notify");
+        let socket = UnixDatagram::bind(&path).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        Manager { socket, path }
+    }
+
+    fn next(&self) -> String {
+        let mut bytes = [0; 1024];
+        let length = self.socket.recv(&mut bytes).expect("nothing came in time");
+        String::from_utf8(bytes[..length].to_vec()).unwrap()
+    }
+
+    /// The next message that begins so, past those of the watchdog.
+    fn expect(&self, beginning: &str) -> String {
+        loop {
+            let message = self.next();
+            if message.starts_with(beginning) {
+                return message;
+            }
+            assert_eq!(message, "WATCHDOG=1\n", "instead of {beginning}");
+        }
+    }
+
+    /// The next message that begins so, past any others.
+    fn wait_for(&self, beginning: &str) -> String {
+        loop {
+            let message = self.next();
+            if message.starts_with(beginning) {
+                return message;
+            }
+        }
+    }
+
+    fn start(&self, folder: &Path, more: &[(&str, &str)]) -> Program {
+        let mut command = hearth(folder);
+        command.args(SERVE).env("NOTIFY_SOCKET", &self.path);
+        command.envs(more.iter().copied());
+        Program::launch(command, folder)
+    }
+}
+
+fn prepare() -> Folder {
+    let folder = Folder::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    folder
+}
+
+#[test]
+fn a_service_manager_is_told_of_every_step() {
+    let folder = prepare();
+    let manager = Manager::listen(folder.path());
+    let program = manager.start(folder.path(), &[]);
+    let ready = manager.expect("READY=1\n");
+    let listening = format!("STATUS=Listening on {}\n", program.address);
+    assert!(ready.contains(&listening), "{ready}");
+
+    send_signal(program.id(), "HUP");
+    let reloading = manager.expect("RELOADING=1\n");
+    let time = reloading.lines().nth(1).unwrap();
+    let time = time.strip_prefix("MONOTONIC_USEC=").expect(&reloading);
+    assert!(time.parse::<u64>().unwrap() > 0);
+    manager.expect("READY=1\n");
+
+    assert_eq!(program.signal("TERM"), Some(0));
+    manager.expect("STOPPING=1\n");
+}
+
+#[test]
+fn the_watchdog_is_fed_only_while_the_server_is_alive() {
+    let folder = prepare();
+    let manager = Manager::listen(folder.path());
+    let program = manager.start(folder.path(), &[("WATCHDOG_USEC", "2000000")]);
+    manager.wait_for("READY=1\n");
+    manager.wait_for("WATCHDOG=1\n");
+    manager.wait_for("WATCHDOG=1\n");
+
+    // A database that does not answer stops the timekeeper, though no thread
+    // has ended.
+    let other = rusqlite::Connection::open(folder.path().join("hearth.db")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let complaint = manager.wait_for("STATUS=");
+    assert!(complaint.contains("database"), "{complaint}");
+    other.execute_batch("ROLLBACK").unwrap();
+    manager.wait_for("WATCHDOG=1\n");
+    assert_eq!(program.signal("TERM"), Some(0));
+}
+
+#[test]
+fn health_asks_the_server_that_runs() {
+    let folder = prepare();
+    let output = run(folder.path(), &["health"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(printed(&output).contains("no server runs"));
+
+    let program = Program::serve(folder.path());
+    let output = run(folder.path(), &["health"]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+    assert!(printed(&output).contains(r#"{"status":"ok""#));
+    let url = format!("http://{}/", program.address);
+    let output = run(folder.path(), &["health", "--url", &url]);
+    assert_eq!(output.status.code(), Some(0), "{}", printed(&output));
+}
+
+#[test]
+fn the_level_of_the_log_is_reread_unless_the_environment_sets_it() {
+    for (environment, before, after, is_logged) in [
+        (&[][..], "error", "info", true),
+        (&[], "info", "error", false),
+        (&[("HEARTH_LOG", "info")], "info", "error", true),
+        (&[("HEARTH_LOG", "error")], "info", "info", false),
+    ] {
+        let folder = prepare();
+        write_config(folder.path(), json!({ "log_level": before }));
+        let program = Program::start_in(folder.path(), &SERVE, environment);
+        let output = run(folder.path(), &["config", "set", "log_level", after]);
+        let told = printed(&output);
+        assert!(told.contains("has it"), "{told}");
+        assert_eq!(program.signal("TERM"), Some(0));
+        let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+        assert_eq!(
+            log.contains("stopped"),
+            is_logged,
+            "{environment:?}, {before}, then {after}: {log}"
+        );
+    }
+}
+
+/// What `systemd-analyze` may find exposed, of 10.
+const MOST_EXPOSED: f64 = 2.5;
+
+#[test]
+fn the_unit_file_is_right_and_leaves_little_exposed() {
+    let there = Command::new("systemd-analyze").arg("--version").output();
+    if !there.is_ok_and(|output| output.status.success()) {
+        eprintln!("left out: systemd-analyze is not installed");
+        return;
+    }
+    let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/hearth.service");
+    let output = Command::new("systemd-analyze")
+        .args(["security", "--offline=true", "--no-pager"])
+        .arg(&unit)
+        .output()
+        .unwrap();
+    let text = printed(&output);
+    let line = text.lines().find(|line| line.contains("Overall exposure"));
+    let exposure: f64 = line
+        .and_then(|line| line.split(": ").nth(1)?.split_whitespace().next())
+        .and_then(|number| number.parse().ok())
+        .unwrap_or_else(|| panic!("{text}"));
+    assert!(exposure <= MOST_EXPOSED, "{exposure}: {text}");
+
+    // Program and manual need not be installed here; the rest must be in order.
+    let output = Command::new("systemd-analyze")
+        .arg("verify")
+        .arg(&unit)
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    let ours = errors
+        .lines()
+        .filter(|line| line.contains("hearth.service:"));
+    let wrong: Vec<&str> = ours
+        .filter(|line| !line.contains("is not executable") && !line.contains("Command 'man"))
+        .collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
+}
