@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use crate::config::Problems;
 use crate::error::Error;
+#[cfg(feature = "relay")]
+use crate::relay::identity::IdentityError;
 use crate::store::OpenError;
 
 /// Why a server cannot start.
@@ -39,6 +41,9 @@ pub enum StartError {
     },
     /// The service cannot begin its work.
     Service(Error),
+    /// The machine's key, which relays know it by, cannot be used.
+    #[cfg(feature = "relay")]
+    Identity(IdentityError),
 }
 
 impl StartError {
@@ -66,6 +71,8 @@ impl fmt::Display for StartError {
             StartError::Database(error) => write!(f, "{error}"),
             StartError::Listen { address, source } => listen(f, address, source),
             StartError::Service(error) => write!(f, "{error}"),
+            #[cfg(feature = "relay")]
+            StartError::Identity(error) => write!(f, "{error}"),
         }
     }
 }
@@ -115,5 +122,12 @@ impl From<OpenError> for StartError {
 impl From<Error> for StartError {
     fn from(error: Error) -> StartError {
         StartError::Service(error)
+    }
+}
+
+#[cfg(feature = "relay")]
+impl From<IdentityError> for StartError {
+    fn from(error: IdentityError) -> StartError {
+        StartError::Identity(error)
     }
 }

@@ -68,14 +68,15 @@ pub struct Caller<'a> {
     pub connection: ConnectionId,
     /// Where responses and events go.
     pub outbox: &'a Arc<Outbox>,
-    /// `websocket` or `lines`.
+    /// `websocket`, `lines` or `relay`.
     pub transport: &'static str,
     /// Who signed in, and with which role.
     pub identity: &'a Identity,
 }
 
 impl Session {
-    /// A new, unauthenticated session. `transport` is `websocket` or `lines`.
+    /// A new, unauthenticated session. `transport` is `websocket`, `lines`
+    /// or `relay`.
     pub fn new(
         service: Arc<Service>,
         peer: Peer,
@@ -245,7 +246,7 @@ impl Session {
 
     fn authenticate(&mut self, token: &Secret, responder: Responder) {
         let connections = self.service.connections();
-        match self.service.identify(token) {
+        match self.service.identify_peer(&self.peer, token) {
             Ok(identity) => {
                 connections.authenticated(self.id, &identity, &self.outbox);
                 self.service.hub().leave(self.id);
