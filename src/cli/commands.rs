@@ -4,6 +4,8 @@
 use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
+#[cfg(feature = "relay")]
+use super::relay;
 use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
 /// One command, or a group of them.
@@ -186,7 +188,16 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
             many: Many::AnyNumber,
         }],
         options: &[
-            option("url", "URL", "The server: ws://HOST:PORT/ws"),
+            option(
+                "url",
+                "URL",
+                "The server: ws://HOST:PORT/ws, or through a relay that\ncannot read it wss://RELAY/ws?machine_id=M",
+            ),
+            option(
+                "relay-token",
+                "TOKEN",
+                "The relay's AUTH_TOKEN; better given as\nHEARTH_RELAY_TOKEN",
+            ),
             option(
                 "token",
                 "TOKEN",
@@ -485,6 +496,57 @@ wrong when the reply does not arrive. The model is asked and the receiver is cal
                 operands: &[one("NAME")],
                 options: &[DATA_DIR],
                 action: Action::Run(webhook::remove),
+            },
+        ]),
+    },
+    #[cfg(feature = "relay")]
+    Command {
+        name: "relay",
+        summary: "Reach this machine from anywhere, through a relay that cannot read along",
+        details: "",
+        operands: &[],
+        options: &[],
+        action: Action::Group(&[
+            Command {
+                name: "join",
+                summary: "Link this machine to a relay and print the address for its clients",
+                details: "\
+URL is the relay's address, as in wss://relay.example/ws. Its AUTH_TOKEN is taken from the
+environment, or asked for. The first time this makes identity.key, by which relays and clients
+know the machine: keep a copy. A running server is told.",
+                operands: &[one("URL")],
+                options: &[
+                    option("name", "NAME", "What to call the channel; relay when absent"),
+                    option(
+                        "encryption",
+                        "WORD",
+                        "required refuses clients whose messages the relay could\nread; optional (the default) takes both",
+                    ),
+                    flag(
+                        "token-stdin",
+                        "Read AUTH_TOKEN as one line of standard input",
+                    ),
+                    flag("qr", "Print the address as a QR code even into a file"),
+                    JSON,
+                    DATA_DIR,
+                ],
+                action: Action::Run(relay::join),
+            },
+            Command {
+                name: "leave",
+                summary: "End the link to a relay",
+                details: "NAME is the one that `hearth relay status` shows. A running server is told.",
+                operands: &[one("NAME")],
+                options: &[DATA_DIR],
+                action: Action::Run(relay::leave),
+            },
+            Command {
+                name: "status",
+                summary: "Show the links of the running server",
+                details: "",
+                operands: &[],
+                options: &[JSON, DATA_DIR],
+                action: Action::Run(relay::status),
             },
         ]),
     },

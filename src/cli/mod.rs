@@ -17,6 +17,8 @@ mod local_models;
 mod logging;
 mod memory;
 mod password;
+#[cfg(feature = "relay")]
+mod relay;
 mod running_server;
 mod search;
 mod serve;

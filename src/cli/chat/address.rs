@@ -14,6 +14,8 @@ pub struct Address {
     /// A name or an IP address, IPv6 without its brackets.
     pub host: String,
     pub port: u16,
+    /// Whether it is reached over TLS.
+    secure: bool,
     /// Path and query of the WebSocket.
     path: String,
 }
@@ -24,6 +26,7 @@ impl Address {
         Address {
             host: host.into(),
             port,
+            secure: false,
             path: "/ws".to_owned(),
         }
     }
@@ -36,14 +39,10 @@ impl Address {
                 "{text:?} is no address of a server; it looks like ws://HOST:PORT/ws"
             ))
         };
-        let (rest, default_port) = match text.split_once("://") {
-            None => (text, DEFAULT_PORT),
-            Some(("ws" | "http", rest)) => (rest, 80),
-            Some(("wss" | "https", _)) => {
-                return Err(Failure::failed(
-                    "`hearth chat` does not speak wss:// yet; use ws:// on your own network, or the web page",
-                ));
-            }
+        let (rest, default_port, secure) = match text.split_once("://") {
+            None => (text, DEFAULT_PORT, false),
+            Some(("ws" | "http", rest)) => (rest, 80, false),
+            Some(("wss" | "https", rest)) => (rest, 443, true),
             Some(_) => return Err(wrong()),
         };
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -79,18 +78,31 @@ impl Address {
         Ok(Address {
             host: host.to_owned(),
             port,
+            secure,
             path,
         })
     }
 
     /// The URL of the WebSocket.
     pub fn websocket(&self) -> String {
-        format!("ws://{self}{}", self.path)
+        format!("ws{}://{self}{}", self.s(), self.path)
     }
 
     /// The URL of POST and DELETE /auth.
     pub fn auth(&self) -> String {
-        format!("http://{self}/auth")
+        format!("http{}://{self}/auth", self.s())
+    }
+
+    /// The machine that is meant, when the server is a relay.
+    pub fn machine_id(&self) -> Option<&str> {
+        let (_, query) = self.path.split_once('?')?;
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("machine_id="))
+    }
+
+    fn s(&self) -> &'static str {
+        if self.secure { "s" } else { "" }
     }
 }
 
@@ -138,7 +150,8 @@ mod tests {
             ("ws://host\r\nX: y/", None),
             ("ftp://host", None),
             ("[::1", None),
-            ("wss://host", None),
+            ("wss://host", Some("wss://host:443/ws")),
+            ("https://host:81", Some("wss://host:81/ws")),
         ] {
             let parsed = Address::parse(text).ok().map(|address| address.websocket());
             assert_eq!(parsed.as_deref(), url, "{text:?}");

@@ -1,30 +1,32 @@
-//! The WebSocket to the server: opened with deadlines, then non-blocking, so
-//! that one loop can wait for it and for the person.
+//! The WebSocket to the server: opened with deadlines, then read without
+//! waiting, so that one loop can wait for it and for the person.
 
 use std::io::ErrorKind;
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use tungstenite::client::client_with_config;
-use tungstenite::handshake::HandshakeError;
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Error, Message, WebSocket};
+use serde_json::Value;
+use tungstenite::http::header::AUTHORIZATION;
+use tungstenite::{Error, Message};
 
 use super::address::Address;
+use super::secrecy::Secrecy;
 use crate::cli::Failure;
+use crate::dial::{Dial, DialError, OpenSocket, open};
+use crate::gate::stream::Patience;
+use crate::gate::wait::{Interest, wait};
+use crate::secret::Secret;
 
-/// How long one address may take to accept.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long the upgrade may take, and sending one message.
+/// How long it may take until the WebSocket is open, and sending one message.
 const EXCHANGE: Duration = Duration::from_secs(10);
 /// Largest message that is taken from a server.
 const MESSAGE_BYTES: usize = 8 << 20;
 
 /// An open WebSocket.
 pub struct Connection {
-    socket: WebSocket<TcpStream>,
+    socket: OpenSocket,
+    /// What keeps the relay between from reading, where there is one.
+    secrecy: Option<Secrecy>,
 }
 
 /// What reading brought.
@@ -40,65 +42,70 @@ pub enum Read {
 }
 
 impl Connection {
-    /// Connects to a server and upgrades to a WebSocket.
-    pub fn open(address: &Address) -> Result<Connection, Failure> {
-        let stream = connect(address)?;
-        let ready = stream
-            .set_nodelay(true)
-            .and_then(|()| stream.set_read_timeout(Some(EXCHANGE)))
-            .and_then(|()| stream.set_write_timeout(Some(EXCHANGE)));
-        ready.map_err(|error| unreachable(address, error))?;
-        let config = WebSocketConfig::default()
-            .read_buffer_size(16 * 1024)
-            .write_buffer_size(0)
-            .max_message_size(Some(MESSAGE_BYTES))
-            .max_frame_size(Some(MESSAGE_BYTES));
-        let (socket, _) =
-            client_with_config(address.websocket(), stream, Some(config)).map_err(|error| {
-                match error {
-                    HandshakeError::Failure(Error::Http(response)) => Failure::failed(format!(
-                        "{address} answered {} instead of opening a WebSocket",
-                        response.status()
-                    )),
-                    HandshakeError::Failure(error) => unreachable(address, error),
-                    HandshakeError::Interrupted(_) => {
-                        unreachable(address, "it did not answer in time")
-                    }
-                }
-            })?;
-        socket
-            .get_ref()
-            .set_nonblocking(true)
-            .map_err(|error| unreachable(address, error))?;
-        Ok(Connection { socket })
+    /// Connects to a server and upgrades to a WebSocket. Through a relay, for
+    /// which `relay_token` is, it agrees on keys with the machine behind it.
+    pub fn open(address: &Address, relay_token: Option<&Secret>) -> Result<Connection, Failure> {
+        let headers: Vec<_> = relay_token
+            .map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())))
+            .into_iter()
+            .collect();
+        let deadline = Instant::now() + EXCHANGE;
+        let socket = open(&Dial {
+            url: &address.websocket(),
+            headers: &headers,
+            message_bytes: MESSAGE_BYTES,
+            deadline,
+            begun: &|_| (),
+        })
+        .map_err(|error| refusal(address, error))?;
+        let mut connection = Connection {
+            socket,
+            secrecy: None,
+        };
+        if let Some(machine) = address.machine_id() {
+            let secrecy = Secrecy::agree(machine, &mut |request| connection.ask(&request, deadline))
+                .map_err(|reason| Failure::failed(format!("{address}: {reason}")))?;
+            connection.secrecy = Some(secrecy);
+        }
+        Ok(connection)
     }
 
     /// Sends a text, or fails after ten seconds.
     pub fn send(&mut self, text: String) -> Result<(), String> {
+        let messages = match &mut self.secrecy {
+            None => vec![Message::text(text)],
+            Some(secrecy) => {
+                let sealed = secrecy.seal(&text)?;
+                sealed.into_iter().map(Message::binary).collect()
+            }
+        };
         let deadline = Instant::now() + EXCHANGE;
-        let mut sent = self.socket.send(Message::text(text));
-        loop {
-            match sent {
-                Ok(()) => return Ok(()),
-                Err(Error::Io(error)) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(reason(error)),
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Err("the server does not read what is sent".to_owned());
-            }
-            let mut writable = [PollFd::new(self.socket.get_ref(), PollFlags::OUT)];
-            // Whatever poll says, flushing again tells.
-            let _ = poll(&mut writable, Timespec::try_from(left).ok().as_ref());
-            sent = self.socket.flush();
+        self.socket.get_mut().set_write_deadline(deadline);
+        for message in messages {
+            self.socket.write(message).map_err(reason)?;
         }
+        self.socket.flush().map_err(reason)
     }
 
     /// What has arrived, without waiting. Ask again until it is
     /// [`Read::Nothing`] before polling: more may be in the buffer.
     pub fn receive(&mut self) -> Read {
+        self.socket
+            .get_mut()
+            .set_write_deadline(Instant::now() + EXCHANGE);
         match self.socket.read() {
+            Ok(Message::Text(_)) if self.secrecy.is_some() => {
+                Read::Closed("something that is not encrypted came through the relay".to_owned())
+            }
             Ok(Message::Text(text)) => Read::Text(text.as_str().to_owned()),
+            Ok(Message::Binary(message)) => match &mut self.secrecy {
+                None => Read::Alive,
+                Some(secrecy) => match secrecy.open(&message) {
+                    Ok(Some(text)) => Read::Text(text),
+                    Ok(None) => Read::Alive,
+                    Err(reason) => Read::Closed(reason),
+                },
+            },
             Ok(Message::Close(frame)) => {
                 let said = frame.map(|frame| frame.reason.as_str().to_owned());
                 Read::Closed(match said {
@@ -116,8 +123,37 @@ impl Connection {
         }
     }
 
+    /// Sends a request and waits for the data of its response.
+    pub fn ask(&mut self, request: &Value, deadline: Instant) -> Result<Value, String> {
+        self.send(request.to_string())?;
+        loop {
+            match self.receive() {
+                Read::Alive => {}
+                Read::Closed(reason) => return Err(reason),
+                Read::Nothing => {
+                    let stream = self.socket.get_ref();
+                    let woken = wait(stream.as_fd(), Interest::Read, None, Some(deadline))
+                        .map_err(|error| error.to_string())?;
+                    if !woken.ready {
+                        return Err("no answer came in time".to_owned());
+                    }
+                }
+                Read::Text(text) => {
+                    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+                    match (answer["status"].as_str(), answer["error"].as_str()) {
+                        (Some("ok"), _) => return Ok(answer["data"].clone()),
+                        (_, Some(error)) => return Err(error.to_owned()),
+                        // An event.
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
     /// Says goodbye; the server need not answer.
     pub fn close(mut self) {
+        self.socket.get_mut().set_patience(Patience::Never);
         let _ = self.socket.close(None);
         let _ = self.socket.flush();
     }
@@ -129,38 +165,29 @@ impl AsFd for Connection {
     }
 }
 
-fn connect(address: &Address) -> Result<TcpStream, Failure> {
-    let candidates = (address.host.as_str(), address.port)
-        .to_socket_addrs()
-        .map_err(|error| {
+fn refusal(address: &Address, error: DialError) -> Failure {
+    match error {
+        DialError::Unreachable { source, .. } if source.kind() == ErrorKind::ConnectionRefused => {
             Failure::failed(format!(
-                "the name {} is not known here: {error}",
-                address.host
+                "no Hearth answers at {address}: start it with `hearth serve`"
             ))
-        })?;
-    let mut last = None;
-    for candidate in candidates {
-        match TcpStream::connect_timeout(&candidate, CONNECT) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = Some(error),
         }
+        DialError::Refused { status: 401, .. } if address.machine_id().is_some() => {
+            Failure::failed(format!(
+                "{error}; give the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN"
+            ))
+        }
+        error => Failure::failed(error),
     }
-    Err(match last {
-        Some(error) if error.kind() != ErrorKind::ConnectionRefused => unreachable(address, error),
-        _ => Failure::failed(format!(
-            "no Hearth answers at {address}: start it with `hearth serve`"
-        )),
-    })
-}
-
-fn unreachable(address: &Address, error: impl std::fmt::Display) -> Failure {
-    Failure::failed(format!("{address} cannot be reached: {error}"))
 }
 
 fn reason(error: Error) -> String {
     match error {
         Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(_) => {
             "it closed the connection".to_owned()
+        }
+        Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
+            "the server does not read what is sent".to_owned()
         }
         Error::Io(error) => error.to_string(),
         other => other.to_string(),
