@@ -3,9 +3,9 @@
 
 use super::arguments::Arguments;
 use super::help::nearest;
-use super::{Context, Failure, Outcome};
 #[cfg(feature = "relay")]
 use super::relay;
+use super::{Context, Failure, Outcome};
 use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
 /// One command, or a group of them.
@@ -516,7 +516,11 @@ environment, or asked for. The first time this makes identity.key, by which rela
 know the machine: keep a copy. A running server is told.",
                 operands: &[one("URL")],
                 options: &[
-                    option("name", "NAME", "What to call the channel; relay when absent"),
+                    option(
+                        "name",
+                        "NAME",
+                        "What to call the channel; relay when absent",
+                    ),
                     option(
                         "encryption",
                         "WORD",

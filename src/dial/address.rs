@@ -34,11 +34,9 @@ impl Address {
         if host.is_empty() || authority.as_str().contains('@') {
             return Err(malformed());
         }
-        let port = match (authority.port(), secure) {
-            (Some(port), _) => port.as_u16(),
-            (None, true) => 443,
-            (None, false) => 80,
-        };
+        let port = authority
+            .port()
+            .map_or(usual_port(secure), |port| port.as_u16());
         Ok(Address {
             secure,
             host: host.to_owned(),
@@ -52,12 +50,12 @@ impl Address {
 
     /// The whole URL.
     pub fn url(&self) -> String {
-        format!("{}://{self}{}", self.scheme("ws"), self.path)
+        format!("{}{}", self.origin("ws"), self.path)
     }
 
     /// The URL of another path of the same server, for plain HTTP requests.
     pub fn http(&self, path: &str) -> String {
-        format!("{}://{self}{path}", self.scheme("http"))
+        format!("{}{path}", self.origin("http"))
     }
 
     /// The URL without its query, as it may be shown.
@@ -85,9 +83,21 @@ impl Address {
             .map(|(_, value)| value)
     }
 
-    fn scheme(&self, plain: &str) -> String {
-        format!("{plain}{}", if self.secure { "s" } else { "" })
+    /// Scheme, host and, unless it is the scheme's own, port.
+    fn origin(&self, scheme: &str) -> String {
+        let secure = if self.secure { "s" } else { "" };
+        let authority = self.to_string();
+        let usual = format!(":{}", usual_port(self.secure));
+        let authority = match self.port == usual_port(self.secure) {
+            true => authority.trim_end_matches(&usual),
+            false => &authority,
+        };
+        format!("{scheme}{secure}://{authority}")
     }
+}
+
+fn usual_port(secure: bool) -> u16 {
+    if secure { 443 } else { 80 }
 }
 
 fn without_query(url: &str) -> &str {
@@ -111,10 +121,10 @@ mod tests {
     #[test]
     fn an_address_has_parts() {
         for (url, whole) in [
-            ("ws://h/ws", Some("ws://h:80/ws")),
-            ("wss://h/ws", Some("wss://h:443/ws")),
+            ("ws://h/ws", Some("ws://h/ws")),
+            ("wss://h/ws", Some("wss://h/ws")),
             ("wss://h:81", Some("wss://h:81/")),
-            ("ws://h?machine_id=m", Some("ws://h:80/?machine_id=m")),
+            ("ws://h?machine_id=m", Some("ws://h/?machine_id=m")),
             ("ws://[2001:db8::1]:81/ws", Some("ws://[2001:db8::1]:81/ws")),
             ("http://h/ws", None),
             ("h/ws", None),
@@ -132,10 +142,10 @@ mod tests {
     fn parameters_are_added_and_found() {
         let address = Address::parse("wss://h/ws?a=1").unwrap();
         let named = address.with_parameter("machine_id", "m");
-        assert_eq!(named.url(), "wss://h:443/ws?a=1&machine_id=m");
+        assert_eq!(named.url(), "wss://h/ws?a=1&machine_id=m");
         assert_eq!(named.parameter("machine_id"), Some("m"));
         assert_eq!(named.parameter("machine"), None);
-        assert_eq!(named.shown(), "wss://h:443/ws");
-        assert_eq!(named.http("/register"), "https://h:443/register");
+        assert_eq!(named.shown(), "wss://h/ws");
+        assert_eq!(named.http("/register"), "https://h/register");
     }
 }

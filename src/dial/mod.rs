@@ -124,7 +124,10 @@ impl std::error::Error for DialError {}
 pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
     let address = Address::parse(dial.url)?;
     let malformed = || DialError::Malformed(address.to_string());
-    let mut request = address.url().into_client_request().map_err(|_| malformed())?;
+    let mut request = address
+        .url()
+        .into_client_request()
+        .map_err(|_| malformed())?;
     for (name, value) in dial.headers {
         let mut value = HeaderValue::from_str(value).map_err(|_| malformed())?;
         value.set_sensitive(true);
@@ -226,15 +229,24 @@ mod tests {
         let refused = answering(
             "HTTP/1.1 401 Unauthorized\r\nContent-Length: 50\r\n\r\n{\"status\":\"error\",\"error\":\"the token is wrong\\u0007\"}",
         );
-        let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let closed = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
         for (url, says) in [
             ("ws://", "is no address of a WebSocket"),
             ("http://127.0.0.1/ws", "is no address of a WebSocket"),
             ("wss://127.0.0.1/ws", "wss:// needs TLS"),
-            ("ws://no-such-name.invalid/ws", "the name no-such-name.invalid is not known here"),
+            (
+                "ws://no-such-name.invalid/ws",
+                "the name no-such-name.invalid is not known here",
+            ),
             (&format!("ws://{closed}/ws"), "cannot be reached"),
             (&refused, "answered 401: the token is wrong"),
-            (&answering("HTTP/1.1 200 OK\r\n\r\n"), "answered 200 instead of opening"),
+            (
+                &answering("HTTP/1.1 200 OK\r\n\r\n"),
+                "answered 200 instead of opening",
+            ),
             (&answering("SSH-2.0-x\r\n\r\n"), "127.0.0.1:"),
         ] {
             let error = dial(url, Duration::from_secs(10)).unwrap_err().to_string();

@@ -262,9 +262,9 @@ impl Handler for Router {
 
     fn admit_upgrade(&self, head: &Head) -> Result<(), Response> {
         let checked = match Route::of(&head.path, self.serves) {
-            Route::Socket => self
-                .check_origin(head)
-                .and_then(|()| upgrade::check(head.query.as_deref(), self.service.relays().machine_id())),
+            Route::Socket => self.check_origin(head).and_then(|()| {
+                upgrade::check(head.query.as_deref(), self.service.relays().machine_id())
+            }),
             _ => Err(Error::not_found("WebSocket connections are taken at /ws")),
         };
         checked.map_err(|error| Response::error(&error))

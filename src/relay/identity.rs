@@ -104,11 +104,10 @@ impl Identity {
         match make(data_dir, &key) {
             Ok(()) => Ok(Identity::of(key)),
             // Somebody else was faster, and theirs counts.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                Identity::load(data_dir)?.ok_or_else(|| IdentityError::Broken {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Identity::load(data_dir)?
+                .ok_or_else(|| IdentityError::Broken {
                     path: data_dir.join(IDENTITY_FILE),
-                })
-            }
+                }),
             Err(source) => Err(IdentityError::File {
                 path: data_dir.join(IDENTITY_FILE),
                 source,
@@ -199,7 +198,11 @@ mod tests {
         let path = folder.0.join(IDENTITY_FILE);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
         assert_eq!(warning(&folder.0), None);
-        assert_eq!(fs::read_dir(&folder.0).unwrap().count(), 1, "nothing is left behind");
+        assert_eq!(
+            fs::read_dir(&folder.0).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         assert!(warning(&folder.0).unwrap().contains("chmod 600"));
     }
@@ -208,7 +211,13 @@ mod tests {
     fn what_is_no_key_is_never_replaced() {
         let folder = Folder::new();
         let path = folder.0.join(IDENTITY_FILE);
-        for broken in ["", "nonsense", "AAAA", &STANDARD.encode([1; 33]), "\u{fffd}"] {
+        for broken in [
+            "",
+            "nonsense",
+            "AAAA",
+            &STANDARD.encode([1; 33]),
+            "\u{fffd}",
+        ] {
             fs::write(&path, broken).unwrap();
             let error = Identity::load_or_make(&folder.0).unwrap_err();
             assert!(error.to_string().contains("identity.key"), "{error}");

@@ -127,7 +127,10 @@ mod tests {
         relays.remove(&first);
         let standings = relays.standings();
         assert_eq!(standings.len(), 1);
-        assert_eq!((standings[0].name.as_str(), standings[0].state), ("two", State::Linked));
+        assert_eq!(
+            (standings[0].name.as_str(), standings[0].state),
+            ("two", State::Linked)
+        );
 
         let id = |key| MachineId::of_public_key(&[key; 32]);
         relays.set_machine_id(id(1));

@@ -63,8 +63,9 @@ impl Connection {
             secrecy: None,
         };
         if let Some(machine) = address.machine_id() {
-            let secrecy = Secrecy::agree(machine, &mut |request| connection.ask(&request, deadline))
-                .map_err(|reason| Failure::failed(format!("{address}: {reason}")))?;
+            let secrecy =
+                Secrecy::agree(machine, &mut |request| connection.ask(&request, deadline))
+                    .map_err(|reason| Failure::failed(format!("{address}: {reason}")))?;
             connection.secrecy = Some(secrecy);
         }
         Ok(connection)

@@ -54,7 +54,8 @@ struct Diagnosis {
 }
 
 /// All checks, in the order of the output.
-const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[configuration, providers::check, relays::check];
+const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] =
+    &[configuration, providers::check, relays::check];
 
 /// `hearth doctor`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {

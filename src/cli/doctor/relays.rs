@@ -97,3 +97,44 @@ fn key(_: &Scene<'_>) -> Option<Diagnosis> {
         vec![],
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::net::TcpListener;
+
+    use serde_json::json;
+
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn a_relay_that_cannot_be_used_is_a_problem() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let there = format!("ws://{}/ws", listener.local_addr().unwrap());
+        let gone = TcpListener::bind("127.0.0.1:0").unwrap();
+        let gone = format!("ws://{}/ws", gone.local_addr().unwrap());
+        let token = "x".repeat(32);
+        for (channel, code, says) in [
+            (
+                json!({"url": there, "auth_token": token}),
+                0,
+                "relay far is there",
+            ),
+            (
+                json!({"url": gone, "auth_token": token}),
+                1,
+                "cannot be reached",
+            ),
+            (json!({"url": there}), 1, "has no \"auth_token\""),
+        ] {
+            let root = TemporaryDirectory::new();
+            let mut channel = channel;
+            channel["type"] = json!("websocket");
+            let config = json!({"channels": {"far": channel}});
+            fs::write(root.data_directory().config(), config.to_string()).unwrap();
+            let ran = root.run("doctor", "");
+            assert_eq!(ran.code, code, "{}", ran.output);
+            assert!(ran.output.contains(says), "{}", ran.output);
+        }
+    }
+}

@@ -26,6 +26,9 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     };
     settings.set(&key, "null")?;
     let told = RunningServer::notify(&directory);
-    writeln!(context.errors, "Left the relay of the channel {name}; {told}.")?;
+    writeln!(
+        context.errors,
+        "Left the relay of the channel {name}; {told}."
+    )?;
     Ok(())
 }

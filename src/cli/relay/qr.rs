@@ -42,12 +42,15 @@ pub fn code(text: &str) -> Result<String, Failure> {
 mod tests {
     use super::*;
 
-    /// What stands in the code, read from its picture: the modules, then the
-    /// code words of a version 1 to 5 code in byte mode.
+    /// The modules of a picture, dark ones true.
     fn modules(picture: &str) -> Vec<Vec<bool>> {
         let mut rows = Vec::new();
         for line in picture.lines() {
-            let line = line.strip_prefix(COLORS).unwrap().strip_suffix(RESET).unwrap();
+            let line = line
+                .strip_prefix(COLORS)
+                .unwrap()
+                .strip_suffix(RESET)
+                .unwrap();
             let dark = |light: &[char]| {
                 let row = line.chars().map(|half| !light.contains(&half));
                 row.collect::<Vec<bool>>()
@@ -72,7 +75,9 @@ mod tests {
             }
         }
         // The finder pattern of ISO/IEC 18004 section 6.3.3, at all three corners.
-        let finder = ["#######", "#     #", "# ### #", "# ### #", "# ### #", "#     #", "#######"];
+        let finder = [
+            "#######", "#     #", "# ### #", "# ### #", "# ### #", "#     #", "#######",
+        ];
         let far = width - 8 - 3;
         for (left, top) in [(4, 4), (far, 4), (4, far)] {
             for (y, line) in finder.iter().enumerate() {

@@ -43,7 +43,14 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             ]
         })
         .collect();
-    let columns = ["name", "relay", "state", "clients", "next try", "last error"];
+    let columns = [
+        "name",
+        "relay",
+        "state",
+        "clients",
+        "next try",
+        "last error",
+    ];
     let nothing = "There are no links to relays; make one with `hearth relay join URL`.";
     table::print(context, &columns, &rows, nothing)
 }

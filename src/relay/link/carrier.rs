@@ -116,7 +116,9 @@ impl<'a> Carrier<'a> {
             let ping_at = self.heard.max(self.pinged) + PING;
             if now >= ping_at {
                 self.begin_write();
-                self.socket.send(Message::Ping(Bytes::new())).map_err(broken)?;
+                self.socket
+                    .send(Message::Ping(Bytes::new()))
+                    .map_err(broken)?;
                 self.pinged = now;
                 continue;
             }
@@ -223,7 +225,9 @@ impl<'a> Carrier<'a> {
                     self.clients.insert(number, client);
                     return self.count();
                 }
-                Err(error) => log::warn!("relay {}: no thread for a client: {error}", self.link.name),
+                Err(error) => {
+                    log::warn!("relay {}: no thread for a client: {error}", self.link.name)
+                }
             }
         }
         let Close { code, reason } = FULL;
@@ -278,7 +282,9 @@ impl<'a> Carrier<'a> {
 
     fn count(&self) {
         let clients = self.clients.len();
-        self.link.entry.update(|standing| standing.clients = clients);
+        self.link
+            .entry
+            .update(|standing| standing.clients = clients);
     }
 
     fn begin_write(&mut self) {

@@ -43,8 +43,9 @@ pub(super) fn greet(
     let challenge = STANDARD
         .decode(noise)
         .map_err(|_| End::lost("the relay's challenge is not base64"))?;
-    let (proof, _) = respond(Purpose::Link, key, &challenge)
-        .map_err(|_| End::lost("the relay's challenge is malformed, or meant for another machine"))?;
+    let (proof, _) = respond(Purpose::Link, key, &challenge).map_err(|_| {
+        End::lost("the relay's challenge is malformed, or meant for another machine")
+    })?;
     let noise = STANDARD.encode(proof);
     say(socket, &Greeting::Proof { noise })?;
     let Greeting::Linked {

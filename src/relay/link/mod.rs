@@ -338,8 +338,16 @@ impl Link {
             }
             let (state, reason, wait) = match end {
                 End::Stopped => return,
-                End::Replaced => (State::Replaced, REPLACED.to_owned(), redial.replaced(random_fraction())),
-                End::Lost(reason) => (State::Waiting, reason, redial.lost(stood, random_fraction())),
+                End::Replaced => (
+                    State::Replaced,
+                    REPLACED.to_owned(),
+                    redial.replaced(random_fraction()),
+                ),
+                End::Lost(reason) => (
+                    State::Waiting,
+                    reason,
+                    redial.lost(stood, random_fraction()),
+                ),
             };
             // What repeats every minute is said once.
             if told == reason {

@@ -181,14 +181,21 @@ mod tests {
             panic!("no answer");
         };
         let answer: Value = serde_json::from_str(&answer).unwrap();
-        assert_eq!((&answer["status"], &answer["id"]), (&json!("ok"), &json!(1)));
-        let noise = STANDARD.decode(answer["data"]["noise"].as_str().unwrap()).unwrap();
+        assert_eq!(
+            (&answer["status"], &answer["id"]),
+            (&json!("ok"), &json!(1))
+        );
+        let noise = STANDARD
+            .decode(answer["data"]["noise"].as_str().unwrap())
+            .unwrap();
         (initiator.finish(&noise).unwrap(), privacy, key)
     }
 
     fn sealed(secured: &mut Secured, text: &str) -> Vec<u8> {
         let mut sealed = Vec::new();
-        secured.seal(text, &mut |message| sealed.push(message)).unwrap();
+        secured
+            .seal(text, &mut |message| sealed.push(message))
+            .unwrap();
         sealed.remove(0)
     }
 
@@ -196,8 +203,15 @@ mod tests {
     fn after_the_handshake_only_what_opens_is_taken() {
         let (mut client, mut privacy, key) = agreed();
         let message = sealed(&mut client, "hello");
-        assert_eq!(privacy.binary(&message, MOST), Verdict::Message("hello".to_owned()));
-        assert_eq!(privacy.binary(&message, MOST), Verdict::Close(DOES_NOT_OPEN), "a replay");
+        assert_eq!(
+            privacy.binary(&message, MOST),
+            Verdict::Message("hello".to_owned())
+        );
+        assert_eq!(
+            privacy.binary(&message, MOST),
+            Verdict::Close(DOES_NOT_OPEN),
+            "a replay"
+        );
 
         let mut frames = Vec::new();
         privacy.wrap(CLIENT, "secret", MOST, &mut frames).unwrap();
@@ -240,7 +254,10 @@ mod tests {
             panic!("{refused:?}");
         };
         let envelope: Value = serde_json::from_str(&envelope).unwrap();
-        assert_eq!((&envelope["code"], &envelope["id"]), (&json!("unauthorized"), &json!("a")));
+        assert_eq!(
+            (&envelope["code"], &envelope["id"]),
+            (&json!("unauthorized"), &json!("a"))
+        );
     }
 
     #[test]

@@ -26,7 +26,9 @@ impl Redial {
         if stood >= GOOD {
             self.failures = 0;
         }
-        let most = FIRST.saturating_mul(1 << self.failures.min(16)).min(LONGEST);
+        let most = FIRST
+            .saturating_mul(1 << self.failures.min(16))
+            .min(LONGEST);
         self.failures += 1;
         most.mul_f64(random)
     }
