@@ -211,7 +211,7 @@ fn what_fails_is_named_and_has_code_1() {
         ("token revoke 7", "there is no token \"7\""),
         ("deliveries retry x", "there is no delivery \"x\""),
         ("chat --conversation x", "there is no conversation \"x\""),
-        ("chat --url wss://h", "does not speak wss:// yet"),
+        ("chat --url ftp://h", "is no address of a server"),
     ] {
         let ran = run_line(line);
         assert_eq!(ran.code, 1, "{line}: {}", ran.errors);

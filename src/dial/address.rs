@@ -31,7 +31,10 @@ impl Address {
         };
         let authority = uri.authority().ok_or_else(malformed)?;
         let host = authority.host().trim_matches(['[', ']']);
-        if host.is_empty() || authority.as_str().contains('@') {
+        let is_bare = authority.as_str() == authority.host();
+        // A port that is none is passed over in silence by the parser.
+        let has_bad_port = !is_bare && authority.port_u16().is_none();
+        if host.is_empty() || has_bad_port || authority.as_str().contains('@') {
             return Err(malformed());
         }
         let port = authority

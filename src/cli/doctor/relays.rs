@@ -111,8 +111,11 @@ mod tests {
     fn a_relay_that_cannot_be_used_is_a_problem() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let there = format!("ws://{}/ws", listener.local_addr().unwrap());
-        let gone = TcpListener::bind("127.0.0.1:0").unwrap();
-        let gone = format!("ws://{}/ws", gone.local_addr().unwrap());
+        let closed = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let gone = format!("ws://{closed}/ws");
         let token = "x".repeat(32);
         for (channel, code, says) in [
             (

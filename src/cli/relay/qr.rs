@@ -88,6 +88,64 @@ mod tests {
         }
     }
 
+    /// Reads a code of version 5 and level M (two blocks of 43 bytes) in byte
+    /// mode: ISO/IEC 18004 sections 7.4 to 7.9, without the error correction.
+    fn read(rows: &[Vec<bool>]) -> String {
+        const SIZE: usize = 37;
+        let quiet = usize::try_from(QUIET).unwrap();
+        let dark = |x: usize, y: usize| rows[y + quiet][x + quiet];
+        let is_fixed = |x: usize, y: usize| {
+            let far = SIZE - 8;
+            let finder = (x < 9 && y < 9) || (x >= far && y < 9) || (x < 9 && y >= far);
+            let alignment = (28..33).contains(&x) && (28..33).contains(&y);
+            finder || alignment || x == 6 || y == 6
+        };
+        let format = [2, 3, 4].map(|x| usize::from(dark(x, 8)));
+        let mask = (format[0] << 2 | format[1] << 1 | format[2]) ^ 0b101;
+        let is_flipped = |x: usize, y: usize| match mask {
+            0 => (x + y) % 2 == 0,
+            1 => y % 2 == 0,
+            2 => x % 3 == 0,
+            3 => (x + y) % 3 == 0,
+            4 => (x / 3 + y / 2) % 2 == 0,
+            5 => x * y % 2 + x * y % 3 == 0,
+            6 => (x * y % 2 + x * y % 3) % 2 == 0,
+            _ => ((x + y) % 2 + x * y % 3) % 2 == 0,
+        };
+        let mut bits = Vec::new();
+        let columns = (7..SIZE).rev().step_by(2).chain([5, 3, 1]);
+        for (turn, right) in columns.enumerate() {
+            for step in 0..SIZE {
+                let y = if turn % 2 == 0 { SIZE - 1 - step } else { step };
+                for x in [right, right - 1] {
+                    if !is_fixed(x, y) {
+                        bits.push(u8::from(dark(x, y) != is_flipped(x, y)));
+                    }
+                }
+            }
+        }
+        let byte = |bits: &[u8]| bits.iter().fold(0, |byte, bit| byte << 1 | bit);
+        let words: Vec<u8> = bits.chunks(8).map(byte).collect();
+        let block = |first: usize| words[first..86].iter().step_by(2).copied();
+        let bits: Vec<u8> = block(0)
+            .chain(block(1))
+            .flat_map(|word| (0..8).rev().map(move |place| word >> place & 1))
+            .collect();
+        assert_eq!(byte(&bits[..4]), 4, "byte mode");
+        let length = usize::from(byte(&bits[4..12]));
+        let bytes = bits[12..12 + 8 * length].chunks(8).map(byte).collect();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn the_picture_reads_as_the_text() {
+        for last in ["2", "3", "4", "5", "6", "7"] {
+            let text =
+                format!("wss://relay.example/ws?machine_id=abcdefghijklmnopqrstuvwxyz23456{last}");
+            assert_eq!(read(&modules(&super::code(&text).unwrap())), text);
+        }
+    }
+
     #[test]
     fn what_does_not_fit_is_an_error() {
         assert!(super::code(&"x".repeat(5000)).is_err());
