@@ -96,27 +96,31 @@ mod tests {
         let dark = |x: usize, y: usize| rows[y + quiet][x + quiet];
         let is_fixed = |x: usize, y: usize| {
             let far = SIZE - 8;
-            let finder = (x < 9 && y < 9) || (x >= far && y < 9) || (x < 9 && y >= far);
+            let finder = (y < 9 && !(9..far).contains(&x)) || (x < 9 && y >= far);
             let alignment = (28..33).contains(&x) && (28..33).contains(&y);
             finder || alignment || x == 6 || y == 6
         };
         let format = [2, 3, 4].map(|x| usize::from(dark(x, 8)));
         let mask = (format[0] << 2 | format[1] << 1 | format[2]) ^ 0b101;
-        let is_flipped = |x: usize, y: usize| match mask {
-            0 => (x + y) % 2 == 0,
-            1 => y % 2 == 0,
-            2 => x % 3 == 0,
-            3 => (x + y) % 3 == 0,
-            4 => (x / 3 + y / 2) % 2 == 0,
-            5 => x * y % 2 + x * y % 3 == 0,
-            6 => (x * y % 2 + x * y % 3) % 2 == 0,
-            _ => ((x + y) % 2 + x * y % 3) % 2 == 0,
+        let is_flipped = |x: usize, y: usize| {
+            let remainder = match mask {
+                0 => (x + y) % 2,
+                1 => y % 2,
+                2 => x % 3,
+                3 => (x + y) % 3,
+                4 => (x / 3 + y / 2) % 2,
+                5 => x * y % 2 + x * y % 3,
+                6 => (x * y % 2 + x * y % 3) % 2,
+                _ => ((x + y) % 2 + x * y % 3) % 2,
+            };
+            remainder == 0
         };
         let mut bits = Vec::new();
         let columns = (7..SIZE).rev().step_by(2).chain([5, 3, 1]);
         for (turn, right) in columns.enumerate() {
             for step in 0..SIZE {
-                let y = if turn % 2 == 0 { SIZE - 1 - step } else { step };
+                let upward = turn % 2 == 0;
+                let y = if upward { SIZE - 1 - step } else { step };
                 for x in [right, right - 1] {
                     if !is_fixed(x, y) {
                         bits.push(u8::from(dark(x, y) != is_flipped(x, y)));

@@ -208,7 +208,7 @@ impl<'a> Carrier<'a> {
 
     /// What we closed may still be sending, so an unknown client is no mistake.
     fn give(&mut self, number: ClientNumber, input: Input) {
-        if let Some(client) = self.clients.get_mut(&number) {
+        if let Some(client) = self.clients.get(&number) {
             client.give(input);
         }
     }
@@ -301,7 +301,7 @@ impl<'a> Carrier<'a> {
 
     /// Tells all clients that the server stops, and then the relay.
     fn farewell(&mut self) {
-        for client in self.clients.values_mut() {
+        for client in self.clients.values() {
             client.close(Close::GOING_AWAY);
         }
         let deadline = Instant::now() + FAREWELL;

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender, TrySendError, bounded, select};
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 
 use super::privacy::{Privacy, TOO_LARGE, Verdict};
 use crate::config::{Encryption, Limits};
@@ -63,8 +63,7 @@ pub(super) struct Common {
 
 /// The link's handle on a client.
 pub(super) struct Client {
-    /// Gone once nothing more is taken of it.
-    inbox: Option<Sender<Input>>,
+    inbox: Sender<(Input, Counted)>,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
     wake: Sender<()>,
@@ -94,11 +93,32 @@ impl Shared {
     fn outlet(&self) -> MutexGuard<'_, Outlet> {
         self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Counts a message that left the inbox.
-    fn taken(&self, bytes: usize) {
-        self.waiting.fetch_sub(bytes, Ordering::Relaxed);
-        self.all_waiting.fetch_sub(bytes, Ordering::Relaxed);
+/// A message in an inbox, counted for as long as it is there: it may also end
+/// with the inbox.
+struct Counted {
+    bytes: usize,
+    shared: Arc<Shared>,
+}
+
+impl Counted {
+    fn new(shared: &Arc<Shared>, bytes: usize) -> Counted {
+        shared.waiting.fetch_add(bytes, Ordering::Relaxed);
+        shared.all_waiting.fetch_add(bytes, Ordering::Relaxed);
+        Counted {
+            bytes,
+            shared: Arc::clone(shared),
+        }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.shared.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.shared
+            .all_waiting
+            .fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
@@ -140,7 +160,7 @@ impl Client {
                 .run();
             })?;
         Ok(Client {
-            inbox: Some(inbox),
+            inbox,
             outbox,
             shared,
             wake,
@@ -151,24 +171,17 @@ impl Client {
 
     /// Hands it a message; never waits. A client that sends faster than it is
     /// served is closed.
-    pub fn give(&mut self, input: Input) {
-        let Some(inbox) = &self.inbox else { return };
-        let bytes = input.len();
-        let waiting = self.shared.waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let all = self.shared.all_waiting.fetch_add(bytes, Ordering::Relaxed) + bytes;
-        let fits = waiting <= self.most_waiting && all <= LINK_INBOX_BYTES;
-        let given = match fits {
-            true => inbox.try_send(input),
-            false => Err(TrySendError::Full(input)),
-        };
-        if given.is_err() {
-            self.shared.taken(bytes);
+    pub fn give(&self, input: Input) {
+        let counted = Counted::new(&self.shared, input.len());
+        let fits = self.shared.waiting.load(Ordering::Relaxed) <= self.most_waiting
+            && self.shared.all_waiting.load(Ordering::Relaxed) <= LINK_INBOX_BYTES;
+        if !fits || self.inbox.try_send((input, counted)).is_err() {
             self.close(Close::TOO_MANY);
         }
     }
 
-    /// Takes nothing more of it, and closes it after what waits for it.
-    pub fn close(&mut self, close: Close) {
+    /// Closes it after what waits for it.
+    pub fn close(&self, close: Close) {
         self.outbox.close(close);
     }
 
@@ -224,7 +237,7 @@ struct Conversation {
     dialogue: Box<dyn Dialogue>,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
-    messages: Receiver<Input>,
+    messages: Receiver<(Input, Counted)>,
     wakes: Receiver<()>,
     privacy: Privacy,
 }
@@ -256,8 +269,8 @@ impl Conversation {
             };
             select! {
                 recv(self.messages) -> input => match input {
-                    Ok(input) => {
-                        self.shared.taken(input.len());
+                    Ok((input, counted)) => {
+                        drop(counted);
                         if let Some(close) = self.receive(input) {
                             return Ok(close);
                         }
@@ -355,5 +368,34 @@ impl Conversation {
     fn push(&self, frames: Vec<Vec<u8>>) {
         self.shared.outlet().frames.extend(frames);
         self.common.waker.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ends_with_its_inbox_counts_no_more() {
+        let all = Arc::new(AtomicUsize::new(7));
+        let shared = Arc::new(Shared {
+            outlet: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            all_waiting: Arc::clone(&all),
+        });
+        let counts = || {
+            let waiting = shared.waiting.load(Ordering::Relaxed);
+            (waiting, all.load(Ordering::Relaxed))
+        };
+        let (inbox, messages) = bounded(2);
+        for _ in 0..2 {
+            assert!(inbox.try_send(Counted::new(&shared, 10)).is_ok());
+        }
+        assert_eq!(counts(), (20, 27));
+        assert!(inbox.try_send(Counted::new(&shared, 10)).is_err());
+        drop(messages.recv());
+        assert_eq!(counts(), (10, 17));
+        drop((messages, inbox));
+        assert_eq!(counts(), (0, 7));
     }
 }

@@ -8,15 +8,15 @@
 
 mod carrier;
 mod client;
+mod control;
 mod greeting;
 mod privacy;
 mod redial;
 
 use std::fmt;
 use std::io;
-use std::net::{Shutdown, TcpStream};
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -26,13 +26,13 @@ use super::identity::{self, Identity, IdentityError};
 use crate::config::{Channel, Config, RelayChannel};
 use crate::dial::{Address, Dial, DialError, OpenSocket, open};
 use crate::gate::dialogue::{OpenDialogue, sessions};
-use crate::gate::wait::Waker;
 use crate::ids::MachineId;
 use crate::protocol::relay::HEADER_BYTES;
 use crate::secret::random_fraction;
 use crate::service::Service;
 use crate::service::relays::{Link as Entry, State};
 use carrier::Carrier;
+use control::Control;
 use redial::Redial;
 
 /// How long it may take until a link stands.
@@ -213,72 +213,6 @@ impl fmt::Display for StartError {
             StartError::Address(error) => error.fmt(f),
             StartError::System(error) => write!(f, "no thread or descriptor is left: {error}"),
         }
-    }
-}
-
-/// Ends a link's waiting from another thread.
-struct Control {
-    state: Mutex<Stopping>,
-    changed: Condvar,
-    /// Ends the wait of a link that stands.
-    waker: Arc<Waker>,
-}
-
-#[derive(Default)]
-struct Stopping {
-    is_stopping: bool,
-    /// The connection of a link that does not stand yet: it is cut.
-    opening: Option<Arc<TcpStream>>,
-}
-
-impl Control {
-    fn new() -> io::Result<Control> {
-        Ok(Control {
-            state: Mutex::default(),
-            changed: Condvar::new(),
-            waker: Arc::new(Waker::new()?),
-        })
-    }
-
-    fn stop(&self) {
-        let mut state = self.lock();
-        state.is_stopping = true;
-        if let Some(socket) = state.opening.take() {
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-        drop(state);
-        self.changed.notify_all();
-        self.waker.wake();
-    }
-
-    fn is_stopping(&self) -> bool {
-        self.lock().is_stopping
-    }
-
-    fn begun(&self, socket: &Arc<TcpStream>) {
-        let mut state = self.lock();
-        if state.is_stopping {
-            let _ = socket.shutdown(Shutdown::Both);
-        }
-        state.opening = Some(Arc::clone(socket));
-    }
-
-    fn opened(&self) {
-        self.lock().opening = None;
-    }
-
-    /// Waits for `time`; returns whether the link is to go on.
-    fn pause(&self, time: Duration) -> bool {
-        let state = self.lock();
-        let (state, _) = self
-            .changed
-            .wait_timeout_while(state, time, |state| !state.is_stopping)
-            .unwrap_or_else(PoisonError::into_inner);
-        !state.is_stopping
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Stopping> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
