@@ -37,6 +37,7 @@
 //! | [`agent`] | the turn loop, context, permission, model providers, tools |
 //! | [`service`] | sessions, commands, events, approvals, the schedule and its workers |
 //! | [`gate`] | sockets: accepting, limits, strict framing of HTTP, WebSocket and JSON lines |
+//! | [`dial`] | outgoing WebSockets: to a relay, and those of `hearth chat` |
 //! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |
 //! | `relay` | the relay, a machine's link to one, and the encryption that it cannot read |
 //! | `web` | the page in the browser and its files, held in the binary |
@@ -62,6 +63,7 @@ pub mod calendar;
 pub mod cli;
 pub mod clock;
 pub mod config;
+pub mod dial;
 pub mod error;
 pub mod gate;
 pub mod http;

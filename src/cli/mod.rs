@@ -21,6 +21,8 @@ mod logging;
 mod manual;
 mod memory;
 mod password;
+#[cfg(feature = "relay")]
+mod relay;
 mod running_server;
 mod schedule;
 mod search;

@@ -216,6 +216,7 @@ fn what_fails_is_named_and_has_code_1() {
             "chat --url wss://127.0.0.1:1 --token x",
             "no Hearth answers at 127.0.0.1:1",
         ),
+        ("chat --url ftp://h", "is no address of a server"),
     ] {
         let ran = run_line(line);
         assert_eq!(ran.code, 1, "{line}: {}", ran.errors);

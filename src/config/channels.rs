@@ -3,6 +3,7 @@
 
 use std::net::IpAddr;
 
+use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::address_patterns::AddressPatterns;
@@ -48,7 +49,7 @@ section! {
 
 section! {
     /// A link to a relay (channel type `websocket`).
-    #[derive(Clone, Debug)]
+    #[derive(Clone, Debug, PartialEq)]
     pub struct RelayChannel {
         /// The channel's name in logs.
         pub name: String = name();
@@ -56,6 +57,9 @@ section! {
         pub url: String = Url(&["wss", "ws"]);
         /// The relay's AUTH_TOKEN, which admits this machine to it.
         pub auth_token: Option<Secret> = SecretText.optional("none");
+        /// Whether clients must talk to this machine so that the relay cannot read it: required
+        /// refuses those that do not, optional takes both.
+        pub encryption: Encryption = ENCRYPTION.or(Encryption::Optional);
     }
 }
 
@@ -69,6 +73,21 @@ section! {
         pub accounts: Vec<WebhookAccount> = Accounts;
     }
 }
+
+/// Whether clients may talk to a machine in a way that its relay can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encryption {
+    /// Plain clients are refused.
+    Required,
+    /// It is the client's choice: the contract's own clients know no other way.
+    Optional,
+}
+
+const ENCRYPTION: Choice<Encryption> = Choice(&[
+    ("required", Encryption::Required),
+    ("optional", Encryption::Optional),
+]);
 
 fn name() -> impl Rule<Output = String> {
     Text(1..=64).or_shown(String::new(), "its key, or else its type")

@@ -47,7 +47,7 @@ mod webhook_map;
 mod tests;
 
 pub use address_patterns::{AddressPattern, AddressPatterns};
-pub use channels::{Channel, RelayChannel, TcpChannel, WebhookChannel};
+pub use channels::{Channel, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};

@@ -74,6 +74,7 @@ fn channel(channel: &Channel) -> Value {
             "type": channel.kind(),
             "url": masked(&relay.url),
             "auth_token_set": relay.auth_token.is_some(),
+            "encryption": relay.encryption,
         }),
         Channel::Webhook(webhook) => {
             let accounts: Map<String, Value> = webhook

@@ -41,6 +41,7 @@ impl Connection {
         Peer {
             address: self.remote,
             secure: self.secure,
+            relay: None,
         }
     }
 

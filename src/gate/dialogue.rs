@@ -69,7 +69,7 @@ impl Dialogue for Session {
 }
 
 /// Opens the dialogue of a new connection: who is there, over which transport
-/// (`websocket` or `lines`), and where the responses go.
+/// (`websocket`, `lines` or `relay`), and where the responses go.
 pub type OpenDialogue =
     Arc<dyn Fn(Peer, &'static str, Arc<Outbox>) -> Box<dyn Dialogue> + Send + Sync>;
 

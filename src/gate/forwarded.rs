@@ -34,7 +34,11 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
             .is_some_and(|scheme| scheme.trim().eq_ignore_ascii_case("https")),
         None => proxy.secure,
     };
-    Peer { address, secure }
+    Peer {
+        address,
+        secure,
+        relay: None,
+    }
 }
 
 /// An address as proxies write it: plain, in brackets, or with a port.
@@ -84,6 +88,7 @@ mod tests {
                 peer: Peer {
                     address: "10.0.0.1".parse().unwrap(),
                     secure: false,
+                    relay: None,
                 },
             };
             let found = client(&head, head.peer.clone(), &patterns(&[("10.0.0.0", 8)]));

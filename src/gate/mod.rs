@@ -37,6 +37,9 @@ mod websocket;
 #[cfg(test)]
 mod tests;
 
+#[cfg(feature = "relay")]
+pub(crate) use registry::STACK_BYTES;
+
 use std::io;
 use std::net::TcpListener;
 use std::sync::Arc;

@@ -6,7 +6,6 @@
 //! sent at once, so that nothing of it waits.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -60,7 +59,7 @@ pub fn accept(
 /// TLS, `InvalidInput` for a `host` that no certificate can be for, `TimedOut`
 /// at the deadline.
 pub fn connect(
-    stream: TcpStream,
+    socket: Socket,
     host: &str,
     trust: &Trust,
     deadline: Instant,
@@ -73,7 +72,6 @@ pub fn connect(
         .client_config()
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
     let connection = ClientConnection::new(config, name).map_err(io::Error::other)?;
-    let socket = Socket::new(Arc::new(stream));
     SecureStream::begin(Connection::Client(connection), socket, deadline).map_err(in_words)
 }
 

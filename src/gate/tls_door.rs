@@ -160,6 +160,7 @@ mod tests {
                 peer: Peer {
                     address: "192.0.2.1".parse().unwrap(),
                     secure: false,
+                    relay: None,
                 },
             };
             let response = ToHttps.admit(&head).unwrap_err();

@@ -21,7 +21,6 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::gate::exchange::{Handler, Head, Request, Response};
-use crate::ids::MachineId;
 use crate::service::Service;
 
 /// What a listener serves.
@@ -46,7 +45,6 @@ pub struct Router {
     service: Arc<Service>,
     webhooks: Box<dyn Handler>,
     serves: Serves,
-    machine_id: Option<MachineId>,
     pages: Option<Arc<dyn Pages>>,
 }
 
@@ -122,19 +120,12 @@ fn upgrade_required() -> Response {
 
 impl Router {
     /// A router over `service`. `webhooks` answers the paths of the webhook
-    /// accounts and refuses unknown ones; `machine_id` is the server's own,
-    /// which clients may name in the address of /ws.
-    pub fn new(
-        service: Arc<Service>,
-        webhooks: Box<dyn Handler>,
-        serves: Serves,
-        machine_id: Option<MachineId>,
-    ) -> Router {
+    /// accounts and refuses unknown ones.
+    pub fn new(service: Arc<Service>, webhooks: Box<dyn Handler>, serves: Serves) -> Router {
         Router {
             service,
             webhooks,
             serves,
-            machine_id,
             pages: None,
         }
     }
@@ -271,9 +262,9 @@ impl Handler for Router {
 
     fn admit_upgrade(&self, head: &Head) -> Result<(), Response> {
         let checked = match Route::of(&head.path, self.serves) {
-            Route::Socket => self
-                .check_origin(head)
-                .and_then(|()| upgrade::check(head.query.as_deref(), self.machine_id.as_ref())),
+            Route::Socket => self.check_origin(head).and_then(|()| {
+                upgrade::check(head.query.as_deref(), self.service.relays().machine_id())
+            }),
             _ => Err(Error::not_found("WebSocket connections are taken at /ws")),
         };
         checked.map_err(|error| Response::error(&error))

@@ -5,7 +5,10 @@
 //! client --/ws?machine_id=M--> relay <--/ws?machine_id=M&role=machine-- machine (dials out)
 //! ```
 //!
-//! [`noise`] is what keeps the relay from reading: the handshake between client
-//! and machine, and the messages after it.
+//! [`identity`] is a machine's name and what proves it, and [`link`] keeps it
+//! linked to its relays. [`noise`] is what keeps a relay from reading: the
+//! handshake between client and machine, and the messages after it.
 
+pub mod identity;
+pub mod link;
 pub mod noise;

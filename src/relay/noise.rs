@@ -277,6 +277,11 @@ impl Secured {
         Ok(message)
     }
 
+    /// Bytes that have arrived of a text that is not complete yet.
+    pub fn joined_bytes(&self) -> usize {
+        self.joined.len()
+    }
+
     /// Decrypts one message; returns the text that it completes, if it does.
     pub fn open(&mut self, message: &[u8]) -> Result<Option<String>, NoiseError> {
         self.received += 1;

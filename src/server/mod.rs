@@ -3,6 +3,8 @@
 
 mod identity;
 mod lock;
+#[cfg(not(feature = "relay"))]
+mod no_relay;
 mod ports;
 mod start_error;
 
@@ -12,16 +14,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::config::{Channel, Problems, Settings};
+use crate::config::{Problems, Settings};
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
 use crate::http::{Pages, Router, Serves};
+#[cfg(feature = "relay")]
+use crate::relay::link::Links;
 use crate::service::workers::{Deliver, Workers};
 use crate::service::{Parts, Service};
 use crate::store::Store;
 use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use lock::Lock;
+#[cfg(not(feature = "relay"))]
+use no_relay::Links;
 
 pub use start_error::StartError;
 
@@ -51,6 +57,7 @@ pub struct Options {
 pub struct Server {
     service: Arc<Service>,
     workers: Workers,
+    links: Links,
     listeners: Mutex<Vec<Listener>>,
     addrs: Vec<SocketAddr>,
     is_secure: bool,
@@ -82,9 +89,10 @@ impl Server {
             settings: Arc::clone(&settings),
             store,
             clock,
-            data_dir: options.data_dir,
+            data_dir: options.data_dir.clone(),
             deliver,
         })?;
+        let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;
         let workers = Workers::start(&service, config.workers)?;
         let gate = Gate::new(GateParts {
             service: Arc::clone(&service),
@@ -104,16 +112,10 @@ impl Server {
             log::warn!("hearth.lock: {error}");
         }
         service.start_mcp();
-        for channel in &config.channels {
-            if let Channel::Relay(relay) = channel {
-                log::warn!(
-                    "channel {}: this version does not link to relays",
-                    relay.name
-                );
-            }
-        }
+        links.apply(&config);
         Ok(Server {
             is_secure: certificate.is_some(),
+            links,
             service,
             workers,
             listeners: Mutex::new(listeners),
@@ -155,6 +157,7 @@ impl Server {
         let changed = self.service.settings().reload();
         if let Ok(changed) = &changed {
             self.service.config_changed(changed);
+            self.links.apply(&self.service.settings().current());
         }
         self.lock.stamp();
         changed
@@ -194,6 +197,7 @@ impl Server {
             listener.refuse_new();
         }
         self.workers.stop(grace);
+        self.links.stop();
         self.service.mcp().stop(grace.is_zero());
         for listener in listeners {
             listener.stop();
@@ -221,7 +225,7 @@ fn serve(
         false => (None, Serves::Everything),
     };
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
-    let router = Router::new(Arc::clone(service), webhooks, serves, None).with_pages(pages);
+    let router = Router::new(Arc::clone(service), webhooks, serves).with_pages(pages);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 
 use crate::config::Problems;
 use crate::error::Error;
+#[cfg(feature = "relay")]
+use crate::relay::identity::IdentityError;
 use crate::store::OpenError;
 use crate::tls::CertificateError;
 
@@ -44,6 +46,9 @@ pub enum StartError {
     WithoutTls,
     /// The service cannot begin its work.
     Service(Error),
+    /// The machine's key, which relays know it by, cannot be used.
+    #[cfg(feature = "relay")]
+    Identity(IdentityError),
 }
 
 impl StartError {
@@ -76,6 +81,8 @@ impl fmt::Display for StartError {
                  it with the feature `tls`, or remove \"tls\"",
             ),
             StartError::Service(error) => write!(f, "{error}"),
+            #[cfg(feature = "relay")]
+            StartError::Identity(error) => write!(f, "{error}"),
         }
     }
 }
@@ -131,5 +138,12 @@ impl From<CertificateError> for StartError {
 impl From<Error> for StartError {
     fn from(error: Error) -> StartError {
         StartError::Service(error)
+    }
+}
+
+#[cfg(feature = "relay")]
+impl From<IdentityError> for StartError {
+    fn from(error: IdentityError) -> StartError {
+        StartError::Identity(error)
     }
 }

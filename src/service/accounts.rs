@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use super::peer::{AddressKey, Peer};
+use super::peer::Peer;
 use super::{Login, Service};
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::ids::MachineId;
 use crate::protocol::public_key::PublicKey;
 use crate::secret::{Secret, fingerprint};
@@ -15,17 +15,16 @@ impl Service {
     /// session token. An unknown user takes as long as a wrong password.
     /// Errors: `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
-        let address = AddressKey::of(peer.address);
-        let name = username.to_lowercase();
-        self.login_addresses.check(&address)?;
+        // What comes by a relay cannot lock anybody out at home.
+        let name = (peer.relay.clone(), username.to_lowercase());
+        self.check_guesses(peer)?;
         self.login_names.check(&name)?;
         let config = self.settings.current();
         let user = self.store.user(username)?;
         let stored = user.as_ref().map(|user| user.password_hash.as_str());
         let verified = self.verifier.verify(stored, password)?;
         let Some(user) = user.filter(|_| verified) else {
-            self.login_addresses
-                .failed(&address, config.limits.login_failures);
+            self.note_wrong_guess(peer);
             self.login_names.failed(&name, config.limits.login_failures);
             log::warn!("sign-in from {peer} refused");
             return Err(Error::invalid_token("wrong user name or password"));
@@ -49,6 +48,40 @@ impl Service {
         self.store
             .identity(&fingerprint(token.expose()))?
             .ok_or_else(|| Error::invalid_token("the token is wrong, expired or revoked"))
+    }
+
+    /// Who holds this token, asked for by `peer`. Nobody guesses a token, but
+    /// what comes through a relay is slowed down as sign-ins are.
+    ///
+    /// Errors: `invalid_token`, `rate_limited`.
+    pub fn identify_peer(&self, peer: &Peer, token: &Secret) -> Result<Identity> {
+        if peer.relay.is_none() {
+            return self.identify(token);
+        }
+        self.check_guesses(peer)?;
+        let identified = self.identify(token);
+        if identified
+            .as_ref()
+            .is_err_and(|error| error.code() == Code::InvalidToken)
+        {
+            self.note_wrong_guess(peer);
+        }
+        identified
+    }
+
+    fn check_guesses(&self, peer: &Peer) -> Result<()> {
+        for (guesser, _) in peer.guessers() {
+            self.login_guessers.check(&guesser)?;
+        }
+        Ok(())
+    }
+
+    fn note_wrong_guess(&self, peer: &Peer) {
+        let free = self.settings.current().limits.login_failures;
+        for (guesser, share) in peer.guessers() {
+            self.login_guessers
+                .failed(&guesser, free.saturating_mul(share));
+        }
     }
 
     /// Revokes a token and closes the connections that it opened.

@@ -10,6 +10,7 @@ pub mod outbox;
 pub mod password;
 pub mod peer;
 pub mod people;
+pub mod relays;
 pub mod responses;
 mod routines;
 mod schedule;
@@ -39,7 +40,8 @@ use crate::tls::Trust;
 use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
-use peer::AddressKey;
+use peer::Guesser;
+use relays::Relays;
 use responses::{Responses, Ticket};
 use schedule::Schedule;
 use throttle::Throttle;
@@ -71,8 +73,9 @@ pub struct Service {
     stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
     verifier: password::Verifier,
-    login_addresses: Throttle<AddressKey>,
-    login_names: Throttle<String>,
+    login_guessers: Throttle<Guesser>,
+    login_names: Throttle<(Option<Arc<str>>, String)>,
+    relays: Relays,
     webhook_rates: Mutex<HashMap<String, Bucket>>,
 }
 
@@ -155,8 +158,9 @@ impl Service {
             stalled: Mutex::default(),
             nudges: bounded(4),
             verifier: password::Verifier::default(),
-            login_addresses: Throttle::new(clock.clone()),
+            login_guessers: Throttle::new(clock.clone()),
             login_names: Throttle::new(clock.clone()),
+            relays: Relays::default(),
             webhook_rates: Mutex::default(),
             started_at: Instant::now(),
             last_tick: Mutex::new(Instant::now()),
@@ -191,6 +195,11 @@ impl Service {
     /// The authenticated connections.
     pub fn connections(&self) -> &Connections {
         &self.connections
+    }
+
+    /// This machine's name on relays, and its links to them.
+    pub fn relays(&self) -> &Relays {
+        &self.relays
     }
 
     /// The MCP servers; none runs before [`Service::start_mcp`].

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::Arc;
 
 /// The other end of a connection, behind any trusted proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +11,8 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether the client's leg is encrypted (TLS here or at a trusted proxy).
     pub secure: bool,
+    /// The relay that it comes through, and on whose word the above stands.
+    pub relay: Option<Arc<str>>,
 }
 
 /// What limits and throttles are counted by: an IPv4 address, or the /64 of an
@@ -30,9 +33,39 @@ impl AddressKey {
     }
 }
 
+/// Whose failed sign-ins are counted together. What a relay says of addresses
+/// may be a lie, so it can neither use up the attempts of an address on the
+/// home's own network nor, by inventing addresses, get more of its own.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Guesser {
+    /// An address, as one relay or as the socket tells it.
+    Address(Option<Arc<str>>, AddressKey),
+    /// All that come through a relay.
+    Relay(Arc<str>),
+}
+
+impl Peer {
+    /// By what its failed sign-ins are counted, and how many times the usual
+    /// number of them is free.
+    pub fn guessers(&self) -> Vec<(Guesser, u32)> {
+        let address = Guesser::Address(self.relay.clone(), AddressKey::of(self.address));
+        let relay = self.relay.clone().map(Guesser::Relay);
+        std::iter::once((address, 1))
+            .chain(relay.map(|relay| (relay, RELAY_SHARE)))
+            .collect()
+    }
+}
+
+/// A relay may have so many times the failures of one address: a whole family
+/// comes through it.
+const RELAY_SHARE: u32 = 8;
+
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.address.fmt(f)
+        match &self.relay {
+            None => self.address.fmt(f),
+            Some(relay) => write!(f, "{} by {relay}", self.address),
+        }
     }
 }
 

@@ -68,14 +68,15 @@ pub struct Caller<'a> {
     pub connection: ConnectionId,
     /// Where responses and events go.
     pub outbox: &'a Arc<Outbox>,
-    /// `websocket` or `lines`.
+    /// `websocket`, `lines` or `relay`.
     pub transport: &'static str,
     /// Who signed in, and with which role.
     pub identity: &'a Identity,
 }
 
 impl Session {
-    /// A new, unauthenticated session. `transport` is `websocket` or `lines`.
+    /// A new, unauthenticated session. `transport` is `websocket`, `lines`
+    /// or `relay`.
     pub fn new(
         service: Arc<Service>,
         peer: Peer,
@@ -278,7 +279,7 @@ impl Session {
     /// Who that is, and the session token that was made for a password.
     fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
         match credential {
-            Credential::Token(token) => Ok((self.service.identify(&token)?, None)),
+            Credential::Token(token) => Ok((self.service.identify_peer(&self.peer, &token)?, None)),
             Credential::Password { username, password } => {
                 let login = self.service.log_in(&self.peer, &username, &password)?;
                 let identity = self.service.identify(&login.token)?;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use super::relays;
 use crate::agent::provider::Standing;
 use crate::protocol::event;
 use crate::store::{
@@ -27,6 +28,23 @@ pub fn message(message: Message) -> event::Message {
 /// Tokens that were used.
 pub fn tokens(usage: Usage) -> Value {
     json!({ "input": usage.input, "output": usage.output, "cached": usage.cached })
+}
+
+/// How the links to relays stand.
+pub fn relays(standings: Vec<relays::Standing>) -> Value {
+    standings
+        .into_iter()
+        .map(|standing| {
+            json!({
+                "name": standing.name,
+                "url": standing.url,
+                "state": standing.state.as_str(),
+                "clients": standing.clients,
+                "last_error": standing.last_error,
+                "next_try": standing.next_try,
+            })
+        })
+        .collect()
 }
 
 /// How the models stand that may answer, when there are several.

@@ -23,6 +23,8 @@ mod permissions;
 mod program;
 mod readme;
 mod readme_examples;
+#[cfg(feature = "relay")]
+mod relay_link;
 mod roles;
 mod routines;
 #[path = "../faults/mod.rs"]

@@ -28,13 +28,42 @@ const AUTH: Duration = Duration::from_secs(30);
 /// Largest answer of /auth that is read.
 const AUTH_BYTES: u64 = 64 * 1024;
 
-/// A server and a token for it.
+/// A server and what opens it.
 pub struct Access {
     pub address: Address,
     /// Whom it must be, where it is reached with TLS.
     pub trust: Trust,
-    pub token: Secret,
+    pub credential: Credential,
+    /// The relay's AUTH_TOKEN, when the server is behind one.
+    pub relay_token: Option<Secret>,
     ends: End,
+}
+
+/// What the first message signs in with.
+pub enum Credential {
+    Token(Secret),
+    /// Through a relay, where there is no POST /auth.
+    Password {
+        user: String,
+        password: Secret,
+    },
+}
+
+impl Credential {
+    /// The first message.
+    pub fn message(&self) -> Value {
+        match self {
+            Credential::Token(token) => {
+                json!({"type": "auth", "id": "auth", "token": token.expose()})
+            }
+            Credential::Password { user, password } => json!({
+                "type": "auth",
+                "id": "auth",
+                "username": user,
+                "password": password.expose(),
+            }),
+        }
+    }
 }
 
 /// What is to be done with the token when the client leaves.
@@ -44,7 +73,7 @@ enum End {
     /// It was made in the database and is revoked there.
     Revoke(Store, TokenId),
     /// It is a session, to be ended by DELETE /auth.
-    LogOut,
+    LogOut(Secret),
 }
 
 impl Access {
@@ -76,15 +105,35 @@ impl Access {
                 Trust::default(),
             ),
         };
+        let relay_token = match arguments.text("relay-token")? {
+            Some(token) => Some(token.to_owned()),
+            None => context.variable("HEARTH_RELAY_TOKEN"),
+        };
         if let Some(token) = token {
             return Ok(Access {
                 address,
                 trust,
-                token: Secret::new(token),
+                credential: Credential::Token(Secret::new(token)),
+                relay_token: relay_token.map(Secret::new),
                 ends: End::Keep,
             });
         }
         match (user, local) {
+            (Some(user), _) if address.machine_id().is_some() => {
+                let ask = context.input_is_terminal;
+                let prompt = format!("Password of {user}: ");
+                let password = password::read_secret(context, &prompt, ask)?;
+                Ok(Access {
+                    address,
+                    trust,
+                    credential: Credential::Password {
+                        user: user.to_owned(),
+                        password,
+                    },
+                    relay_token: relay_token.map(Secret::new),
+                    ends: End::Keep,
+                })
+            }
             (Some(user), _) => log_in(address, trust, user, context),
             (None, Some(directory)) => mint(address, trust, &directory),
             (None, None) => Err(arguments.usage(
@@ -104,8 +153,8 @@ impl Access {
                 }
                 store.close();
             }
-            End::LogOut => {
-                let bearer = format!("Bearer {}", self.token.expose());
+            End::LogOut(token) => {
+                let bearer = format!("Bearer {}", token.expose());
                 let request = agent(self.trust).delete(&self.address.auth());
                 if let Err(error) = request.header("Authorization", &bearer).call() {
                     log::debug!("the session stays until it expires: {error}");
@@ -197,7 +246,8 @@ fn mint(address: Address, trust: Trust, directory: &DataDirectory) -> Result<Acc
     Ok(Access {
         address,
         trust,
-        token,
+        credential: Credential::Token(token),
+        relay_token: None,
         ends: End::Revoke(store, minted.id),
     })
 }
@@ -235,9 +285,10 @@ fn log_in(
     match (answer["data"]["token"].as_str(), answer["error"].as_str()) {
         (Some(token), _) => Ok(Access {
             trust,
-            token: Secret::new(token),
+            credential: Credential::Token(Secret::new(token)),
             address,
-            ends: End::LogOut,
+            relay_token: None,
+            ends: End::LogOut(Secret::new(token)),
         }),
         (None, Some(error)) => Err(Failure::failed(error)),
         (None, None) => Err(Failure::failed(format!(

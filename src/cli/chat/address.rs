@@ -94,6 +94,14 @@ impl Address {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{self}/auth")
     }
+
+    /// The machine that is meant, when the server is a relay.
+    pub fn machine_id(&self) -> Option<&str> {
+        let (_, query) = self.path.split_once('?')?;
+        query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("machine_id="))
+    }
 }
 
 impl fmt::Display for Address {

@@ -1,33 +1,32 @@
-//! The WebSocket to the server: opened with deadlines, then reading without
+//! The WebSocket to the server: opened with deadlines, then read without
 //! waiting, so that one loop can wait for it and for the person.
 
 use std::io::{self, ErrorKind};
-use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use tungstenite::client::client_with_config;
-use tungstenite::handshake::HandshakeError;
-use tungstenite::protocol::WebSocketConfig;
-use tungstenite::{Error, Message, WebSocket};
+use serde_json::Value;
+use tungstenite::http::header::AUTHORIZATION;
+use tungstenite::{Error, Message};
 
+use super::access::Access;
 use super::address::Address;
+use super::secrecy::Secrecy;
 use crate::cli::Failure;
-use crate::gate::secure;
-use crate::gate::stream::{Patience, Socket, Stream};
-use crate::tls::Trust;
+use crate::dial::{Dial, DialError, OpenSocket, open};
+use crate::gate::stream::Patience;
+use crate::gate::wait::{Interest, wait};
 
-/// How long one address may take to accept.
-const CONNECT: Duration = Duration::from_secs(5);
-/// How long the upgrade may take, and sending one message.
+/// How long it may take until the WebSocket is open, and sending one message.
 const EXCHANGE: Duration = Duration::from_secs(10);
 /// Largest message that is taken from a server.
 const MESSAGE_BYTES: usize = 8 << 20;
 
 /// An open WebSocket.
 pub struct Connection {
-    socket: WebSocket<Line>,
+    socket: OpenSocket,
+    /// What keeps the relay between from reading, where there is one.
+    secrecy: Option<Secrecy>,
 }
 
 /// What reading brought.
@@ -42,95 +41,76 @@ pub enum Read {
     Closed(String),
 }
 
-/// A stream of either kind, as tungstenite wants it.
-struct Line(Box<dyn Stream>);
-
-impl io::Read for Line {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl io::Write for Line {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
 impl Connection {
-    /// Connects to a server, which must be one that `trust` accepts if it is
-    /// reached with TLS, and upgrades to a WebSocket.
-    pub fn open(address: &Address, trust: &Trust) -> Result<Connection, Failure> {
-        let stream = connect(address)?;
-        stream
-            .set_nodelay(true)
-            .map_err(|error| unreachable(address, &error))?;
+    /// Connects to a server and upgrades to a WebSocket. Through a relay it
+    /// agrees on keys with the machine behind it.
+    pub fn open(access: &Access) -> Result<Connection, Failure> {
+        let address = &access.address;
+        let headers: Vec<_> = access
+            .relay_token
+            .as_ref()
+            .map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())))
+            .into_iter()
+            .collect();
         let deadline = Instant::now() + EXCHANGE;
-        let mut stream: Box<dyn Stream> = match address.secure {
-            true => Box::new(
-                secure::connect(stream, &address.host, trust, deadline)
-                    .map_err(|error| unreachable(address, &error))?,
-            ),
-            false => Box::new(Socket::new(Arc::new(stream))),
+        let socket = open(&Dial {
+            url: &address.websocket(),
+            headers: &headers,
+            trust: &access.trust,
+            message_bytes: MESSAGE_BYTES,
+            deadline,
+            begun: &|_| (),
+        })
+        .map_err(|error| refusal(address, error))?;
+        let mut connection = Connection {
+            socket,
+            secrecy: None,
         };
-        stream.set_patience(Patience::Until(deadline));
-        stream.set_write_deadline(deadline);
-        let config = WebSocketConfig::default()
-            .read_buffer_size(16 * 1024)
-            .write_buffer_size(0)
-            .max_message_size(Some(MESSAGE_BYTES))
-            .max_frame_size(Some(MESSAGE_BYTES));
-        let opened = client_with_config(address.websocket(), Line(stream), Some(config));
-        let (mut socket, _) = opened.map_err(|error| match error {
-            HandshakeError::Failure(Error::Http(response)) => {
-                let hint = match !address.secure && response.status() == 308 {
-                    true => "; it speaks TLS: use wss://",
-                    false => "",
-                };
-                Failure::failed(format!(
-                    "{address} answered {} instead of opening a WebSocket{hint}",
-                    response.status()
-                ))
-            }
-            HandshakeError::Failure(Error::Io(error)) => unreachable(address, &error),
-            HandshakeError::Failure(error) => {
-                Failure::failed(format!("{address} cannot be reached: {error}"))
-            }
-            HandshakeError::Interrupted(_) => unreachable(address, &ErrorKind::TimedOut.into()),
-        })?;
-        socket.get_mut().0.set_patience(Patience::Never);
-        Ok(Connection { socket })
+        if let Some(machine) = address.machine_id() {
+            let secrecy =
+                Secrecy::agree(machine, &mut |request| connection.ask(&request, deadline))
+                    .map_err(|reason| Failure::failed(format!("{address}: {reason}")))?;
+            connection.secrecy = Some(secrecy);
+        }
+        Ok(connection)
     }
 
     /// Sends a text, or fails after ten seconds.
     pub fn send(&mut self, text: String) -> Result<(), String> {
-        self.begin_write();
-        self.socket
-            .send(Message::text(text))
-            .map_err(|error| match error {
-                Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
-                    "the server does not read what is sent".to_owned()
-                }
-                error => reason(error),
-            })
-    }
-
-    fn begin_write(&mut self) {
+        let messages = match &mut self.secrecy {
+            None => vec![Message::text(text)],
+            Some(secrecy) => {
+                let sealed = secrecy.seal(&text)?;
+                sealed.into_iter().map(Message::binary).collect()
+            }
+        };
         let deadline = Instant::now() + EXCHANGE;
-        self.socket.get_mut().0.set_write_deadline(deadline);
+        self.socket.get_mut().set_write_deadline(deadline);
+        for message in messages {
+            self.socket.write(message).map_err(reason)?;
+        }
+        self.socket.flush().map_err(reason)
     }
 
     /// What has arrived, without waiting. Ask again until it is
     /// [`Read::Nothing`] before polling: more may be in the buffer.
     pub fn receive(&mut self) -> Read {
-        // Pings are answered by reading.
-        self.begin_write();
+        self.socket
+            .get_mut()
+            .set_write_deadline(Instant::now() + EXCHANGE);
         match self.socket.read() {
+            Ok(Message::Text(_)) if self.secrecy.is_some() => {
+                Read::Closed("something that is not encrypted came through the relay".to_owned())
+            }
             Ok(Message::Text(text)) => Read::Text(text.as_str().to_owned()),
+            Ok(Message::Binary(message)) => match &mut self.secrecy {
+                None => Read::Alive,
+                Some(secrecy) => match secrecy.open(&message) {
+                    Ok(Some(text)) => Read::Text(text),
+                    Ok(None) => Read::Alive,
+                    Err(reason) => Read::Closed(reason),
+                },
+            },
             Ok(Message::Close(frame)) => {
                 let said = frame.map(|frame| frame.reason.as_str().to_owned());
                 Read::Closed(match said {
@@ -148,9 +128,37 @@ impl Connection {
         }
     }
 
+    /// Sends a request and waits for the data of its response.
+    pub fn ask(&mut self, request: &Value, deadline: Instant) -> Result<Value, String> {
+        self.send(request.to_string())?;
+        loop {
+            match self.receive() {
+                Read::Alive => {}
+                Read::Closed(reason) => return Err(reason),
+                Read::Nothing => {
+                    let stream = self.socket.get_ref();
+                    let woken = wait(stream.as_fd(), Interest::Read, None, Some(deadline))
+                        .map_err(|error| error.to_string())?;
+                    if !woken.ready {
+                        return Err("no answer came in time".to_owned());
+                    }
+                }
+                Read::Text(text) => {
+                    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+                    match (answer["status"].as_str(), answer["error"].as_str()) {
+                        (Some("ok"), _) => return Ok(answer["data"].clone()),
+                        (_, Some(error)) => return Err(error.to_owned()),
+                        // An event.
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
     /// Says goodbye; the server need not answer.
     pub fn close(mut self) {
-        self.begin_write();
+        self.socket.get_mut().set_patience(Patience::Never);
         let _ = self.socket.close(None);
         let _ = self.socket.flush();
     }
@@ -158,32 +166,28 @@ impl Connection {
 
 impl AsFd for Connection {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.get_ref().0.as_fd()
+        self.socket.get_ref().as_fd()
     }
 }
 
-fn connect(address: &Address) -> Result<TcpStream, Failure> {
-    let candidates = (address.host.as_str(), address.port)
-        .to_socket_addrs()
-        .map_err(|error| {
+fn refusal(address: &Address, error: DialError) -> Failure {
+    match error {
+        DialError::Unreachable { source, .. } if source.kind() == ErrorKind::ConnectionRefused => {
             Failure::failed(format!(
-                "the name {} is not known here: {error}",
-                address.host
+                "no Hearth answers at {address}: start it with `hearth serve`"
             ))
-        })?;
-    let mut last = None;
-    for candidate in candidates {
-        match TcpStream::connect_timeout(&candidate, CONNECT) {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = Some(error),
         }
+        DialError::Refused { status: 401, .. } if address.machine_id().is_some() => {
+            Failure::failed(format!(
+                "{error}; give the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN"
+            ))
+        }
+        DialError::Unreachable { source, .. } => unreachable(address, &source),
+        DialError::Refused { status: 308, .. } if !address.secure => {
+            Failure::failed(format!("{error}; it speaks TLS: use wss://"))
+        }
+        error => Failure::failed(error),
     }
-    Err(match last {
-        Some(error) if error.kind() != ErrorKind::ConnectionRefused => unreachable(address, &error),
-        _ => Failure::failed(format!(
-            "no Hearth answers at {address}: start it with `hearth serve`"
-        )),
-    })
 }
 
 /// Why a server could not be reached, and what to do where it is not trusted.
@@ -204,6 +208,9 @@ fn reason(error: Error) -> String {
     match error {
         Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(_) => {
             "it closed the connection".to_owned()
+        }
+        Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
+            "the server does not read what is sent".to_owned()
         }
         Error::Io(error) => error.to_string(),
         other => other.to_string(),

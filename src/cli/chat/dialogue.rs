@@ -88,8 +88,8 @@ const HELP: &str = "\
 Ctrl-C stops an answer; a second one leaves.";
 
 impl Dialogue {
-    /// A session that begins by signing in with `token`.
-    pub fn begin(manner: Manner, token: &str) -> (Dialogue, Vec<Action>) {
+    /// A session that begins by signing in with the message `auth`.
+    pub fn begin(manner: Manner, auth: Value) -> (Dialogue, Vec<Action>) {
         let dialogue = Dialogue {
             conversation: manner.conversation.clone(),
             manner,
@@ -98,7 +98,6 @@ impl Dialogue {
             good: true,
             silence: 90,
         };
-        let auth = json!({"type": "auth", "id": "auth", "token": token});
         (dialogue, vec![Action::Send(auth)])
     }
 

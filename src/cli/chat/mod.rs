@@ -3,12 +3,13 @@
 //! `dialogue` decides, `screen` shows, `connection` carries, `access`
 //! gets in; here is the loop that waits for all of them at once.
 
-mod access;
+pub(super) mod access;
 mod address;
 mod approvals;
-mod connection;
+pub(super) mod connection;
 mod dialogue;
 mod screen;
+mod secrecy;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -21,6 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::arguments::Arguments;
@@ -60,7 +62,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let outcome = Signals::catch()
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))
         .and_then(|signals| {
-            let connection = Connection::open(&access.address, &access.trust)?;
+            let connection = Connection::open(&access)?;
             let session = Session {
                 connection,
                 screen,
@@ -68,7 +70,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
                 signals,
                 heard: Instant::now(),
             };
-            session.run(manner, access.token.expose(), context)
+            session.run(manner, access.credential.message(), context)
         });
     access.end();
     outcome
@@ -102,8 +104,8 @@ struct Session {
 }
 
 impl Session {
-    fn run(mut self, manner: Manner, token: &str, context: &mut Context) -> Outcome {
-        let (mut dialogue, actions) = Dialogue::begin(manner, token);
+    fn run(mut self, manner: Manner, auth: Value, context: &mut Context) -> Outcome {
+        let (mut dialogue, actions) = Dialogue::begin(manner, auth);
         let mut end = self.carry_out(actions, context)?;
         while end.is_none() {
             let actions = self.next(&mut dialogue, context)?;

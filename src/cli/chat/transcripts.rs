@@ -26,6 +26,10 @@ const ASK_ALSO: &str =
     "ask May fetch run? {}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: ";
 const RESOLVED: &str = r#"{"type":"event","turn_id":"turn_1","event":"approval.resolved","approval_id":"appr_1","decision":"denied","by":"ada"}"#;
 
+fn auth() -> serde_json::Value {
+    serde_json::json!({"type": "auth", "id": "auth", "token": "t"})
+}
+
 /// An action as the tables write it.
 fn written(action: &Action) -> String {
     match action {
@@ -54,7 +58,7 @@ fn step<'a>(text: &'a str) -> Input<'a> {
 }
 
 fn check(manner: &Manner, transcript: &[(&str, &[&str])]) {
-    let (mut dialogue, begin) = Dialogue::begin(manner.clone(), "t");
+    let (mut dialogue, begin) = Dialogue::begin(manner.clone(), auth());
     assert_eq!(
         begin.iter().map(written).collect::<Vec<_>>(),
         [format!("send {AUTH}")]
@@ -295,7 +299,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
 
 #[test]
 fn a_line_is_wanted_only_when_it_would_be_taken() {
-    let (mut dialogue, _) = Dialogue::begin(interactive(), "t");
+    let (mut dialogue, _) = Dialogue::begin(interactive(), auth());
     for (input, wants) in [
         (ADMIN, true),
         ("> hi", false),

@@ -6,6 +6,7 @@ use super::{Diagnosis, Scene};
 use crate::agent::cancel::Cancel;
 use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::config::{Channel, RelayChannel};
+use crate::tls::Trust;
 
 /// How long a relay may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -17,10 +18,11 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
         Channel::Relay(relay) => Some(relay),
         _ => None,
     });
-    relays.map(ask).collect()
+    let trust = Trust::new(config.tls.ca_file.as_deref());
+    relays.map(|relay| ask(relay, &trust)).collect()
 }
 
-fn ask(relay: &RelayChannel) -> Diagnosis {
+fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
     const CHECK: &str = "relay";
     let (name, url) = (&relay.name, &relay.url);
     // ws becomes http, and wss https.
@@ -39,8 +41,9 @@ fn ask(relay: &RelayChannel) -> Diagnosis {
         deadline: Instant::now() + LIMIT,
         cancel: &Cancel::default(),
     };
-    let answered: Result<u16, OutboundError> =
-        Outbound::new().exchange(&outgoing, |answer: &mut Answer| Ok(answer.status()));
+    let answered: Result<u16, OutboundError> = Outbound::new()
+        .trusting(trust.clone())
+        .exchange(&outgoing, |answer: &mut Answer| Ok(answer.status()));
     match answered {
         Ok(_) => Diagnosis::ok(CHECK, format!("relay {name} answers at {authority}")),
         Err(error) => Diagnosis::problem(CHECK, format!("relay {name} ({authority}): {error}"))

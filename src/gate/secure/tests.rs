@@ -1,6 +1,6 @@
 //! Both ends over loopback sockets.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
 use super::*;
@@ -52,7 +52,12 @@ fn echo(accepted: io::Result<SecureStream>) {
 }
 
 fn client(address: std::net::SocketAddr, host: &str, trust: &Trust) -> io::Result<SecureStream> {
-    connect(TcpStream::connect(address).unwrap(), host, trust, soon())
+    connect(
+        Socket::new(Arc::new(TcpStream::connect(address).unwrap())),
+        host,
+        trust,
+        soon(),
+    )
 }
 
 #[test]

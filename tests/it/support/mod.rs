@@ -8,6 +8,8 @@ pub mod mcp_http;
 pub mod model;
 pub mod program;
 pub mod receiver;
+#[cfg(feature = "relay")]
+pub mod relay;
 pub mod socket;
 #[cfg(feature = "tls")]
 pub mod tls;

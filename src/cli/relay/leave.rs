@@ -1,0 +1,34 @@
+//! `hearth relay leave`: removes a relay's channel.
+
+use super::place;
+use crate::cli::arguments::Arguments;
+use crate::cli::data_directory::DataDirectory;
+use crate::cli::running_server::RunningServer;
+use crate::cli::{Context, Failure, Outcome, config};
+
+/// Ends the link to a relay.
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let name = arguments.required(0);
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = config::load(&directory)?;
+    let Some(key) = place::of(&settings, name)? else {
+        let config = settings.current();
+        let known: Vec<&str> = place::relays(&config)
+            .map(|channel| channel.name.as_str())
+            .collect();
+        let known = match known.as_slice() {
+            [] => "there are none; `hearth relay join` adds one".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        return Err(Failure::failed(format!(
+            "there is no relay channel {name:?}; {known}"
+        )));
+    };
+    settings.set(&key, "null")?;
+    let told = RunningServer::notify(&directory);
+    writeln!(
+        context.errors,
+        "Left the relay of the channel {name}; {told}."
+    )?;
+    Ok(())
+}

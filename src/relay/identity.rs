@@ -1,0 +1,241 @@
+//! `identity.key`: the machine's private key, which is its name on every relay.
+//!
+//! It is made once and never replaced: another key would be another machine,
+//! which nobody's addresses lead to.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::noise::PrivateKey;
+use crate::ids::MachineId;
+use crate::secret::reference;
+
+/// The file's name in the data directory.
+pub const IDENTITY_FILE: &str = "identity.key";
+/// More than the base64 of a key and an end of line.
+const FILE_BYTES: u64 = 256;
+
+/// A machine's key and the name that it makes.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// What proves the name.
+    pub key: PrivateKey,
+    /// The name.
+    pub machine_id: MachineId,
+}
+
+/// Why there is no identity.
+#[derive(Debug)]
+pub enum IdentityError {
+    /// The file cannot be read or made.
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What stands in the file is no key.
+    Broken {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for IdentityError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            IdentityError::File { path, source } => write!(
+                f,
+                "the machine's key {} cannot be read or made: {source}",
+                path.display()
+            ),
+            IdentityError::Broken { path } => write!(
+                f,
+                "{} does not hold the machine's key: put it back from a backup. Without one, move \
+                 the file away; this machine then gets another machine_id, and its clients need \
+                 the new address",
+                path.display()
+            ),
+        }
+    }
+}
+
+impl std::error::Error for IdentityError {}
+
+impl Identity {
+    fn of(key: PrivateKey) -> Identity {
+        Identity {
+            machine_id: key.public_key().machine_id(),
+            key,
+        }
+    }
+
+    /// The identity that is kept in a data directory, if there is one.
+    ///
+    /// Errors: the file cannot be read, or holds no key.
+    pub fn load(data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
+        let path = data_dir.join(IDENTITY_FILE);
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(IdentityError::File { path, source }),
+        };
+        let bytes = STANDARD.decode(text.trim_ascii()).ok();
+        match bytes.and_then(|bytes| bytes.try_into().ok()) {
+            Some(bytes) => Ok(Some(Identity::of(PrivateKey::from_bytes(bytes)))),
+            None => Err(IdentityError::Broken { path }),
+        }
+    }
+
+    /// The identity of a data directory, made if there is none.
+    ///
+    /// Errors: as [`Identity::load`], or the file cannot be made.
+    pub fn load_or_make(data_dir: &Path) -> Result<Identity, IdentityError> {
+        if let Some(identity) = Identity::load(data_dir)? {
+            return Ok(identity);
+        }
+        let key = PrivateKey::generate();
+        match make(data_dir, &key) {
+            Ok(()) => Ok(Identity::of(key)),
+            // Somebody else was faster, and theirs counts.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Identity::load(data_dir)?
+                .ok_or_else(|| IdentityError::Broken {
+                    path: data_dir.join(IDENTITY_FILE),
+                }),
+            Err(source) => Err(IdentityError::File {
+                path: data_dir.join(IDENTITY_FILE),
+                source,
+            }),
+        }
+    }
+}
+
+/// What its owner should know of the file, if anything.
+pub fn warning(data_dir: &Path) -> Option<String> {
+    let path = data_dir.join(IDENTITY_FILE);
+    let mode = fs::metadata(&path).ok()?.mode();
+    (mode & 0o077 != 0).then(|| {
+        format!(
+            "{}: others can read the machine's key; run: chmod 600 {0}",
+            path.display()
+        )
+    })
+}
+
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Writes a key so that the file is there whole or not at all, also after a
+/// power cut, and never takes the place of another.
+fn make(data_dir: &Path, key: &PrivateKey) -> io::Result<()> {
+    let temporary = data_dir.join(format!("{IDENTITY_FILE}.{}.new", reference()));
+    let path = data_dir.join(IDENTITY_FILE);
+    // A rename would replace a key that was made meanwhile; a link does not.
+    let place = || match fs::hard_link(&temporary, &path) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            // Some file systems have no links.
+            fs::rename(&temporary, &path)
+        }
+        linked => linked,
+    };
+    let written = write(&temporary, key).and_then(|()| place());
+    // The error that stopped us says more than one of cleaning up.
+    let _ = fs::remove_file(&temporary);
+    written?;
+    File::open(data_dir)?.sync_all()
+}
+
+fn write(path: &Path, key: &PrivateKey) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    writeln!(file, "{}", STANDARD.encode(key.expose()))?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new() -> Folder {
+            let path = std::env::temp_dir().join(format!("hearth-identity-{}", reference()));
+            fs::create_dir(&path).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn it_is_made_once_and_for_its_owner_only() {
+        let folder = Folder::new();
+        assert!(Identity::load(&folder.0).unwrap().is_none());
+        let made = Identity::load_or_make(&folder.0).unwrap();
+        for _ in 0..2 {
+            let again = Identity::load_or_make(&folder.0).unwrap();
+            assert_eq!(again.machine_id, made.machine_id);
+        }
+        let path = folder.0.join(IDENTITY_FILE);
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+        assert_eq!(warning(&folder.0), None);
+        assert_eq!(
+            fs::read_dir(&folder.0).unwrap().count(),
+            1,
+            "nothing is left behind"
+        );
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(warning(&folder.0).unwrap().contains("chmod 600"));
+    }
+
+    #[test]
+    fn what_is_no_key_is_never_replaced() {
+        let folder = Folder::new();
+        let path = folder.0.join(IDENTITY_FILE);
+        for broken in [
+            "",
+            "nonsense",
+            "AAAA",
+            &STANDARD.encode([1; 33]),
+            "\u{fffd}",
+        ] {
+            fs::write(&path, broken).unwrap();
+            let error = Identity::load_or_make(&folder.0).unwrap_err();
+            assert!(error.to_string().contains("identity.key"), "{error}");
+            assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+        }
+    }
+
+    #[test]
+    fn of_many_that_make_it_at_once_all_get_the_same() {
+        let folder = Folder::new();
+        let ids: Vec<MachineId> = std::thread::scope(|scope| {
+            let made: Vec<_> = (0..8)
+                .map(|_| scope.spawn(|| Identity::load_or_make(&folder.0).unwrap().machine_id))
+                .collect();
+            made.into_iter()
+                .map(|thread| thread.join().unwrap())
+                .collect()
+        });
+        assert!(ids.iter().all(|id| *id == ids[0]));
+    }
+}

@@ -1,0 +1,340 @@
+//! A link that stands: frames between the relay and the clients' threads.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use tungstenite::protocol::CloseFrame;
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::{Bytes, Error as WebSocketError, Message};
+
+use super::client::{Client, Common, Input};
+use super::greeting::Linked;
+use super::{End, Link};
+use crate::config::Limits;
+use crate::dial::{OpenSocket, envelope_error, shown};
+use crate::gate::wait::{Interest, wait};
+use crate::protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
+use crate::service::outbox::Close;
+use crate::service::peer::Peer;
+
+/// Most clients at once, whatever the relay grants (protocol section 6).
+const MOST_CLIENTS: usize = 64;
+/// Threads of clients that have gone and finish their last command.
+const MOST_LEAVING: usize = 64;
+/// A silent relay is asked so often whether it is there, and taken for dead
+/// after so long (protocol section 6).
+const PING: Duration = Duration::from_secs(25);
+const DEAD: Duration = Duration::from_secs(60);
+/// How long the relay may take to read what is written to it.
+const WRITE: Duration = Duration::from_secs(20);
+/// Messages that are read before those to the relay have their turn.
+const READ_MESSAGES: usize = 64;
+/// Bytes that one client may send before the next one has its turn.
+const TURN_BYTES: usize = 64 * 1024;
+/// How long clients may take to say what they still have to say at the end.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+const FULL: Close = Close {
+    code: 1013,
+    reason: "this machine serves as many clients as it may",
+};
+
+/// A link that stands.
+pub(super) struct Carrier<'a> {
+    link: &'a Link,
+    socket: OpenSocket,
+    common: Common,
+    most_clients: usize,
+    clients: BTreeMap<ClientNumber, Client>,
+    leaving: Vec<JoinHandle<()>>,
+    /// Closes of clients that were never let in.
+    refused: Vec<Vec<u8>>,
+    heard: Instant,
+    pinged: Instant,
+}
+
+impl<'a> Carrier<'a> {
+    pub fn new(link: &'a Link, socket: OpenSocket, linked: Linked, limits: Limits) -> Carrier<'a> {
+        let now = Instant::now();
+        Carrier {
+            socket,
+            common: Common {
+                sessions: Arc::clone(&link.parts.sessions),
+                key: link.parts.identity.key.clone(),
+                encryption: link.channel.encryption,
+                limits,
+                message_bytes: linked.message_bytes,
+                waker: Arc::clone(&link.control.waker),
+                waiting: Arc::new(AtomicUsize::new(0)),
+            },
+            most_clients: linked.clients.min(MOST_CLIENTS),
+            clients: BTreeMap::new(),
+            leaving: Vec::new(),
+            refused: Vec::new(),
+            heard: now,
+            pinged: now,
+            link,
+        }
+    }
+
+    /// Carries until the link ends, and tells why it did.
+    pub fn run(mut self) -> End {
+        let end = match self.carry() {
+            Ok(never) => match never {},
+            Err(end) => end,
+        };
+        if end == End::Stopped {
+            self.farewell();
+        }
+        for (_, client) in std::mem::take(&mut self.clients) {
+            self.leaving.push(client.release());
+        }
+        for thread in self.leaving {
+            // A panic in it was reported when it happened.
+            let _ = thread.join();
+        }
+        end
+    }
+
+    fn carry(&mut self) -> Result<std::convert::Infallible, End> {
+        loop {
+            self.link.control.waker.prepare();
+            if self.link.control.is_stopping() {
+                return Err(End::Stopped);
+            }
+            let is_more = self.turn()?;
+            let now = Instant::now();
+            if now >= self.heard + DEAD {
+                return Err(End::lost("the relay has been silent for 60 seconds"));
+            }
+            let ping_at = self.heard.max(self.pinged) + PING;
+            if now >= ping_at {
+                self.begin_write();
+                self.socket
+                    .send(Message::Ping(Bytes::new()))
+                    .map_err(broken)?;
+                self.pinged = now;
+                continue;
+            }
+            if !is_more {
+                self.wait(ping_at.min(self.heard + DEAD))?;
+            }
+        }
+    }
+
+    /// Reads and writes once; tells whether there is more to do at once.
+    fn turn(&mut self) -> Result<bool, End> {
+        let unread = self.read()?;
+        let unsent = self.write()?;
+        self.bury();
+        Ok(unread || unsent)
+    }
+
+    fn wait(&mut self, deadline: Instant) -> Result<(), End> {
+        let stream = self.socket.get_ref();
+        if stream.has_buffered() {
+            return Ok(());
+        }
+        let waker = Some(&*self.link.control.waker);
+        wait(stream.as_fd(), Interest::Read, waker, Some(deadline))
+            .map_err(|error| End::Lost(format!("the link cannot be waited for: {error}")))?;
+        Ok(())
+    }
+
+    /// Reads what has arrived; tells whether there may be more.
+    fn read(&mut self) -> Result<bool, End> {
+        self.begin_write();
+        for _ in 0..READ_MESSAGES {
+            let message = match self.socket.read() {
+                Ok(message) => message,
+                Err(WebSocketError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
+                    return Ok(false);
+                }
+                Err(error) => return Err(broken(error)),
+            };
+            self.heard = Instant::now();
+            match message {
+                Message::Binary(bytes) => {
+                    let frame = Frame::decode(&bytes).map_err(|error| self.breach(&error))?;
+                    self.take(frame)?;
+                }
+                Message::Close(Some(frame)) if u16::from(frame.code) == 1012 => {
+                    return Err(End::Replaced);
+                }
+                Message::Close(Some(frame)) => {
+                    return Err(End::Lost(format!(
+                        "the relay closed the link with {}: {}",
+                        u16::from(frame.code),
+                        shown(&frame.reason)
+                    )));
+                }
+                Message::Close(None) => return Err(End::lost("the relay closed the link")),
+                Message::Text(text) => {
+                    return Err(match envelope_error(text.as_bytes()) {
+                        Some(error) => End::Lost(format!("the relay ends the link: {error}")),
+                        None => self.breach(&"a text on a link that stands"),
+                    });
+                }
+                // Answered by the next write.
+                _ => {}
+            }
+        }
+        Ok(true)
+    }
+
+    fn take(&mut self, frame: Frame<'_>) -> Result<(), End> {
+        let number = frame.client;
+        match frame.kind {
+            Kind::Open(_) if self.clients.contains_key(&number) => {
+                return Err(self.breach(&format!("client {number} connects twice")));
+            }
+            Kind::Open(arrived) => self.open(number, arrived),
+            Kind::Text(text) => self.give(number, Input::Text(text.to_owned())),
+            Kind::Binary(bytes) => self.give(number, Input::Binary(bytes.to_owned())),
+            Kind::Close { .. } => {
+                if let Some(client) = self.clients.remove(&number) {
+                    self.let_go(client);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What we closed may still be sending, so an unknown client is no mistake.
+    fn give(&mut self, number: ClientNumber, input: Input) {
+        if let Some(client) = self.clients.get(&number) {
+            client.give(input);
+        }
+    }
+
+    fn open(&mut self, number: ClientNumber, arrived: Arrived) {
+        let peer = Peer {
+            address: arrived.address.to_canonical(),
+            secure: arrived.secure,
+            relay: Some(Arc::clone(&self.link.name)),
+        };
+        if self.clients.len() < self.most_clients {
+            match Client::open(number, peer, self.common.clone()) {
+                Ok(client) => {
+                    self.clients.insert(number, client);
+                    return self.count();
+                }
+                Err(error) => {
+                    log::warn!("relay {}: no thread for a client: {error}", self.link.name)
+                }
+            }
+        }
+        let Close { code, reason } = FULL;
+        self.refused
+            .push(Frame::new(number, Kind::Close { code, reason }).encode());
+    }
+
+    /// Sends what the clients have to say, each in its turn; tells whether
+    /// there is more.
+    fn write(&mut self) -> Result<bool, End> {
+        let mut frames = std::mem::take(&mut self.refused);
+        let mut is_more = false;
+        for client in self.clients.values() {
+            is_more |= client.take_frames(TURN_BYTES, &mut frames);
+        }
+        self.begin_write();
+        for frame in frames {
+            self.socket.write(Message::binary(frame)).map_err(broken)?;
+        }
+        self.socket.flush().map_err(broken)?;
+        Ok(is_more)
+    }
+
+    /// Lets go of clients that have ended.
+    fn bury(&mut self) {
+        let over: Vec<ClientNumber> = self
+            .clients
+            .iter()
+            .filter(|(_, client)| client.is_over())
+            .map(|(number, _)| *number)
+            .collect();
+        for number in over {
+            if let Some(client) = self.clients.remove(&number) {
+                self.let_go(client);
+            }
+        }
+    }
+
+    fn let_go(&mut self, client: Client) {
+        let (ended, mut leaving): (Vec<_>, Vec<_>) = std::mem::take(&mut self.leaving)
+            .into_iter()
+            .chain([client.release()])
+            .partition(JoinHandle::is_finished);
+        // A relay that opens and closes clients without end waits for them.
+        let most = leaving.len().min(MOST_LEAVING);
+        for thread in ended.into_iter().chain(leaving.split_off(most)) {
+            let _ = thread.join();
+        }
+        self.leaving = leaving;
+        self.count();
+    }
+
+    fn count(&self) {
+        let clients = self.clients.len();
+        self.link
+            .entry
+            .update(|standing| standing.clients = clients);
+    }
+
+    fn begin_write(&mut self) {
+        let deadline = Instant::now() + WRITE;
+        self.socket.get_mut().set_write_deadline(deadline);
+    }
+
+    /// The relay broke the protocol: the two ends no longer agree on who is
+    /// connected.
+    fn breach(&mut self, what: &dyn fmt::Display) -> End {
+        self.say_goodbye(CloseCode::Protocol, "relay protocol error");
+        End::Lost(format!("the relay breaks the protocol: {what}"))
+    }
+
+    /// Tells all clients that the server stops, and then the relay.
+    fn farewell(&mut self) {
+        for client in self.clients.values() {
+            client.close(Close::GOING_AWAY);
+        }
+        let deadline = Instant::now() + FAREWELL;
+        while !self.clients.is_empty() && Instant::now() < deadline {
+            self.link.control.waker.prepare();
+            let is_more = match self.turn() {
+                Ok(is_more) => is_more,
+                Err(_) => return,
+            };
+            if !is_more && !self.clients.is_empty() && self.wait(deadline).is_err() {
+                return;
+            }
+        }
+        self.say_goodbye(CloseCode::Away, Close::GOING_AWAY.reason);
+    }
+
+    fn say_goodbye(&mut self, code: CloseCode, reason: &'static str) {
+        self.begin_write();
+        // The relay may be gone already.
+        let _ = self.socket.close(Some(CloseFrame {
+            code,
+            reason: reason.into(),
+        }));
+        let _ = self.socket.flush();
+    }
+}
+
+fn broken(error: WebSocketError) -> End {
+    match error {
+        WebSocketError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+            End::lost("the relay does not read what is sent")
+        }
+        WebSocketError::Capacity(_) => End::lost("the relay sends a frame that is too large"),
+        error => End::Lost(format!("the link broke: {error}")),
+    }
+}

@@ -1,0 +1,111 @@
+//! How a link begins: the machine proves to the relay that it holds its key.
+
+use std::time::Instant;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use tungstenite::Message;
+
+use super::End;
+use crate::dial::{OpenSocket, envelope_error, shown};
+use crate::gate::stream::Patience;
+use crate::protocol::relay::Greeting;
+use crate::relay::noise::{PrivateKey, Purpose, respond};
+
+/// Fewest bytes of a message that a relay must carry: a piece of an encrypted
+/// text with all around it.
+const LEAST_MESSAGE_BYTES: usize = 70_000;
+/// Most that it may announce.
+const MOST_MESSAGE_BYTES: usize = 16 * 1024 * 1024;
+
+/// What the relay grants.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Linked {
+    /// Most clients at once.
+    pub clients: usize,
+    /// Most bytes of one message in either direction.
+    pub message_bytes: usize,
+}
+
+/// Greets the relay; afterwards the link stands.
+pub(super) fn greet(
+    socket: &mut OpenSocket,
+    key: &PrivateKey,
+    deadline: Instant,
+) -> Result<Linked, End> {
+    socket.get_mut().set_patience(Patience::Until(deadline));
+    socket.get_mut().set_write_deadline(deadline);
+    let public_key = key.public_key().to_base64();
+    say(socket, &Greeting::Machine { public_key })?;
+    let Greeting::Prove { noise } = hear(socket)? else {
+        return Err(End::lost("the relay does not ask for a proof of the key"));
+    };
+    let challenge = STANDARD
+        .decode(noise)
+        .map_err(|_| End::lost("the relay's challenge is not base64"))?;
+    let (proof, _) = respond(Purpose::Link, key, &challenge).map_err(|_| {
+        End::lost("the relay's challenge is malformed, or meant for another machine")
+    })?;
+    let noise = STANDARD.encode(proof);
+    say(socket, &Greeting::Proof { noise })?;
+    let Greeting::Linked {
+        clients,
+        message_bytes,
+        ..
+    } = hear(socket)?
+    else {
+        return Err(End::lost("the relay does not say that the link stands"));
+    };
+    if !(LEAST_MESSAGE_BYTES..=MOST_MESSAGE_BYTES).contains(&message_bytes) {
+        return Err(End::lost(format!(
+            "the relay carries messages of {message_bytes} bytes; it must be \
+             {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
+        )));
+    }
+    socket.get_mut().set_patience(Patience::Never);
+    Ok(Linked {
+        clients,
+        message_bytes,
+    })
+}
+
+fn say(socket: &mut OpenSocket, greeting: &Greeting) -> Result<(), End> {
+    let text = serde_json::to_string(greeting).expect("strings and numbers are JSON");
+    socket.send(Message::text(text)).map_err(broken)
+}
+
+fn hear(socket: &mut OpenSocket) -> Result<Greeting, End> {
+    loop {
+        match socket.read().map_err(broken)? {
+            Message::Text(text) => {
+                return serde_json::from_str(&text).map_err(|_| {
+                    match envelope_error(text.as_bytes()) {
+                        Some(error) => End::Lost(format!("the relay refuses the link: {error}")),
+                        None => End::lost("the relay says what this version does not understand"),
+                    }
+                });
+            }
+            Message::Close(Some(frame)) => {
+                return Err(End::Lost(format!(
+                    "the relay closed the link with {}: {}",
+                    u16::from(frame.code),
+                    shown(&frame.reason)
+                )));
+            }
+            Message::Close(None) => return Err(End::lost("the relay closed the link")),
+            Message::Binary(_) => {
+                return Err(End::lost("the relay sends frames before the link stands"));
+            }
+            _ => {}
+        }
+    }
+}
+
+fn broken(error: tungstenite::Error) -> End {
+    match error {
+        tungstenite::Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut => {
+            End::lost("the relay did not answer in time")
+        }
+        error => End::Lost(format!("the link broke: {error}")),
+    }
+}

@@ -1,0 +1,354 @@
+//! A machine's links to its relays: one thread for each `websocket` channel,
+//! which dials out, serves whom the relay brings, and dials again when the link
+//! is lost.
+//!
+//! ```text
+//! relay <-> carrier (one thread: frames in and out) <-> client (a thread each) <-> Session
+//! ```
+
+mod carrier;
+mod client;
+mod control;
+mod greeting;
+mod privacy;
+mod redial;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tungstenite::http::header::AUTHORIZATION;
+
+use super::identity::{self, Identity, IdentityError};
+use crate::config::{Channel, Config, RelayChannel};
+use crate::dial::{Address, Dial, DialError, OpenSocket, open};
+use crate::gate::dialogue::{OpenDialogue, sessions};
+use crate::ids::MachineId;
+use crate::protocol::relay::HEADER_BYTES;
+use crate::secret::random_fraction;
+use crate::service::Service;
+use crate::service::relays::{Link as Entry, State};
+use crate::tls::Trust;
+use carrier::Carrier;
+use control::Control;
+use redial::Redial;
+
+/// How long it may take until a link stands.
+const OPENING: Duration = Duration::from_secs(20);
+/// Largest message of a relay's greeting.
+const GREETING_BYTES: usize = 64 * 1024;
+
+/// The path of a relay's WebSocket (protocol section 6).
+const PATH: &str = "/ws";
+
+/// All links of one server.
+pub struct Links {
+    service: Arc<Service>,
+    data_dir: PathBuf,
+    running: Mutex<Vec<Running>>,
+}
+
+/// What every link needs.
+struct Parts {
+    service: Arc<Service>,
+    sessions: OpenDialogue,
+    identity: Identity,
+}
+
+struct Running {
+    channel: RelayChannel,
+    entry: Arc<Entry>,
+    control: Arc<Control>,
+    thread: JoinHandle<()>,
+}
+
+impl Links {
+    /// No links yet. The machine's key is read, and made if `config` names a
+    /// relay and there is none.
+    ///
+    /// Errors: the key cannot be read or made.
+    pub fn new(
+        service: Arc<Service>,
+        data_dir: PathBuf,
+        config: &Config,
+    ) -> Result<Links, IdentityError> {
+        let identity = match relay_channels(config).next() {
+            Some(_) => Some(Identity::load_or_make(&data_dir)?),
+            None => Identity::load(&data_dir)?,
+        };
+        if let Some(identity) = identity {
+            service.relays().set_machine_id(identity.machine_id);
+        }
+        if let Some(warning) = identity::warning(&data_dir) {
+            log::warn!("{warning}");
+        }
+        Ok(Links {
+            service,
+            data_dir,
+            running: Mutex::default(),
+        })
+    }
+
+    /// Opens the links that `config` names and ends those that it does not name
+    /// any more. What stays as it was is left alone.
+    pub fn apply(&self, config: &Config) {
+        let mut running = self.lock();
+        let wanted: Vec<&RelayChannel> = relay_channels(config).collect();
+        let (kept, ended): (Vec<Running>, Vec<Running>) = std::mem::take(&mut *running)
+            .into_iter()
+            .partition(|link| wanted.contains(&&link.channel));
+        end(&self.service, ended);
+        *running = kept;
+        for channel in wanted {
+            if running.iter().any(|link| link.channel == *channel) {
+                continue;
+            }
+            match self.start(channel) {
+                Ok(link) => running.push(link),
+                Err(error) => log::error!("relay {}: {error}", channel.name),
+            }
+        }
+    }
+
+    fn start(&self, channel: &RelayChannel) -> Result<Running, StartError> {
+        let identity = Identity::load_or_make(&self.data_dir).map_err(StartError::Identity)?;
+        self.service
+            .relays()
+            .set_machine_id(identity.machine_id.clone());
+        let address = relay_address(&channel.url).map_err(StartError::Address)?;
+        let control = Arc::new(Control::new().map_err(StartError::System)?);
+        let entry = self.service.relays().add(&channel.name, &address.shown());
+        let link = Link {
+            name: address.shown().into(),
+            address,
+            channel: channel.clone(),
+            parts: Parts {
+                service: Arc::clone(&self.service),
+                sessions: sessions(Arc::clone(&self.service)),
+                identity,
+            },
+            entry: Arc::clone(&entry),
+            control: Arc::clone(&control),
+        };
+        let thread = thread::Builder::new()
+            .name("relay-link".to_owned())
+            .spawn(move || link.run());
+        match thread {
+            Ok(thread) => Ok(Running {
+                channel: channel.clone(),
+                entry,
+                control,
+                thread,
+            }),
+            Err(error) => {
+                self.service.relays().remove(&entry);
+                Err(StartError::System(error))
+            }
+        }
+    }
+
+    /// Ends all links; their clients are told.
+    pub fn stop(&self) {
+        let running = std::mem::take(&mut *self.lock());
+        end(&self.service, running);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Links {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Ends links, all at once.
+fn end(service: &Service, links: Vec<Running>) {
+    for link in &links {
+        link.control.stop();
+    }
+    for link in links {
+        // A panic in it was reported when it happened.
+        let _ = link.thread.join();
+        service.relays().remove(&link.entry);
+    }
+}
+
+fn relay_channels(config: &Config) -> impl Iterator<Item = &RelayChannel> {
+    config.channels.iter().filter_map(|channel| match channel {
+        Channel::Relay(relay) => Some(relay),
+        _ => None,
+    })
+}
+
+/// Where a relay's WebSocket is; its path may be left out.
+pub fn relay_address(url: &str) -> Result<Address, DialError> {
+    let mut address = Address::parse(url)?;
+    if address.path == "/" {
+        PATH.clone_into(&mut address.path);
+    }
+    Ok(address)
+}
+
+/// Where clients reach a machine through a relay.
+pub fn client_address(relay: &Address, machine: &MachineId) -> Address {
+    relay.with_parameter("machine_id", machine.as_str())
+}
+
+/// Why a link could not even begin.
+enum StartError {
+    Identity(IdentityError),
+    Address(DialError),
+    System(io::Error),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StartError::Identity(error) => error.fmt(f),
+            StartError::Address(error) => error.fmt(f),
+            StartError::System(error) => write!(f, "no thread or descriptor is left: {error}"),
+        }
+    }
+}
+
+/// Why a link ended, or does not stand.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// We were told to stop.
+    Stopped,
+    /// A newer link of the same key has taken its place.
+    Replaced,
+    /// Anything else, in a person's words.
+    Lost(String),
+}
+
+impl End {
+    fn lost(reason: impl fmt::Display) -> End {
+        End::Lost(reason.to_string())
+    }
+}
+
+/// One link's thread.
+struct Link {
+    /// How logs and throttles call the relay.
+    name: Arc<str>,
+    address: Address,
+    channel: RelayChannel,
+    parts: Parts,
+    entry: Arc<Entry>,
+    control: Arc<Control>,
+}
+
+impl Link {
+    fn run(self) {
+        let mut redial = Redial::default();
+        let mut told = String::new();
+        loop {
+            self.entry.update(|standing| {
+                standing.state = State::Connecting;
+                standing.next_try = None;
+            });
+            let mut stood = Duration::ZERO;
+            let end = match self.open() {
+                Ok(carrier) => {
+                    let since = Instant::now();
+                    log::info!("relay {}: linked as {}", self.name, self.machine_id());
+                    told.clear();
+                    self.entry.update(|standing| standing.state = State::Linked);
+                    let end = carrier.run();
+                    stood = since.elapsed();
+                    end
+                }
+                Err(end) => end,
+            };
+            self.control.opened();
+            if self.control.is_stopping() {
+                return;
+            }
+            let (state, reason, wait) = match end {
+                End::Stopped => return,
+                End::Replaced => (
+                    State::Replaced,
+                    REPLACED.to_owned(),
+                    redial.replaced(random_fraction()),
+                ),
+                End::Lost(reason) => (
+                    State::Waiting,
+                    reason,
+                    redial.lost(stood, random_fraction()),
+                ),
+            };
+            // What repeats every minute is said once.
+            if told == reason {
+                log::debug!("relay {}: {reason}", self.name);
+            } else {
+                log::warn!("relay {}: {reason}; tried again until it works", self.name);
+            }
+            let next_try = self.parts.service.clock().now().plus(wait);
+            self.entry.update(|standing| {
+                standing.state = state;
+                standing.clients = 0;
+                standing.last_error = Some(reason.clone());
+                standing.next_try = Some(next_try);
+            });
+            told = reason;
+            if !self.control.pause(wait) {
+                return;
+            }
+        }
+    }
+
+    fn machine_id(&self) -> &MachineId {
+        &self.parts.identity.machine_id
+    }
+
+    fn open(&self) -> Result<Carrier<'_>, End> {
+        let deadline = Instant::now() + OPENING;
+        let mut socket = self.dial(deadline)?;
+        let linked = greeting::greet(&mut socket, &self.parts.identity.key, deadline)?;
+        self.control.opened();
+        let limits = self.parts.service.settings().current().limits.clone();
+        // What is too large for us closes its client, not the link.
+        let message_bytes = linked.message_bytes.max(limits.message_bytes) + HEADER_BYTES;
+        socket.set_config(|config| {
+            config.max_message_size = Some(message_bytes);
+            config.max_frame_size = Some(message_bytes);
+        });
+        Ok(Carrier::new(self, socket, linked, limits))
+    }
+
+    fn dial(&self, deadline: Instant) -> Result<OpenSocket, End> {
+        let address = client_address(&self.address, self.machine_id());
+        let token = self.channel.auth_token.as_ref();
+        let headers: Vec<_> = token
+            .map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())))
+            .into_iter()
+            .collect();
+        let config = self.parts.service.settings().current();
+        open(&Dial {
+            trust: &Trust::new(config.tls.ca_file.as_deref()),
+            url: &address.with_parameter("role", "machine").url(),
+            headers: &headers,
+            message_bytes: GREETING_BYTES,
+            deadline,
+            begun: &|socket| self.control.begun(socket),
+        })
+        .map_err(|error| match error {
+            DialError::Refused { status: 401, .. } => End::lost(format!(
+                "{error}; \"auth_token\" of the channel {:?} must be the relay's AUTH_TOKEN",
+                self.channel.name
+            )),
+            error => End::lost(error),
+        })
+    }
+}
+
+/// What is said of a link that another one has replaced.
+const REPLACED: &str = "another server with this machine's identity.key has linked to the relay; \
+    only one may run, so stop the other, or give this one a key of its own by moving the file away";
