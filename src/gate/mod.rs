@@ -16,7 +16,7 @@ mod body;
 mod connection;
 pub mod dialogue;
 pub mod exchange;
-mod forwarded;
+pub mod forwarded;
 mod frames;
 mod handshake;
 mod head;
@@ -56,7 +56,8 @@ pub struct GateParts {
 /// The way in: opens listeners, whose connections it counts together.
 pub struct Gate {
     shared: Arc<Shared>,
-    sessions: OpenDialogue,
+    /// None before a relay, which has no sessions of its own.
+    sessions: Option<OpenDialogue>,
 }
 
 /// What all listeners share.
@@ -72,11 +73,24 @@ impl Gate {
         Gate::with(move || settings.current(), dialogue::sessions(service))
     }
 
+    /// A gate before a relay: no service, and limits that do not change.
+    pub fn of_relay(config: Config) -> Gate {
+        let config = Arc::new(config);
+        Gate::build(move || Arc::clone(&config), None)
+    }
+
     /// A gate that asks `config` for the configuration in force and `sessions`
     /// for dialogues.
     fn with(
         config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
         sessions: OpenDialogue,
+    ) -> Gate {
+        Gate::build(config, Some(sessions))
+    }
+
+    fn build(
+        config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
+        sessions: Option<OpenDialogue>,
     ) -> Gate {
         Gate {
             shared: Arc::new(Shared {
@@ -87,8 +101,8 @@ impl Gate {
         }
     }
 
-    /// Serves WebSocket, JSON lines and HTTP on `socket`, to peers that
-    /// `allow_from` permits (contract section 5).
+    /// Serves WebSocket, JSON lines (where there is a service) and HTTP on
+    /// `socket`, to peers that `allow_from` permits (contract section 5).
     ///
     /// Errors: the socket cannot be used, or no thread or descriptor is left.
     pub fn listen(
@@ -97,7 +111,7 @@ impl Gate {
         allow_from: AddressPatterns,
         handler: Arc<dyn Handler>,
     ) -> io::Result<Listener> {
-        self.open(socket, allow_from, handler, Some(&self.sessions))
+        self.open(socket, allow_from, handler, true)
     }
 
     /// Serves only HTTP on `socket`: a port for webhooks alone.
@@ -109,7 +123,7 @@ impl Gate {
         allow_from: AddressPatterns,
         handler: Arc<dyn Handler>,
     ) -> io::Result<Listener> {
-        self.open(socket, allow_from, handler, None)
+        self.open(socket, allow_from, handler, false)
     }
 
     fn open(
@@ -117,12 +131,13 @@ impl Gate {
         socket: TcpListener,
         allow_from: AddressPatterns,
         handler: Arc<dyn Handler>,
-        sessions: Option<&OpenDialogue>,
+        upgrades: bool,
     ) -> io::Result<Listener> {
         let door = Door {
             allow_from,
             handler,
-            sessions: sessions.cloned(),
+            sessions: self.sessions.clone().filter(|_| upgrades),
+            upgrades,
         };
         Listener::start(&self.shared, door, socket)
     }
@@ -137,5 +152,8 @@ impl Gate {
 struct Door {
     allow_from: AddressPatterns,
     handler: Arc<dyn Handler>,
+    /// Whom JSON lines lead to, and WebSockets that the handler leads nowhere else.
     sessions: Option<OpenDialogue>,
+    /// Whether there are WebSockets.
+    upgrades: bool,
 }
