@@ -3,6 +3,8 @@
 
 use super::arguments::Arguments;
 use super::help::nearest;
+#[cfg(feature = "relay")]
+use super::relay;
 use super::{Context, Failure, Outcome};
 use super::{chat, config, deliveries, doctor, memory, search, serve, token, usage, user, webhook};
 
@@ -22,6 +24,29 @@ pub struct Command {
 pub enum Action {
     Run(fn(&Arguments, &mut Context) -> Outcome),
     Group(&'static [Command]),
+    /// Runs, and has members too.
+    Both(
+        fn(&Arguments, &mut Context) -> Outcome,
+        &'static [Command],
+    ),
+}
+
+impl Action {
+    /// The commands that may follow.
+    pub fn members(&self) -> &'static [Command] {
+        match self {
+            Action::Run(_) => &[],
+            Action::Group(members) | Action::Both(_, members) => members,
+        }
+    }
+
+    /// What runs when none of them follows.
+    pub fn run(&self) -> Option<fn(&Arguments, &mut Context) -> Outcome> {
+        match self {
+            Action::Run(run) | Action::Both(run, _) => Some(*run),
+            Action::Group(_) => None,
+        }
+    }
 }
 
 /// A word that is no option.
@@ -77,22 +102,18 @@ pub fn find(words: &[&str]) -> Result<Found, Failure> {
         };
         path = format!("{path} {word}");
         // A group goes on with the next word, unless that asks for its help.
-        match command.action {
-            Action::Group(members)
-                if words
-                    .get(place + 1)
-                    .is_some_and(|next| !next.starts_with('-')) =>
-            {
-                level = members;
-            }
-            _ => {
-                return Ok(Found {
-                    command,
-                    path,
-                    words: place + 1,
-                });
-            }
+        let goes_on = words
+            .get(place + 1)
+            .is_some_and(|next| !next.starts_with('-'));
+        let members = command.action.members();
+        if !goes_on || members.is_empty() {
+            return Ok(Found {
+                command,
+                path,
+                words: place + 1,
+            });
         }
+        level = members;
     }
     Err(Failure::Usage {
         message: "no command given".to_owned(),
@@ -144,6 +165,53 @@ const PASSWORD_STDIN: Setting = flag(
 );
 const GENERATE: Setting = flag("generate", "Make a password and print it once");
 
+/// The relay, and what a machine does with one.
+#[cfg(feature = "relay")]
+const RELAY: Command = Command {
+    name: "relay",
+    summary: "Run a relay, by which machines are reached from anywhere",
+    details: "\
+Machines link to the relay from behind their routers, and clients reach them through it at
+/ws?machine_id=... Both must show the token in the environment variable AUTH_TOKEN, which has at
+least 32 characters. The relay keeps nothing on disk. SIGTERM and Ctrl-C stop it: machines and
+clients connect again, to the relay's next start or to another one. HEARTH_LOG sets what is
+logged: error, warn, info (the default), debug or trace.",
+    operands: &[],
+    options: &[
+        flag("show-token", "Print a good new token and how to use it"),
+        option("bind", "ADDR", "Listen on this address instead of all"),
+        option(
+            "port",
+            "N",
+            "Listen on this port instead of 5000; 0 lets the\nsystem choose",
+        ),
+        option("machines", "N", "Most machines at once: 10000"),
+        option("clients-per-machine", "N", "Most clients of each: 64"),
+        option("message-bytes", "N", "Most bytes of a message: 1048576"),
+        option(
+            "outbox-bytes",
+            "N",
+            "Most bytes that wait for a client before it is\nlet go: 1048576",
+        ),
+        option(
+            "messages-per-second",
+            "N",
+            "Most messages a second of each client: 200",
+        ),
+        option(
+            "connections-per-address",
+            "N",
+            "Most connections from one address: 256",
+        ),
+        option(
+            "trusted-proxy",
+            "LIST",
+            "Reverse proxies whose X-Forwarded-For, -Proto and\n-Host are believed: address patterns with commas\nbetween them",
+        ),
+    ],
+    action: Action::Both(relay::run, &[]),
+};
+
 /// Every command, in the order of the overview.
 pub const COMMANDS: &[Command] = &[
     Command {
@@ -172,6 +240,8 @@ is logged: error, warn, info (the default), debug or trace.",
         ],
         action: Action::Run(serve::run),
     },
+    #[cfg(feature = "relay")]
+    RELAY,
     Command {
         name: "chat",
         summary: "Talk to the assistant",

@@ -43,10 +43,14 @@ pub fn of_command(path: &str, command: &Command) -> String {
         text.push_str(" [OPTION...]");
     }
     text.push('\n');
+    if let Action::Both(_, [_, ..]) = command.action {
+        let _ = writeln!(text, "       {path} COMMAND");
+    }
     if !command.details.is_empty() {
         let _ = write!(text, "\n{}\n", command.details);
     }
-    if let Action::Group(members) = command.action {
+    let members = command.action.members();
+    if !members.is_empty() {
         text.push_str("\nCommands:\n");
         for member in members {
             line(&mut text, member.name, member.summary);

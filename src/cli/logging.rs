@@ -1,7 +1,8 @@
 //! The log: to standard error and, appended, to `hearth.log`.
 //!
 //! The `log` crate's logger is the one global of the house. Only `serve` sets
-//! it; the other commands speak for themselves.
+//! it, and `relay`, which keeps nothing on disk and logs to standard error alone;
+//! the other commands speak for themselves.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -42,6 +43,16 @@ pub fn start(
     };
     log::set_max_level(both.terminal.filter());
     log::set_boxed_logger(Box::new(both)).map_err(Failure::failed)
+}
+
+/// The same without a file.
+pub fn start_on_terminal(
+    filter: Option<&str>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<(), Failure> {
+    let logger = logger(&directives(filter), !is_journal(environment), Target::Stderr);
+    log::set_max_level(logger.filter());
+    log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
 }
 
 /// The filter in env_logger's terms. A bare level is meant for us: libraries

@@ -31,6 +31,7 @@ mod names;
 mod problems;
 mod providers;
 mod readable;
+mod relay;
 mod reader;
 mod rules;
 mod settings;
@@ -54,6 +55,7 @@ pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
+pub use relay::RelaySettings;
 pub use settings::Settings;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
@@ -141,6 +143,8 @@ section! {
             .or(BTreeMap::new()), writable;
         /// Ways in: listening ports, links to relays, and webhook accounts.
         pub channels: Vec<Channel> = Channels;
+        /// Being a relay for other machines too.
+        pub relay: RelaySettings = object();
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
         /// Tools that the model may use: built-in ones that can be set, and your own.

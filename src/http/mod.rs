@@ -127,7 +127,7 @@ impl Route {
 }
 
 /// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
-fn upgrade_required() -> Response {
+pub fn upgrade_required() -> Response {
     let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")
         .with_status(426);
     let mut response = Response::error(&error);

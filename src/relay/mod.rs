@@ -6,6 +6,7 @@
 //! ```
 //!
 //! [`noise`] is what keeps the relay from reading: the handshake between client
-//! and machine, and the messages after it.
+//! and machine, and the messages after it. [`server`] is the relay itself.
 
 pub mod noise;
+pub mod server;

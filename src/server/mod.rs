@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::config::{Channel, Problems, Settings};
+use crate::config::{Channel, Config, Problems, Settings};
+use crate::error::Error;
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
-use crate::http::{Pages, Router, Serves};
+use crate::http::{Pages, Relay, Router, Serves};
 use crate::service::workers::{Deliver, Workers};
 use crate::service::{Parts, Service};
 use crate::store::Store;
@@ -66,6 +67,7 @@ impl Server {
         let clock = options.clock.clone();
         let store = Store::open(&options.data_dir.join(DATABASE_FILE), clock.clone())?;
         let config = settings.current();
+        let relay = relay(&config)?;
         // Ports are bound before anything runs, so that a second start that
         // cannot serve does no work either.
         let sockets = ports::bind(&config, &options)?;
@@ -91,7 +93,8 @@ impl Server {
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            listeners.push(serve(&service, &gate, port, pages.clone())?);
+            let handlers = (pages.clone(), relay.clone());
+            listeners.push(serve(&service, &gate, port, handlers)?);
         }
         if let Err(error) = lock.tell(&addrs) {
             log::warn!("hearth.lock: {error}");
@@ -181,18 +184,51 @@ fn pages() -> Option<Arc<dyn Pages>> {
     None
 }
 
+/// The relay that this server is for other machines too, if it is one.
+///
+/// Errors: it has no token, or a short one.
+#[cfg(feature = "relay")]
+fn relay(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
+    use crate::relay::server::{self, Rules, Token};
+
+    if !config.relay.enabled {
+        return Ok(None);
+    }
+    let token = config.relay.token().ok_or_else(|| {
+        Error::invalid_request(
+            "\"relay.enabled\" is set, but neither \"relay.auth_token\" nor the environment variable \
+             AUTH_TOKEN; `hearth relay --show-token` makes a good one",
+        )
+    })?;
+    let relay = server::Relay::new(Token::new(token)?, Rules::under(&config.limits));
+    Ok(Some(relay))
+}
+
+#[cfg(not(feature = "relay"))]
+fn relay(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
+    match config.relay.enabled {
+        false => Ok(None),
+        true => Err(Error::invalid_request(
+            "\"relay.enabled\" is set, but this program was built without the feature relay",
+        )
+        .into()),
+    }
+}
+
 fn serve(
     service: &Arc<Service>,
     gate: &Gate,
     port: ports::Port,
-    pages: Option<Arc<dyn Pages>>,
+    (pages, relay): (Option<Arc<dyn Pages>>, Option<Arc<dyn Relay>>),
 ) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
         false => (None, Serves::Everything),
     };
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
-    let router = Router::new(Arc::clone(service), webhooks, serves, None).with_pages(pages);
+    let router = Router::new(Arc::clone(service), webhooks, serves, None)
+        .with_pages(pages)
+        .with_relay(relay);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

@@ -103,6 +103,7 @@ fn failures_to_accept_pass() {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
     let door = Door {
+        upgrades: true,
         allow_from: patterns(&[("127.0.0.0", 8)]),
         handler: echo_handler(),
         sessions: None,
