@@ -25,10 +25,7 @@ pub enum Action {
     Run(fn(&Arguments, &mut Context) -> Outcome),
     Group(&'static [Command]),
     /// Runs, and has members too.
-    Both(
-        fn(&Arguments, &mut Context) -> Outcome,
-        &'static [Command],
-    ),
+    Both(fn(&Arguments, &mut Context) -> Outcome, &'static [Command]),
 }
 
 impl Action {
@@ -240,8 +237,6 @@ is logged: error, warn, info (the default), debug or trace.",
         ],
         action: Action::Run(serve::run),
     },
-    #[cfg(feature = "relay")]
-    RELAY,
     Command {
         name: "chat",
         summary: "Talk to the assistant",
@@ -273,6 +268,8 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
         ],
         action: Action::Run(chat::run),
     },
+    #[cfg(feature = "relay")]
+    RELAY,
     Command {
         name: "user",
         summary: "Add, list and remove the people who may sign in",

@@ -50,7 +50,11 @@ pub fn start_on_terminal(
     filter: Option<&str>,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<(), Failure> {
-    let logger = logger(&directives(filter), !is_journal(environment), Target::Stderr);
+    let logger = logger(
+        &directives(filter),
+        !is_journal(environment),
+        Target::Stderr,
+    );
     log::set_max_level(logger.filter());
     log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
 }

@@ -181,10 +181,7 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
 
     let found = commands::find(&words)?;
     let rest = arguments.into_iter().skip(found.words);
-    match (
-        found.command.action.run(),
-        Arguments::parse(&found, rest)?,
-    ) {
+    match (found.command.action.run(), Arguments::parse(&found, rest)?) {
         (_, None) | (None, _) => {
             let text = help::of_command(&found.path, found.command);
             context.output.write_all(text.as_bytes())?;

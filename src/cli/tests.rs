@@ -90,7 +90,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         ),
         (
             "teapot",
-            "there is no command `hearth teapot`; there are serve, chat, user",
+            "there is no command `hearth teapot`; there are serve, chat, ",
         ),
         (
             "user ad",

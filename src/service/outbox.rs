@@ -287,9 +287,8 @@ mod tests {
         }));
         let backlog = Backlog::new(sender);
         let outbox = Outbox::new(10, || ());
-        let message = |bytes: usize| {
-            Item::Direct(Direct::Binary(vec![0; bytes]), Some(backlog.load(bytes)))
-        };
+        let message =
+            |bytes: usize| Item::Direct(Direct::Binary(vec![0; bytes]), Some(backlog.load(bytes)));
         for _ in 0..3 {
             assert!(outbox.push(message(Backlog::ROOM / 2)));
         }

@@ -16,6 +16,8 @@ mod permissions;
 mod program;
 mod readme;
 mod readme_examples;
+#[cfg(feature = "relay")]
+mod relay_server;
 mod roles;
 #[path = "../faults/mod.rs"]
 mod scenarios;

@@ -89,8 +89,7 @@ fn options(arguments: &Arguments, token: Token) -> Result<Options, Failure> {
     };
     let usual = Options::new(token);
     let machines = number("machines", 1..=1_000_000, usual.machines)?;
-    let clients_per_machine =
-        number("clients-per-machine", 1..=10_000, usual.clients_per_machine)?;
+    let clients_per_machine = number("clients-per-machine", 1..=10_000, usual.clients_per_machine)?;
     let messages = number(
         "messages-per-second",
         1..=1_000_000,

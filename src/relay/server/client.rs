@@ -118,9 +118,7 @@ impl ClientDialogue {
             .and_then(|token| serde_json::from_str::<String>(token.get()).ok());
         match (token, wanted) {
             (Some(token), true) => {
-                self.relay
-                    .entrance
-                    .check(&Secret::new(token), &self.peer)?;
+                self.relay.entrance.check(&Secret::new(token), &self.peer)?;
                 self.look_up();
             }
             // It has been shown before; the machine must not get it either way.

@@ -170,7 +170,12 @@ impl LinkDialogue {
     }
 
     fn end(&mut self, close: Close) {
-        log::info!("machine {} from {}: {}", self.machine, self.peer, close.reason);
+        log::info!(
+            "machine {} from {}: {}",
+            self.machine,
+            self.peer,
+            close.reason
+        );
         self.outbox.close(close);
         self.leave();
     }
@@ -179,10 +184,7 @@ impl LinkDialogue {
         if let State::Linked(link) = std::mem::replace(&mut self.state, State::Ended) {
             let clients = link.clients();
             self.relay.machines.unbind(&link);
-            log::info!(
-                "machine {} unlinked, with {clients} clients",
-                self.machine
-            );
+            log::info!("machine {} unlinked, with {clients} clients", self.machine);
         }
     }
 

@@ -79,8 +79,7 @@ impl Switchboard {
                 RETRY_SECONDS,
             ));
         }
-        link.outbox
-            .push(Item::Direct(Direct::Text(linked), None));
+        link.outbox.push(Item::Direct(Direct::Text(linked), None));
         let older = links.insert(link.machine.clone(), Arc::clone(link));
         drop(links);
         if let Some(older) = older {
@@ -192,8 +191,7 @@ impl Link {
 
     fn tell(&self, number: ClientNumber, kind: Kind<'_>) {
         let frame = Frame::new(number, kind).encode();
-        self.outbox
-            .push(Item::Direct(Direct::Binary(frame), None));
+        self.outbox.push(Item::Direct(Direct::Binary(frame), None));
     }
 
     /// Lets every client go.

@@ -8,6 +8,8 @@ pub mod mcp_http;
 pub mod model;
 pub mod program;
 pub mod receiver;
+#[cfg(feature = "relay")]
+pub mod relay;
 pub mod socket;
 
 use std::time::{Duration, Instant};
