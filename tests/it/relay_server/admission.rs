@@ -44,7 +44,6 @@ fn a_token_has_three_ways_in() {
         panic!("no text");
     };
     assert!(!passed.contains(TOKEN), "{passed}");
-    relay.stop();
 }
 
 #[test]
@@ -79,7 +78,6 @@ fn a_wrong_token_is_refused_in_every_form() {
         client.refused("invalid_token");
         assert_eq!(client.close_code(), 1008);
     }
-    relay.stop();
 }
 
 #[test]
@@ -103,7 +101,6 @@ fn guessing_tokens_is_slowed_down_and_does_not_lock_out_others() {
         Some(429)
     );
     assert!(Line::open(address, from("203.0.113.2", TOKEN)).is_ok());
-    relay.stop();
 }
 
 #[test]
@@ -136,7 +133,6 @@ fn what_is_not_there_looks_the_same_whether_it_ever_was() {
     assert!(codes.last().unwrap().contains("rate_limited"));
     let nameless = with_token(address, "");
     assert_eq!(Line::open(address, nameless).err(), Some(400));
-    relay.stop();
 }
 
 #[test]
@@ -181,7 +177,6 @@ fn only_the_holder_of_the_key_is_linked() {
     // None of them is reached.
     let mut client = Line::client(address, &key.public_key().machine_id());
     client.refused("not_found");
-    relay.stop();
 }
 
 /// The address that a machine is told of a client.
@@ -205,11 +200,9 @@ fn a_proxy_is_believed_only_when_it_is_trusted() {
     let mut machine = Machine::link(open.local_addr());
     let seen = told(open.local_addr(), &mut machine, "203.0.113.7");
     assert_eq!(seen, "127.0.0.1");
-    open.stop();
     let proxies = AddressPatterns::parse(&["127.0.0.1"]).unwrap();
     let behind = relay(|options| options.trusted_proxies = proxies);
     let mut machine = Machine::link(behind.local_addr());
     let seen = told(behind.local_addr(), &mut machine, "10.0.0.1, 203.0.113.7");
     assert_eq!(seen, "203.0.113.7");
-    behind.stop();
 }

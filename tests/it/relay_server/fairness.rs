@@ -32,7 +32,6 @@ fn places_are_limited() {
     other.prove(&key);
     other.line.refused("server_error");
     assert_eq!(other.line.close_code(), 1013);
-    relay.stop();
 }
 
 #[test]
@@ -73,7 +72,6 @@ fn what_a_machine_may_not_send_ends_its_link_alone() {
 
     good.send(number, Kind::Text("still here"));
     assert_eq!(bystander.next(), text("still here"));
-    relay.stop();
 }
 
 #[test]
@@ -100,7 +98,6 @@ fn frames_for_a_client_that_has_gone_are_forgiven_until_they_flood() {
     // It is cut while it goes on sending.
     while machine.line.0.write(Message::binary(frame.clone())).is_ok() {}
     assert_eq!(other.close_code(), 1013);
-    relay.stop();
 }
 
 #[test]
@@ -134,7 +131,6 @@ fn a_client_that_sends_too_much_or_too_often_is_let_go() {
     stranger.send(&"x".repeat(4097));
     stranger.refused("invalid_request");
     assert_eq!(stranger.close_code(), 1009);
-    relay.stop();
 }
 
 #[test]
@@ -168,7 +164,6 @@ fn a_client_that_does_not_read_delays_nobody() {
         assert_eq!(quick.next(), text("here"));
         assert!(began.elapsed() < Duration::from_secs(2), "round {round}");
     }
-    relay.stop();
 }
 
 #[test]
@@ -207,5 +202,4 @@ fn a_machine_that_does_not_read_slows_down_who_floods_it_and_nobody_else() {
         }
     }
     assert!(read > 0);
-    relay.stop();
 }

@@ -55,7 +55,6 @@ fn messages_pass_unchanged_both_ways() {
     assert!(other > number, "numbers are never given twice");
     drop(second);
     assert_eq!(machine.next(), (other, Got::Close(1000)));
-    relay.stop();
 }
 
 #[test]
@@ -78,7 +77,6 @@ fn the_relay_answers_only_for_the_machines_key() {
     let chat = r#"{"type":"chat","message":"what is a machine_key?"}"#;
     client.send(chat);
     machine.meet(chat);
-    relay.stop();
 }
 
 #[test]
@@ -97,7 +95,6 @@ fn the_newest_link_of_a_machine_wins() {
     let mut client = Line::client(address, &newer.id);
     client.send(&ping());
     newer.meet(&ping());
-    relay.stop();
 }
 
 #[test]
