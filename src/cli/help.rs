@@ -43,7 +43,7 @@ pub fn of_command(path: &str, command: &Command) -> String {
         text.push_str(" [OPTION...]");
     }
     text.push('\n');
-    if let Action::Both(_, [_, ..]) = command.action {
+    if command.action.run().is_some() && !command.action.members().is_empty() {
         let _ = writeln!(text, "       {path} COMMAND");
     }
     if !command.details.is_empty() {

@@ -46,6 +46,7 @@ pub fn start(
 }
 
 /// The same without a file.
+#[cfg(feature = "relay")]
 pub fn start_on_terminal(
     filter: Option<&str>,
     environment: &dyn Fn(&str) -> Option<OsString>,

@@ -88,13 +88,15 @@ impl Server {
             service: Arc::clone(&service),
             settings,
         });
-        let pages = pages();
+        let above = Above {
+            pages: pages(),
+            relay,
+        };
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            let handlers = (pages.clone(), relay.clone());
-            listeners.push(serve(&service, &gate, port, handlers)?);
+            listeners.push(serve(&service, &gate, port, above.clone())?);
         }
         if let Err(error) = lock.tell(&addrs) {
             log::warn!("hearth.lock: {error}");
@@ -176,6 +178,13 @@ impl Server {
     }
 }
 
+/// What the router leads to in rooms above it.
+#[derive(Clone)]
+struct Above {
+    pages: Option<Arc<dyn Pages>>,
+    relay: Option<Arc<dyn Relay>>,
+}
+
 /// The web front end, where it is built in.
 fn pages() -> Option<Arc<dyn Pages>> {
     #[cfg(feature = "web")]
@@ -219,7 +228,7 @@ fn serve(
     service: &Arc<Service>,
     gate: &Gate,
     port: ports::Port,
-    (pages, relay): (Option<Arc<dyn Pages>>, Option<Arc<dyn Relay>>),
+    above: Above,
 ) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
@@ -227,8 +236,8 @@ fn serve(
     };
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
     let router = Router::new(Arc::clone(service), webhooks, serves, None)
-        .with_pages(pages)
-        .with_relay(relay);
+        .with_pages(above.pages)
+        .with_relay(above.relay);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

@@ -2,7 +2,6 @@
 
 use std::time::{Duration, Instant};
 
-use base64::Engine;
 use hearth::protocol::relay::Kind;
 use hearth::relay::noise::PrivateKey;
 use tungstenite::Message;
