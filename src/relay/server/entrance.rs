@@ -80,9 +80,19 @@ impl Entrance {
         ))
     }
 
-    /// Whether a head shows this relay's own token, without counting a guess.
-    pub fn knows(&self, head: &Head) -> bool {
-        shown(head).is_some_and(|token| self.token.0.matches(token.expose()))
+    /// Whether a head, which may as well show a credential of another kind,
+    /// shows the relay's token. Any other counts as a guess, or this would tell
+    /// right from wrong as often as somebody likes.
+    pub fn recognises(&self, head: &Head) -> bool {
+        let (address, now) = (AddressKey::of(head.peer.address), Instant::now());
+        if self.guesses.check(address, now).is_err() {
+            return false;
+        }
+        let is_known = shown(head).is_some_and(|token| self.token.0.matches(token.expose()));
+        if !is_known {
+            self.guesses.failed(address, now);
+        }
+        is_known
     }
 }
 
@@ -129,6 +139,20 @@ mod tests {
                 None => assert_eq!(result.unwrap_err().status(), 401, "{name}: {value}"),
             }
         }
+    }
+
+    #[test]
+    fn a_token_is_not_told_apart_for_ever() {
+        let entrance = Entrance::new(Token::new(Secret::new(TOKEN)).unwrap());
+        let show = |token: &str| {
+            let value = format!("Bearer {token}");
+            entrance.recognises(&head("POST", "/ws/register", &[("authorization", &value)]))
+        };
+        assert!(show(TOKEN));
+        for _ in 0..WRONG_TOKENS {
+            assert!(!show("hearth_session"));
+        }
+        assert!(!show(TOKEN));
     }
 
     #[test]

@@ -127,7 +127,7 @@ impl http::Relay for Relay {
     }
 
     fn takes(&self, head: &Head) -> bool {
-        head.path == "/register" || self.entrance.knows(head)
+        head.path == "/register" || self.entrance.recognises(head)
     }
 
     fn register(&self, request: &Request) -> Result<Response> {
