@@ -8,7 +8,7 @@
 //!
 //! It keeps nothing on disk and never dials anywhere. A machine's link is bound
 //! to its machine_id only after the machine has proved that it holds the key
-//! ([`link`]). What a client sends waits as one frame in the link's outbox, and
+//! (`link`). What a client sends waits as one frame in the link's outbox, and
 //! while much of it waits there, only that client is not read from; what a
 //! client does not read fills its own outbox, until it is let go. So neither
 //! delays another.
