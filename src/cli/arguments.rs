@@ -8,7 +8,7 @@ use std::str::FromStr;
 use lexopt::Arg;
 
 use super::Failure;
-use super::commands::{Action, Found, Many, Setting};
+use super::commands::{Found, Many, Setting};
 use super::help::nearest;
 
 /// The options and operands of one command line.
@@ -67,7 +67,7 @@ impl Arguments {
             };
             parsed.options.push((setting, value));
         }
-        if let Action::Run(_) = command.action {
+        if command.action.run().is_some() {
             parsed.check_operands(found)?;
         }
         Ok(Some(parsed))

@@ -3,14 +3,14 @@
 
 mod declaration;
 mod finding;
+#[cfg(feature = "relay")]
+mod relay;
 
 pub use declaration::{Action, Command, Many, Operand, Setting};
 pub use finding::{Found, all, find};
 
 use declaration::{flag, one, option};
 
-#[cfg(feature = "relay")]
-use super::relay;
 #[cfg(feature = "tls")]
 use super::tls;
 use super::{
@@ -158,6 +158,8 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
         ],
         action: Action::Run(chat::run),
     },
+    #[cfg(feature = "relay")]
+    relay::RELAY,
     Command {
         name: "user",
         summary: "Add, list and remove the people who may sign in",
@@ -525,61 +527,6 @@ wrong when the reply does not arrive. The model is asked and the receiver is cal
                 operands: &[one("NAME")],
                 options: &[DATA_DIR],
                 action: Action::Run(webhook::remove),
-            },
-        ]),
-    },
-    #[cfg(feature = "relay")]
-    Command {
-        name: "relay",
-        summary: "Reach this machine from anywhere, through a relay that cannot read along",
-        details: "",
-        operands: &[],
-        options: &[],
-        action: Action::Group(&[
-            Command {
-                name: "join",
-                summary: "Link this machine to a relay and print the address for its clients",
-                details: "\
-URL is the relay's address, as in wss://relay.example/ws. Its AUTH_TOKEN is taken from the
-environment, or asked for. The first time this makes identity.key, by which relays and clients
-know the machine: keep a copy. A running server is told.",
-                operands: &[one("URL")],
-                options: &[
-                    option(
-                        "name",
-                        "NAME",
-                        "What to call the channel; relay when absent",
-                    ),
-                    option(
-                        "encryption",
-                        "WORD",
-                        "required refuses clients whose messages the relay could\nread; optional (the default) takes both",
-                    ),
-                    flag(
-                        "token-stdin",
-                        "Read AUTH_TOKEN as one line of standard input",
-                    ),
-                    flag("qr", "Print the address as a QR code even into a file"),
-                    JSON,
-                    DATA_DIR,
-                ],
-                action: Action::Run(relay::join),
-            },
-            Command {
-                name: "leave",
-                summary: "End the link to a relay",
-                details: "NAME is the one that `hearth relay status` shows. A running server is told.",
-                operands: &[one("NAME")],
-                options: &[DATA_DIR],
-                action: Action::Run(relay::leave),
-            },
-            Command {
-                name: "status",
-                summary: "Show the links of the running server",
-                details: "",
-                operands: &[],
-                options: &[JSON, DATA_DIR],
-                action: Action::Run(relay::status),
             },
         ]),
     },

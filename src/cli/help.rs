@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::commands::{Action, COMMANDS, Command, Many};
+use super::commands::{COMMANDS, Command, Many};
 
 /// Width of the column before a description.
 const COLUMN: usize = 26;
@@ -28,7 +28,7 @@ pub fn overview() -> String {
 /// How a command is called, on one line.
 pub fn usage(path: &str, command: &Command) -> String {
     let mut text = path.to_owned();
-    if let Action::Group(_) = command.action {
+    if command.action.run().is_none() {
         text.push_str(" COMMAND");
     }
     for operand in command.operands {
@@ -49,10 +49,14 @@ pub fn usage(path: &str, command: &Command) -> String {
 pub fn of_command(path: &str, command: &Command) -> String {
     let usage = usage(path, command);
     let mut text = format!("{}.\n\nUsage: {usage}\n", command.summary);
+    if command.action.run().is_some() && !command.action.members().is_empty() {
+        let _ = writeln!(text, "       {path} COMMAND");
+    }
     if !command.details.is_empty() {
         let _ = write!(text, "\n{}\n", command.details);
     }
-    if let Action::Group(members) = command.action {
+    let members = command.action.members();
+    if !members.is_empty() {
         text.push_str("\nCommands:\n");
         for member in members {
             line(&mut text, member.name, member.summary);

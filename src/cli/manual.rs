@@ -4,7 +4,7 @@
 use std::fmt::Write;
 
 use super::arguments::Arguments;
-use super::commands::{self, Action};
+use super::commands;
 use super::{Context, Outcome, help, version};
 
 /// Variables that Hearth reads, beside the keys of model providers.
@@ -79,7 +79,7 @@ fn page() -> String {
             text.push_str(".PP\n");
             paragraph(&mut text, part);
         }
-        if let Action::Run(_) = command.action {
+        if command.action.run().is_some() {
             for setting in command.options {
                 let _ = match setting.value {
                     Some(value) => writeln!(

@@ -48,7 +48,6 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use commands::{Action, Command};
 
 /// Runs one command line (without the program's name) in this process's
 /// environment, on its standard streams.
@@ -199,14 +198,13 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
     }
 
     let found = commands::find(&words)?;
-    let Command { action, .. } = found.command;
     let rest = arguments.into_iter().skip(found.words);
-    match (action, Arguments::parse(&found, rest)?) {
-        (_, None) | (Action::Group(_), _) => {
+    match (found.command.action.run(), Arguments::parse(&found, rest)?) {
+        (_, None) | (None, _) => {
             let text = help::of_command(&found.path, found.command);
             context.output.write_all(text.as_bytes())?;
             Ok(())
         }
-        (Action::Run(run), Some(arguments)) => run(&arguments, context),
+        (Some(run), Some(arguments)) => run(&arguments, context),
     }
 }

@@ -162,7 +162,7 @@ fn status(server: &Server) -> String {
 
 /// Raises the number of files that may be open to what the system allows: the
 /// usual soft limit of 1,024 is less than our connection limit needs.
-fn raise_descriptor_limit() {
+pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
         current: limit.maximum,

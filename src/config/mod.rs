@@ -34,6 +34,7 @@ mod problems;
 mod providers;
 mod readable;
 mod reader;
+mod relay;
 mod rules;
 mod settings;
 mod tls;
@@ -57,6 +58,7 @@ pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
+pub use relay::RelaySettings;
 pub use settings::Settings;
 pub use tls::Tls;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
@@ -158,6 +160,8 @@ section! {
         pub time_zone: Option<String> = TIME_ZONE.optional("the system's"), writable;
         /// Ways in: listening ports, links to relays, and webhook accounts.
         pub channels: Vec<Channel> = Channels;
+        /// Being a relay for other machines too.
+        pub relay: RelaySettings = object();
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
         /// Encryption of the ports, and whom Hearth trusts where it calls others.

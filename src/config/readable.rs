@@ -49,6 +49,10 @@ impl Config {
                 "run_command": self.tools.run_command,
             },
             "mcp_servers": mcp_servers,
+            "relay": {
+                "enabled": self.relay.enabled,
+                "auth_token_set": self.relay.auth_token.is_some(),
+            },
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,
             "trusted_proxies": self.trusted_proxies,

@@ -19,6 +19,21 @@ pub trait Dialogue {
     /// Handles one message; responses arrive in the outbox.
     fn receive(&mut self, text: &str);
 
+    /// Handles one binary message. Most dialogues understand none.
+    fn receive_binary(&mut self, bytes: &[u8]) {
+        let _ = bytes;
+        self.refuse(Error::invalid_request(
+            "binary messages are not understood here; send JSON as text",
+        ));
+    }
+
+    /// Whether it takes another message now. If not, the connection is not
+    /// read from, and it is asked again when the outbox has woken the
+    /// connection's thread. Only WebSockets ask.
+    fn has_room(&self) -> bool {
+        true
+    }
+
     /// Answers something that never became a message.
     fn refuse(&mut self, error: Error);
 

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use super::dialogue::OpenDialogue;
 use crate::error::{Error, Result};
 use crate::protocol::envelope;
 use crate::service::peer::Peer;
@@ -87,8 +88,9 @@ pub trait Handler: Send + Sync {
     /// wrong method, wrong origin), or says how many bytes its body may have.
     fn admit(&self, head: &Head) -> Result<usize, Response>;
 
-    /// Looks at the head of a WebSocket upgrade to /ws, and refuses it or not.
-    fn admit_upgrade(&self, head: &Head) -> Result<(), Response>;
+    /// Looks at the head of a WebSocket upgrade to /ws, and refuses it or says
+    /// whom it leads to: none is the service.
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response>;
 
     /// Answers a complete request. May block; each connection has its thread.
     fn handle(&self, request: &Request) -> Response;

@@ -41,6 +41,15 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
     }
 }
 
+/// The name by which a client reached a trusted proxy, where that differs from
+/// `Host`.
+pub const HOST: &str = "x-forwarded-host";
+
+/// Drops what only a trusted proxy may say and others read.
+pub fn forget(head: &mut Head) {
+    head.headers.retain(|(name, _)| name != HOST);
+}
+
 /// An address as proxies write it: plain, in brackets, or with a port.
 fn parse(hop: &str) -> Option<IpAddr> {
     let plain = hop

@@ -97,7 +97,7 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
                 self.refuse(&error);
                 return None;
             }
-            if self.connection.door.sessions.is_some() && handshake::is_upgrade(&parsed.head) {
+            if self.connection.door.upgrades && handshake::is_upgrade(&parsed.head) {
                 return match self.upgrade(parsed) {
                     Ok(upgrade) => Some(upgrade),
                     Err(response) => {
@@ -187,6 +187,7 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
     /// Finds out who is behind a trusted proxy, and whether they may be here.
     fn identify_peer(&self, parsed: &mut ParsedHead) -> Result<(), Error> {
         if !self.connection.is_proxied() {
+            forwarded::forget(&mut parsed.head);
             return Ok(());
         }
         let proxy = self.connection.socket_peer();
@@ -276,7 +277,7 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
     fn upgrade(&mut self, parsed: ParsedHead) -> Result<Upgrade, Response> {
         let response = handshake::check(&parsed)?;
         let head = parsed.head;
-        self.connection.door.handler.admit_upgrade(&head)?;
+        let led = self.connection.door.handler.admit_upgrade(&head)?;
 
         let config = Arc::clone(&self.connection.config);
         let admission = &mut self.connection.admission;
@@ -291,8 +292,7 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
             log::warn!("no WebSocket for {}: {error}", head.peer);
             Response::error(&Error::overloaded("the server has no descriptor left", 5))
         };
-        let Some(open) = &self.connection.door.sessions else {
-            // `serve` has checked it.
+        let Some(open) = led.as_ref().or(self.connection.door.sessions.as_ref()) else {
             return Err(Response::error(&Error::not_found("no WebSocket here")));
         };
         let talk = Talk::open(self.connection, self.registered, open, head.peer.clone())

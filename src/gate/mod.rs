@@ -17,7 +17,7 @@ mod body;
 mod connection;
 pub mod dialogue;
 pub mod exchange;
-mod forwarded;
+pub mod forwarded;
 mod frames;
 mod handshake;
 mod head;
@@ -65,7 +65,8 @@ pub struct GateParts {
 /// The way in: opens listeners, whose connections it counts together.
 pub struct Gate {
     shared: Arc<Shared>,
-    sessions: OpenDialogue,
+    /// None before a relay, which has no sessions of its own.
+    sessions: Option<OpenDialogue>,
     #[cfg(feature = "tls")]
     tls: Option<Arc<Acceptor>>,
 }
@@ -83,11 +84,24 @@ impl Gate {
         Gate::with(move || settings.current(), dialogue::sessions(service))
     }
 
+    /// A gate before a relay: no service, and limits that do not change.
+    pub fn of_relay(config: Config) -> Gate {
+        let config = Arc::new(config);
+        Gate::build(move || Arc::clone(&config), None)
+    }
+
     /// A gate that asks `config` for the configuration in force and `sessions`
     /// for dialogues.
     fn with(
         config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
         sessions: OpenDialogue,
+    ) -> Gate {
+        Gate::build(config, Some(sessions))
+    }
+
+    fn build(
+        config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
+        sessions: Option<OpenDialogue>,
     ) -> Gate {
         Gate {
             shared: Arc::new(Shared {
@@ -118,7 +132,7 @@ impl Gate {
         allow_from: AddressPatterns,
         handler: Arc<dyn Handler>,
     ) -> io::Result<Listener> {
-        self.open(socket, allow_from, handler, Some(&self.sessions))
+        self.open(socket, allow_from, handler, true)
     }
 
     /// Serves only HTTP on `socket`: a port for webhooks alone.
@@ -130,7 +144,7 @@ impl Gate {
         allow_from: AddressPatterns,
         handler: Arc<dyn Handler>,
     ) -> io::Result<Listener> {
-        self.open(socket, allow_from, handler, None)
+        self.open(socket, allow_from, handler, false)
     }
 
     fn open(
@@ -138,7 +152,7 @@ impl Gate {
         socket: TcpListener,
         allow_from: AddressPatterns,
         handler: Arc<dyn Handler>,
-        sessions: Option<&OpenDialogue>,
+        upgrades: bool,
     ) -> io::Result<Listener> {
         #[cfg(feature = "tls")]
         let tls =
@@ -146,7 +160,8 @@ impl Gate {
         let door = Door {
             allow_from,
             handler,
-            sessions: sessions.cloned(),
+            sessions: self.sessions.clone().filter(|_| upgrades),
+            upgrades,
             #[cfg(feature = "tls")]
             tls,
         };
@@ -163,7 +178,10 @@ impl Gate {
 struct Door {
     allow_from: AddressPatterns,
     handler: Arc<dyn Handler>,
+    /// Whom JSON lines lead to, and WebSockets that the handler leads nowhere else.
     sessions: Option<OpenDialogue>,
+    /// Whether there are WebSockets.
+    upgrades: bool,
     /// Set when it is opened with TLS.
     #[cfg(feature = "tls")]
     tls: Option<tls_door::TlsDoor>,

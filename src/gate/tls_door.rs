@@ -10,6 +10,7 @@ use std::time::Instant;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
+use super::dialogue::OpenDialogue;
 use super::exchange::{Handler, Head, Request, Response};
 use super::stream::Socket;
 use super::wait::{Interest, wait};
@@ -50,6 +51,7 @@ impl TlsDoor {
                 allow_from,
                 handler: Arc::new(ToHttps),
                 sessions: None,
+                upgrades: false,
                 tls: None,
             }),
         }
@@ -113,7 +115,7 @@ impl Handler for ToHttps {
         Err(response)
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<(), Response> {
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<OpenDialogue>, Response> {
         Err(Response::error(&speaks_tls()))
     }
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext};
-use tungstenite::{Bytes, Error as WebSocketError, Message};
+use tungstenite::{Bytes, Error as WebSocketError, Message, Utf8Bytes};
 
 use super::body;
 use super::connection::{Connection, seconds};
@@ -16,7 +16,7 @@ use super::http_connection::Upgrade;
 use super::stream::{Patience, Stream, linger};
 use super::wait::{Interest, wait};
 use crate::error::Error;
-use crate::service::outbox::Close;
+use crate::service::outbox::{Close, Direct, Item};
 
 /// tungstenite allocates this much at once and reads at most so much at a time.
 /// It is the size of the HTTP connection's buffer, whose place in the heap it
@@ -50,6 +50,7 @@ pub fn run(connection: &mut Connection, stream: &mut impl Stream, upgrade: Upgra
         pipe,
         codec: WebSocketContext::from_partially_read(rest, Role::Server, config),
         message_bytes,
+        paused: false,
         largest_sent: 0,
         heard: now,
         pinged: now,
@@ -108,14 +109,14 @@ enum End {
     /// Nobody is there any more, or the closing handshake is done.
     Gone,
     /// We close it in the regular way.
-    Close(Close),
+    Close(CloseFrame),
     /// The client broke the protocol: what it sends cannot be read any more.
-    Fail(Close),
+    Fail(CloseFrame),
 }
 
 impl End {
     fn fail(code: u16, reason: &'static str) -> End {
-        End::Fail(Close { code, reason })
+        End::Fail(frame(Close { code, reason }))
     }
 }
 
@@ -132,6 +133,9 @@ struct Channel<'a, S: Stream> {
     codec: WebSocketContext,
     /// The limit that the codec's configuration holds now.
     message_bytes: usize,
+    /// Whether messages that have been read may wait because the dialogue had
+    /// no room.
+    paused: bool,
     /// Bytes of the largest message sent since the buffers were last given back.
     largest_sent: usize,
     /// When the client's last frame arrived.
@@ -153,7 +157,7 @@ impl<S: Stream> Channel<'_, S> {
             End::Close(close) => self.close(close, deadline),
             End::Fail(close) => {
                 // tungstenite must not read on from where it stopped.
-                let closed = self.codec.close(&mut self.pipe, Some(frame(close)));
+                let closed = self.codec.close(&mut self.pipe, Some(close));
                 if closed.is_ok() {
                     linger(self.pipe.stream);
                 }
@@ -194,7 +198,7 @@ impl<S: Stream> Channel<'_, S> {
             if !self.talk.dialogue.is_authenticated() {
                 let close = self.talk.dialogue.time_out();
                 self.send_waiting()?;
-                return Err(End::Close(close));
+                return Err(End::Close(frame(close)));
             }
             if now >= self.heard + dead_time {
                 return Err(End::Gone);
@@ -211,6 +215,14 @@ impl<S: Stream> Channel<'_, S> {
 
     /// Waits for input, a wake-up or the deadline. Returns whether there is input.
     fn await_input(&mut self, deadline: Instant) -> Result<bool, End> {
+        if !self.talk.dialogue.has_room() {
+            self.paused = true;
+            return self.await_room(deadline);
+        }
+        if std::mem::take(&mut self.paused) {
+            // What was read before the pause may hold whole messages.
+            return Ok(true);
+        }
         if self.pipe.stream.has_buffered() {
             self.pipe.may_read = true;
             return Ok(true);
@@ -220,6 +232,17 @@ impl<S: Stream> Channel<'_, S> {
         let woken = wait(socket, Interest::Read, waker, Some(deadline)).map_err(|_| End::Gone)?;
         self.pipe.may_read = woken.ready;
         Ok(woken.ready)
+    }
+
+    /// Waits for a wake-up or the deadline, and leaves what the client sends in
+    /// the system's buffers, so that it is slowed down.
+    fn await_room(&mut self, deadline: Instant) -> Result<bool, End> {
+        let socket = self.pipe.stream.as_fd();
+        let waker = Some(&*self.talk.waker);
+        match wait(socket, Interest::Hangup, waker, Some(deadline)) {
+            Ok(woken) if !woken.gone => Ok(false),
+            _ => Err(End::Gone),
+        }
     }
 
     /// Handles every message that is complete.
@@ -235,6 +258,10 @@ impl<S: Stream> Channel<'_, S> {
 
     fn read_messages(&mut self) -> Result<(), End> {
         loop {
+            if !self.talk.dialogue.has_room() {
+                self.paused = true;
+                return Ok(());
+            }
             let result = self.codec.read(&mut self.pipe);
             // A client that sends without a pause must not keep us here.
             self.pipe.may_read = false;
@@ -244,11 +271,9 @@ impl<S: Stream> Channel<'_, S> {
                     self.talk.dialogue.receive(&text);
                     self.adopt_message_bytes();
                 }
-                Ok(Message::Binary(_)) => {
+                Ok(Message::Binary(bytes)) => {
                     self.connection.received += 1;
-                    self.talk.dialogue.refuse(Error::invalid_request(
-                        "binary messages are not understood here; send JSON as text",
-                    ));
+                    self.talk.dialogue.receive_binary(&bytes);
                 }
                 // Pings and closes are answered by the next read.
                 Ok(_) => {}
@@ -292,19 +317,32 @@ impl<S: Stream> Channel<'_, S> {
                 ..
             } = self;
             let mut result = Ok(());
+            let mut send = |message: Message| {
+                *largest_sent = (*largest_sent).max(message.len());
+                codec.write(pipe, message)
+            };
             for item in taken.items {
-                talk.dialogue.arrange(item, &mut |text| {
-                    if result.is_ok() {
-                        *largest_sent = (*largest_sent).max(text.len());
-                        result = codec.write(pipe, Message::text(text));
+                // A load ends with its item: then it is sent, or buffered as
+                // the last thing that is.
+                match item {
+                    Item::Direct(Direct::Text(text), _load) => send(Message::text(text))?,
+                    Item::Direct(Direct::Binary(bytes), _load) => send(Message::binary(bytes))?,
+                    Item::Direct(Direct::Close { code, reason }, _) => {
+                        codec.flush(pipe)?;
+                        return Err(End::Close(passed_frame(code, reason)));
                     }
-                });
+                    item => talk.dialogue.arrange(item, &mut |text| {
+                        if result.is_ok() {
+                            result = send(Message::text(text));
+                        }
+                    }),
+                }
             }
             result?;
             codec.flush(pipe)?;
         }
         match taken.close {
-            Some(close) => Err(End::Close(close)),
+            Some(close) => Err(End::Close(frame(close))),
             None => Ok(()),
         }
     }
@@ -343,12 +381,8 @@ impl<S: Stream> Channel<'_, S> {
     }
 
     /// The closing handshake, begun by us (RFC 6455 section 7.1.2).
-    fn close(&mut self, close: Close, deadline: Instant) {
-        if self
-            .codec
-            .close(&mut self.pipe, Some(frame(close)))
-            .is_err()
-        {
+    fn close(&mut self, close: CloseFrame, deadline: Instant) {
+        if self.codec.close(&mut self.pipe, Some(close)).is_err() {
             return;
         }
         // A client may go on to send instead of closing.
@@ -379,5 +413,20 @@ fn frame(close: Close) -> CloseFrame {
     CloseFrame {
         code: CloseCode::from(close.code),
         reason: close.reason.into(),
+    }
+}
+
+/// Most bytes of a close frame's reason (RFC 6455 section 5.5).
+const REASON_BYTES: usize = 123;
+
+/// A close that somebody else asked for.
+fn passed_frame(code: u16, mut reason: String) -> CloseFrame {
+    let code = Some(CloseCode::from(code))
+        .filter(|code| code.is_allowed())
+        .unwrap_or(CloseCode::Normal);
+    reason.truncate(reason.floor_char_boundary(REASON_BYTES));
+    CloseFrame {
+        code,
+        reason: Utf8Bytes::from(reason),
     }
 }

@@ -5,21 +5,22 @@
 //! can be refused before a byte of the body is read, [`Router::handle`] answers
 //! it. Paths that are not the router's own go to the webhook channel.
 
-mod authentication;
+pub mod authentication;
 mod authority;
 pub mod demand;
 mod health;
 mod origin;
-mod registration;
+pub mod registration;
 #[cfg(test)]
 pub(crate) mod testing;
-mod upgrade;
+pub mod upgrade;
 mod welcome;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::gate::dialogue::OpenDialogue;
 use crate::gate::exchange::{Handler, Head, Request, Response};
 use crate::service::Service;
 
@@ -40,12 +41,28 @@ pub trait Pages: Send + Sync {
     fn page(&self, head: &Head) -> Response;
 }
 
+/// A relay in the same server, which stands above this room: takes what is
+/// meant for other machines.
+pub trait Relay: Send + Sync {
+    /// Opens a WebSocket that names another machine, or that a machine links
+    /// with.
+    fn open(&self, head: &Head) -> Result<OpenDialogue, Response>;
+
+    /// Whether a registration is the relay's to answer: it is at /register, or
+    /// carries the relay's token.
+    fn takes(&self, head: &Head) -> bool;
+
+    /// Answers a registration.
+    fn register(&self, request: &Request) -> Result<Response>;
+}
+
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
     service: Arc<Service>,
     webhooks: Box<dyn Handler>,
     serves: Serves,
     pages: Option<Arc<dyn Pages>>,
+    relay: Option<Arc<dyn Relay>>,
 }
 
 /// What a path leads to.
@@ -108,7 +125,7 @@ impl Route {
 }
 
 /// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
-fn upgrade_required() -> Response {
+pub fn upgrade_required() -> Response {
     let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")
         .with_status(426);
     let mut response = Response::error(&error);
@@ -127,6 +144,7 @@ impl Router {
             webhooks,
             serves,
             pages: None,
+            relay: None,
         }
     }
 
@@ -134,6 +152,24 @@ impl Router {
     pub fn with_pages(mut self, pages: Option<Arc<dyn Pages>>) -> Router {
         self.pages = pages;
         self
+    }
+
+    /// Is a relay for other machines too.
+    pub fn with_relay(mut self, relay: Option<Arc<dyn Relay>>) -> Router {
+        self.relay = relay;
+        self
+    }
+
+    fn route(&self, path: &str) -> Route {
+        match Route::of(path, self.serves) {
+            // Only a relay has it; elsewhere an account may.
+            Route::Other if path == "/register" && self.is_relay() => Route::Registration,
+            route => route,
+        }
+    }
+
+    fn is_relay(&self) -> bool {
+        self.relay.is_some() && self.serves == Serves::Everything
     }
 
     /// Refuses the requests of foreign web pages.
@@ -195,6 +231,9 @@ impl Router {
             (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
             (Route::Authentication, _) => authentication::log_in(&self.service, request),
             (Route::Registration, _) => {
+                if let Some(relay) = self.relay.as_ref().filter(|relay| relay.takes(head)) {
+                    return relay.register(request);
+                }
                 let config = self.service.settings().current();
                 registration::register(&self.service, &config, request)
             }
@@ -255,23 +294,27 @@ fn preflight(route: Route) -> Response {
 
 impl Handler for Router {
     fn admit(&self, head: &Head) -> Result<usize, Response> {
-        let route = Route::of(&head.path, self.serves);
+        let route = self.route(&head.path);
         self.admission(route, head)
             .map_err(|response| self.finish(route, head, response))
     }
 
-    fn admit_upgrade(&self, head: &Head) -> Result<(), Response> {
-        let checked = match Route::of(&head.path, self.serves) {
-            Route::Socket => self.check_origin(head).and_then(|()| {
-                upgrade::check(head.query.as_deref(), self.service.relays().machine_id())
-            }),
-            _ => Err(Error::not_found("WebSocket connections are taken at /ws")),
-        };
-        checked.map_err(|error| Response::error(&error))
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
+        let refused = |error: Error| Response::error(&error);
+        if self.route(&head.path) != Route::Socket {
+            let error = Error::not_found("WebSocket connections are taken at /ws");
+            return Err(refused(error));
+        }
+        let own = self.service.relays().machine_id();
+        // Any page may use a relay whose token it holds.
+        if self.relay.is_none() || !upgrade::is_for_relay(head, own) {
+            self.check_origin(head).map_err(refused)?;
+        }
+        upgrade::lead(head, own, self.relay.as_deref())
     }
 
     fn handle(&self, request: &Request) -> Response {
-        let route = Route::of(&request.head.path, self.serves);
+        let route = self.route(&request.head.path);
         let response = self
             .answer(route, request)
             .unwrap_or_else(|error| Response::error(&error));

@@ -8,6 +8,7 @@ use super::demand;
 use crate::config::{Channel, Config};
 use crate::error::{Error, Result};
 use crate::gate::exchange::{Head, Request, Response};
+use crate::gate::forwarded;
 use crate::ids::MachineId;
 use crate::protocol::envelope;
 use crate::protocol::public_key::PublicKey;
@@ -26,9 +27,11 @@ struct Registration<'a> {
 
 /// What is asked for.
 #[derive(Debug, PartialEq, Eq)]
-struct Machine {
-    name: String,
-    public_key: PublicKey,
+pub struct Machine {
+    /// 1 to 64 characters.
+    pub name: String,
+    /// From which its machine_id follows.
+    pub public_key: PublicKey,
 }
 
 /// Registers a machine for relay connectivity.
@@ -47,15 +50,23 @@ pub fn register(service: &Service, config: &Config, request: &Request) -> Result
     // Before anything is stored: a request that cannot be answered changes nothing.
     let relay_address = relay_address(config, &request.head)?;
     let machine_id = service.register_machine(&identity, &machine.name, &machine.public_key)?;
+    Ok(registered(&machine_id, &relay_address))
+}
+
+/// The answer to a registration with the relay at `relay_address`.
+pub fn registered(machine_id: &MachineId, relay_address: &str) -> Response {
     let result = Registration {
         machine_id: machine_id.as_str(),
-        relay_url: with_machine_id(&relay_address, &machine_id),
+        relay_url: with_machine_id(relay_address, machine_id),
     };
-    Ok(Response::json(200, envelope::success(None, result)))
+    Response::json(200, envelope::success(None, result))
 }
 
 impl Machine {
-    fn parse(body: &[u8]) -> Result<Machine> {
+    /// Reads a request's body.
+    ///
+    /// Errors: `invalid_request`.
+    pub fn parse(body: &[u8]) -> Result<Machine> {
         let mut fields = demand::object(body)?;
         let name = fields.string("machine_name")?;
         let public_key = fields.string("public_key")?;
@@ -88,9 +99,13 @@ fn relay_address(config: &Config, head: &Head) -> Result<String> {
     }
 }
 
-fn own_address(head: &Head) -> Result<String> {
+/// Our own /ws as the caller reached it, through trusted proxies.
+///
+/// Errors: `invalid_request` without a usable `Host`.
+pub fn own_address(head: &Head) -> Result<String> {
     let host = head
-        .header("host")
+        .header(forwarded::HOST)
+        .or_else(|| head.header("host"))
         .and_then(Authority::parse)
         .ok_or_else(|| {
             Error::invalid_request(

@@ -1,33 +1,70 @@
 //! The query of a WebSocket's address: which machine is meant.
 
+use super::Relay;
 use crate::error::{Error, Result};
+use crate::gate::dialogue::OpenDialogue;
+use crate::gate::exchange::{Head, Response};
 use crate::ids::MachineId;
 
-/// Checks that `/ws?machine_id=` names this server, if it names any.
+/// Whom a WebSocket leads to that names `/ws?machine_id=`: this server (none),
+/// or another machine through `relay`, if the server is a relay too.
 ///
 /// Everything else in the query is ignored. Above all a credential there opens
 /// nothing: addresses end up in logs and histories, so the first message must
 /// carry it (contract section 3).
 ///
 /// Errors: `not_found` for another machine, and for a machine that takes this
-/// server for a relay (`role=machine`).
-pub fn check(query: Option<&str>, own: Option<&MachineId>) -> Result<()> {
-    for (name, value) in query.unwrap_or_default().split('&').map(split_pair) {
-        match name {
-            "role" if value == "machine" => {
-                return Err(Error::not_found(
-                    "this server is not a relay, so no machine can link to it",
-                ));
-            }
-            "machine_id" if own.is_none_or(|own| own.as_str() != value) => {
-                return Err(Error::not_found(
-                    "no machine of this machine_id can be reached here",
-                ));
-            }
-            _ => {}
-        }
+/// server for a relay (`role=machine`); what the relay refuses.
+pub fn lead(
+    head: &Head,
+    own: Option<&MachineId>,
+    relay: Option<&dyn Relay>,
+) -> Result<Option<OpenDialogue>, Response> {
+    match (Meant::by(head.query.as_deref(), own), relay) {
+        (Meant::Us, _) => Ok(None),
+        (_, Some(relay)) => relay.open(head).map(Some),
+        (Meant::RelayByMachine, None) => Err(Response::error(&Error::not_found(
+            "this server is not a relay, so no machine can link to it",
+        ))),
+        (Meant::Other, None) => Err(Response::error(&Error::not_found(
+            "no machine of this machine_id can be reached here",
+        ))),
     }
-    Ok(())
+}
+
+/// Whether a WebSocket is meant for a machine that links to a relay, or that a
+/// relay leads to, rather than for this server.
+pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
+    Meant::by(head.query.as_deref(), own) != Meant::Us
+}
+
+/// Who is meant by a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meant {
+    Us,
+    Other,
+    RelayByMachine,
+}
+
+impl Meant {
+    fn by(query: Option<&str>, own: Option<&MachineId>) -> Meant {
+        let mut meant = Meant::Us;
+        for (name, value) in pairs(query) {
+            match name {
+                "role" if value == "machine" => return Meant::RelayByMachine,
+                "machine_id" if own.is_none_or(|own| own.as_str() != value) => {
+                    meant = Meant::Other;
+                }
+                _ => {}
+            }
+        }
+        meant
+    }
+}
+
+/// The names and values of a query.
+pub fn pairs(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
+    query.unwrap_or_default().split('&').map(split_pair)
 }
 
 /// Nothing is decoded: the names and values that count hold no character that
@@ -39,28 +76,37 @@ fn split_pair(pair: &str) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::testing::head;
 
     #[test]
     fn only_this_machine_may_be_named() {
         let own = MachineId::of_public_key(&[9; 32]);
         let other = MachineId::of_public_key(&[8; 32]);
-        for (query, good) in [
-            (None, true),
-            (Some(String::new()), true),
-            (Some("color=red&&x".to_owned()), true),
-            (Some("token=abc".to_owned()), true),
-            (Some(format!("machine_id={own}")), true),
-            (Some(format!("a=b&machine_id={own}&role=client")), true),
-            (Some(format!("machine_id={other}")), false),
-            (Some(format!("machine_id={own}&machine_id={other}")), false),
-            (Some(format!("machine_id={own}&role=machine")), false),
-            (Some("machine_id=".to_owned()), false),
-            (Some("machine_id".to_owned()), false),
+        for (query, meant) in [
+            (None, Meant::Us),
+            (Some(String::new()), Meant::Us),
+            (Some("color=red&&x".to_owned()), Meant::Us),
+            (Some("token=abc".to_owned()), Meant::Us),
+            (Some(format!("machine_id={own}")), Meant::Us),
+            (Some(format!("a=b&machine_id={own}&role=client")), Meant::Us),
+            (Some(format!("machine_id={other}")), Meant::Other),
+            (
+                Some(format!("machine_id={own}&machine_id={other}")),
+                Meant::Other,
+            ),
+            (
+                Some(format!("machine_id={own}&role=machine")),
+                Meant::RelayByMachine,
+            ),
+            (Some("machine_id=".to_owned()), Meant::Other),
+            (Some("machine_id".to_owned()), Meant::Other),
         ] {
-            let result = check(query.as_deref(), Some(&own));
-            assert_eq!(result.is_ok(), good, "{query:?}");
+            assert_eq!(Meant::by(query.as_deref(), Some(&own)), meant, "{query:?}");
         }
-        let unnamed = check(Some(&format!("machine_id={own}")), None);
-        assert_eq!(unnamed.unwrap_err().status(), 404);
+        let mut head = head("GET", "/ws", &[]);
+        head.query = Some(format!("machine_id={own}"));
+        assert!(lead(&head, Some(&own), None).is_ok());
+        let refused = lead(&head, None, None).err().unwrap();
+        assert_eq!(refused.status, 404);
     }
 }

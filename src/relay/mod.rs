@@ -6,9 +6,10 @@
 //! ```
 //!
 //! [`identity`] is a machine's name and what proves it, and [`link`] keeps it
-//! linked to its relays. [`noise`] is what keeps a relay from reading: the
+//! linked to its relays. [`server`] is the relay itself. [`noise`] is what keeps a relay from reading: the
 //! handshake between client and machine, and the messages after it.
 
 pub mod identity;
 pub mod link;
 pub mod noise;
+pub mod server;

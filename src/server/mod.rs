@@ -14,10 +14,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::config::{Problems, Settings};
+use crate::config::{Config, Problems, Settings};
+use crate::error::Error;
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
-use crate::http::{Pages, Router, Serves};
+use crate::http::{Pages, Relay, Router, Serves};
 #[cfg(feature = "relay")]
 use crate::relay::link::Links;
 use crate::service::workers::{Deliver, Workers};
@@ -77,6 +78,7 @@ impl Server {
         let config = settings.current();
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;
+        let relay = relay(&config)?;
         // Ports are bound before anything runs, so that a second start that
         // cannot serve does no work either.
         let sockets = ports::bind(&config, &options)?;
@@ -100,12 +102,15 @@ impl Server {
         });
         #[cfg(feature = "tls")]
         let gate = gate.with_tls(identity);
-        let pages = pages();
+        let above = Above {
+            pages: pages(),
+            relay,
+        };
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            listeners.push(serve(&service, &gate, port, pages.clone())?);
+            listeners.push(serve(&service, &gate, port, above.clone())?);
         }
         let certificate = config.tls.identity().map(|(certificate, _)| certificate);
         if let Err(error) = lock.tell(&addrs, certificate) {
@@ -206,6 +211,13 @@ impl Server {
     }
 }
 
+/// What the router leads to in rooms above it.
+#[derive(Clone)]
+struct Above {
+    pages: Option<Arc<dyn Pages>>,
+    relay: Option<Arc<dyn Relay>>,
+}
+
 /// The web front end, where it is built in.
 fn pages() -> Option<Arc<dyn Pages>> {
     #[cfg(feature = "web")]
@@ -214,18 +226,51 @@ fn pages() -> Option<Arc<dyn Pages>> {
     None
 }
 
+/// The relay that this server is for other machines too, if it is one.
+///
+/// Errors: it has no token, or a short one.
+#[cfg(feature = "relay")]
+fn relay(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
+    use crate::relay::server::{self, Rules, Token};
+
+    if !config.relay.enabled {
+        return Ok(None);
+    }
+    let token = config.relay.token().ok_or_else(|| {
+        Error::invalid_request(
+            "\"relay.enabled\" is set, but neither \"relay.auth_token\" nor the environment variable \
+             AUTH_TOKEN; `hearth relay --show-token` makes a good one",
+        )
+    })?;
+    let relay = server::Relay::new(Token::new(token)?, Rules::under(&config.limits));
+    Ok(Some(relay))
+}
+
+#[cfg(not(feature = "relay"))]
+fn relay(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
+    match config.relay.enabled {
+        false => Ok(None),
+        true => Err(Error::invalid_request(
+            "\"relay.enabled\" is set, but this program was built without the feature relay",
+        )
+        .into()),
+    }
+}
+
 fn serve(
     service: &Arc<Service>,
     gate: &Gate,
     port: ports::Port,
-    pages: Option<Arc<dyn Pages>>,
+    above: Above,
 ) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
         false => (None, Serves::Everything),
     };
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
-    let router = Router::new(Arc::clone(service), webhooks, serves).with_pages(pages);
+    let router = Router::new(Arc::clone(service), webhooks, serves)
+        .with_pages(above.pages)
+        .with_relay(above.relay);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

@@ -264,7 +264,7 @@ mod tests {
             .flat_map(|item| match item {
                 Item::Event(text) => vec![number(text)],
                 Item::Replay(texts) => texts.iter().map(|text| number(text)).collect(),
-                Item::Response { .. } => vec![],
+                Item::Response { .. } | Item::Direct(..) => vec![],
             })
             .collect()
     }

@@ -2,7 +2,7 @@
 
 mod accounts;
 mod approvals;
-mod bucket;
+pub mod bucket;
 mod commands;
 pub mod connections;
 pub mod hub;

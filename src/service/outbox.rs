@@ -2,6 +2,7 @@
 //! emptied by the connection's own.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Why a connection is closed: a WebSocket close code (RFC 6455 section 7.4)
@@ -57,6 +58,90 @@ pub enum Item {
         /// The whole envelope.
         text: String,
     },
+    /// A message that passes through as it is, past the dialogue. Only
+    /// WebSockets carry these. One with a load counts nothing against the
+    /// bound: whoever brought it waits instead.
+    Direct(Direct, Option<Load>),
+}
+
+/// What a WebSocket sends as it is.
+#[derive(Debug)]
+pub enum Direct {
+    /// A text message.
+    Text(String),
+    /// A binary message.
+    Binary(Vec<u8>),
+    /// The last one: the connection is closed after it.
+    Close {
+        /// A code that RFC 6455 section 7.4 lets an endpoint send; any other
+        /// becomes 1000.
+        code: u16,
+        /// Shortened to the 123 bytes that fit.
+        reason: String,
+    },
+}
+
+impl Direct {
+    fn len(&self) -> usize {
+        match self {
+            Direct::Text(text) => text.len(),
+            Direct::Binary(bytes) => bytes.len(),
+            Direct::Close { reason, .. } => reason.len(),
+        }
+    }
+}
+
+/// How much of what one connection brought still waits to be sent on others:
+/// while it is more than a little, that connection is not read from, so that
+/// its sender is slowed down and nobody else is.
+#[derive(Debug)]
+pub struct Backlog {
+    bytes: AtomicUsize,
+    /// Wakes the connection that waits for room.
+    owner: Arc<Outbox>,
+}
+
+impl Backlog {
+    /// A connection that waits for more than this to be sent is not read from.
+    pub const ROOM: usize = 64 * 1024;
+
+    /// Nothing, brought by the connection with the outbox `owner`.
+    pub fn new(owner: Arc<Outbox>) -> Arc<Backlog> {
+        Arc::new(Backlog {
+            bytes: AtomicUsize::new(0),
+            owner,
+        })
+    }
+
+    /// Whether more may be brought.
+    pub fn has_room(&self) -> bool {
+        self.bytes.load(Ordering::SeqCst) <= Backlog::ROOM
+    }
+
+    /// So many more bytes, until the load is dropped.
+    pub fn load(self: &Arc<Backlog>, bytes: usize) -> Load {
+        self.bytes.fetch_add(bytes, Ordering::SeqCst);
+        Load {
+            backlog: Arc::clone(self),
+            bytes,
+        }
+    }
+}
+
+/// A part of a [`Backlog`]; dropping it says that it was sent.
+#[derive(Debug)]
+pub struct Load {
+    backlog: Arc<Backlog>,
+    bytes: usize,
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        let before = self.backlog.bytes.fetch_sub(self.bytes, Ordering::SeqCst);
+        if before > Backlog::ROOM && before - self.bytes <= Backlog::ROOM {
+            self.backlog.owner.wake();
+        }
+    }
 }
 
 impl Item {
@@ -65,6 +150,8 @@ impl Item {
             Item::Event(text) => text.len(),
             Item::Replay(_) => 0,
             Item::Response { text, .. } => text.len(),
+            Item::Direct(_, Some(_)) => 0,
+            Item::Direct(direct, None) => direct.len(),
         }
     }
 }
@@ -86,6 +173,12 @@ struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
     close: Option<Close>,
+}
+
+impl std::fmt::Debug for Outbox {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Outbox")
+    }
 }
 
 /// What [`Outbox::take`] found.
@@ -110,21 +203,32 @@ impl Outbox {
 
     /// Adds an item; never blocks. When the outbox is full its connection is
     /// closed as [`Close::TOO_SLOW`], and what waited is dropped with it.
-    pub fn push(&self, item: Item) {
+    /// Returns whether the item will be sent.
+    pub fn push(&self, item: Item) -> bool {
         let mut queue = self.lock();
         if queue.close.is_some() {
-            return;
+            return false;
         }
+        let mut dropped = VecDeque::new();
         // One item may always wait, however large: only a backlog means slow.
         if queue.bytes > 0 && queue.bytes + item.len() > self.bound {
-            queue.items.clear();
+            dropped = std::mem::take(&mut queue.items);
             queue.bytes = 0;
             queue.close = Some(Close::TOO_SLOW);
         } else {
             queue.bytes += item.len();
             queue.items.push_back(item);
         }
+        let is_open = queue.close.is_none();
         drop(queue);
+        // Not under the lock: their loads wake other connections.
+        drop(dropped);
+        (self.wake)();
+        is_open
+    }
+
+    /// Wakes the connection's thread.
+    pub fn wake(&self) {
         (self.wake)();
     }
 
@@ -172,6 +276,30 @@ mod tests {
         let taken = outbox.take();
         assert!(taken.items.is_empty());
         assert_eq!(taken.close, Some(Close::TOO_SLOW));
+    }
+
+    #[test]
+    fn a_load_is_its_senders_and_wakes_it_when_there_is_room_again() {
+        let woken = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&woken);
+        let sender = Arc::new(Outbox::new(10, move || {
+            count.fetch_add(1, Ordering::SeqCst);
+        }));
+        let backlog = Backlog::new(sender);
+        let outbox = Outbox::new(10, || ());
+        let message =
+            |bytes: usize| Item::Direct(Direct::Binary(vec![0; bytes]), Some(backlog.load(bytes)));
+        for _ in 0..3 {
+            assert!(outbox.push(message(Backlog::ROOM / 2)));
+        }
+        assert!(!backlog.has_room());
+        assert_eq!(woken.load(Ordering::SeqCst), 0);
+        drop(outbox.take());
+        assert!(backlog.has_room());
+        assert_eq!(woken.load(Ordering::SeqCst), 1);
+        outbox.close(Close::REVOKED);
+        assert!(!outbox.push(message(Backlog::ROOM + 1)));
+        assert!(backlog.has_room(), "what is refused does not weigh");
     }
 
     #[test]

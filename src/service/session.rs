@@ -168,6 +168,8 @@ impl Session {
             Item::Event(text) => return send(&text),
             Item::Replay(texts) => return texts.iter().for_each(|text| send(text)),
             Item::Response { ticket, text } => (ticket, text),
+            // A relay's; sessions send none.
+            Item::Direct(..) => return,
         };
         self.in_flight = self.in_flight.saturating_sub(1);
         match self

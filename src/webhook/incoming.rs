@@ -10,6 +10,7 @@ use super::guard::Guard;
 use super::{message, preference};
 use crate::config::{Channel, Config, WebhookAccount};
 use crate::error::{Error, Result};
+use crate::gate::dialogue::OpenDialogue;
 use crate::gate::exchange::{Handler, Head, RECEIPT, Request, Response};
 use crate::http::demand;
 use crate::ids::TurnId;
@@ -84,7 +85,7 @@ impl Handler for Incoming {
         Ok(config.limits.webhook_body_bytes)
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<(), Response> {
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<OpenDialogue>, Response> {
         Err(Response::error(&Error::not_found(
             "WebSocket connections are not taken here",
         )))

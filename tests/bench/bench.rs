@@ -18,6 +18,8 @@ mod machine;
 mod model;
 mod process;
 mod receiver;
+#[cfg(feature = "relay")]
+mod relay;
 mod served;
 mod statistics;
 mod table;

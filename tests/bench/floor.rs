@@ -16,10 +16,17 @@ pub const ECHO: &str = "echo";
 /// blocking thread for each connection.
 pub const HEALTH: &str = "health";
 
+/// Joins each two connections that come one after the other, and copies between
+/// them with a blocking thread each way.
+pub const SPLICE: &str = "splice";
+
 const STACK: usize = 64 * 1024;
 
 /// Serves until standard input ends, which it does with our parent.
 pub fn serve(role: &str) -> ExitCode {
+    if role == SPLICE {
+        return splice();
+    }
     let answer: fn(TcpStream) = match role {
         ECHO => echo,
         HEALTH => health,
@@ -37,6 +44,32 @@ pub fn serve(role: &str) -> ExitCode {
     });
     let _ = std::io::stdin().read(&mut [0]);
     ExitCode::SUCCESS
+}
+
+fn splice() -> ExitCode {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    println!("{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        while let (Ok((one, _)), Ok((other, _))) = (listener.accept(), listener.accept()) {
+            let back = (other.try_clone().unwrap(), one.try_clone().unwrap());
+            for (from, to) in [(one, other), back] {
+                let thread = std::thread::Builder::new().stack_size(STACK);
+                thread.spawn(move || copy(from, to)).unwrap();
+            }
+        }
+    });
+    let _ = std::io::stdin().read(&mut [0]);
+    ExitCode::SUCCESS
+}
+
+fn copy(mut from: TcpStream, mut to: TcpStream) {
+    to.set_nodelay(true).unwrap();
+    let mut buffer = vec![0; 4096];
+    while let Ok(read @ 1..) = from.read(&mut buffer) {
+        if to.write_all(&buffer[..read]).is_err() {
+            return;
+        }
+    }
 }
 
 fn echo(mut socket: TcpStream) {

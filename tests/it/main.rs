@@ -25,6 +25,7 @@ mod readme;
 mod readme_examples;
 #[cfg(feature = "relay")]
 mod relay_link;
+mod relay_server;
 mod roles;
 mod routines;
 #[path = "../faults/mod.rs"]

@@ -19,6 +19,31 @@ pub struct Command {
 pub enum Action {
     Run(fn(&Arguments, &mut Context) -> Outcome),
     Group(&'static [Command]),
+    /// Runs, and has members too.
+    #[cfg(feature = "relay")]
+    Both(fn(&Arguments, &mut Context) -> Outcome, &'static [Command]),
+}
+
+impl Action {
+    /// The commands that may follow.
+    pub fn members(&self) -> &'static [Command] {
+        match self {
+            Action::Run(_) => &[],
+            Action::Group(members) => members,
+            #[cfg(feature = "relay")]
+            Action::Both(_, members) => members,
+        }
+    }
+
+    /// What runs when none of them follows.
+    pub fn run(&self) -> Option<fn(&Arguments, &mut Context) -> Outcome> {
+        match self {
+            Action::Run(run) => Some(*run),
+            #[cfg(feature = "relay")]
+            Action::Both(run, _) => Some(*run),
+            Action::Group(_) => None,
+        }
+    }
 }
 
 /// A word that is no option.

@@ -1,6 +1,6 @@
 //! Finds a command in the table by the words that name it.
 
-use super::{Action, COMMANDS, Command};
+use super::{COMMANDS, Command};
 use crate::cli::Failure;
 use crate::cli::help::nearest;
 
@@ -35,22 +35,18 @@ pub fn find(words: &[&str]) -> Result<Found, Failure> {
         };
         path = format!("{path} {word}");
         // A group goes on with the next word, unless that asks for its help.
-        match command.action {
-            Action::Group(members)
-                if words
-                    .get(place + 1)
-                    .is_some_and(|next| !next.starts_with('-')) =>
-            {
-                level = members;
-            }
-            _ => {
-                return Ok(Found {
-                    command,
-                    path,
-                    words: place + 1,
-                });
-            }
+        let goes_on = words
+            .get(place + 1)
+            .is_some_and(|next| !next.starts_with('-'));
+        let members = command.action.members();
+        if !goes_on || members.is_empty() {
+            return Ok(Found {
+                command,
+                path,
+                words: place + 1,
+            });
         }
+        level = members;
     }
     Err(Failure::Usage {
         message: "no command given".to_owned(),
@@ -68,9 +64,7 @@ pub fn all() -> Vec<(String, &'static Command)> {
         for command in level {
             let path = format!("{prefix} {}", command.name);
             found.push((path.clone(), command));
-            if let Action::Group(members) = command.action {
-                collect(&path, members, found);
-            }
+            collect(&path, command.action.members(), found);
         }
     }
     let mut found = Vec::new();

@@ -12,7 +12,7 @@ mod zsh;
 mod tests;
 
 use super::arguments::Arguments;
-use super::commands::{self, Action, COMMANDS, Command, Setting};
+use super::commands::{self, COMMANDS, Command, Setting};
 use super::{Context, Outcome};
 use crate::config::{PRESETS, documentation};
 
@@ -91,10 +91,7 @@ fn places() -> Vec<Place> {
     };
     let place = |(path, command): (String, &'static Command)| Place {
         path,
-        members: match command.action {
-            Action::Group(members) => members,
-            Action::Run(_) => &[],
-        },
+        members: command.action.members(),
         options: command.options,
         operand: match command.operands.first() {
             Some(operand) => value(operand.name),

@@ -2,7 +2,8 @@
 //! five files of 5 MB.
 //!
 //! The `log` crate's logger is the one global of the house. Only `serve` sets
-//! it; the other commands speak for themselves.
+//! it, and `relay`, which keeps nothing on disk and logs to standard error alone;
+//! the other commands speak for themselves.
 
 mod rotation;
 
@@ -131,6 +132,21 @@ impl Write for SharedFile {
             .unwrap_or_else(PoisonError::into_inner)
             .flush()
     }
+}
+
+/// The same without a file.
+#[cfg(feature = "relay")]
+pub fn start_on_terminal(
+    filter: Option<&str>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<(), Failure> {
+    let logger = logger(
+        &directives(filter.unwrap_or(USUAL)),
+        !is_journal(environment),
+        Target::Stderr,
+    );
+    log::set_max_level(logger.filter());
+    log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
 }
 
 /// The filter in env_logger's terms. A bare level is meant for us: libraries

@@ -105,6 +105,7 @@ fn failures_to_accept_pass() {
     let door = Door {
         #[cfg(feature = "tls")]
         tls: None,
+        upgrades: true,
         allow_from: patterns(&[("127.0.0.0", 8)]),
         handler: echo_handler(),
         sessions: None,

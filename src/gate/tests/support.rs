@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::config::{AddressPattern, AddressPatterns, Config, Limits};
 use crate::error::Error;
 use crate::gate::Gate;
-use crate::gate::dialogue::Dialogue;
+use crate::gate::dialogue::{Dialogue, OpenDialogue};
 use crate::gate::exchange::{Handler, Head, Request, Response};
 use crate::gate::listen::Listener;
 use crate::service::outbox::{Close, Item, Outbox, Ticket};
@@ -159,10 +159,10 @@ impl Handler for Echo {
         }
     }
 
-    fn admit_upgrade(&self, head: &Head) -> Result<(), Response> {
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
         match head.header("origin") {
             Some(_) => Err(Response::error(&Error::unauthorized("not from there"))),
-            None => Ok(()),
+            None => Ok(None),
         }
     }
 
@@ -243,6 +243,7 @@ impl Dialogue for EchoDialogue {
                 send(&text);
             }
             Item::Replay(texts) => texts.iter().for_each(|text| send(text)),
+            Item::Direct(..) => unreachable!("the WebSocket sends it itself"),
         }
     }
 

@@ -5,6 +5,8 @@ mod commands;
 mod connections;
 mod health;
 mod history;
+#[cfg(feature = "relay")]
+mod relay;
 mod request;
 mod start;
 mod streams;
@@ -23,7 +25,7 @@ pub struct Family {
 }
 
 /// In the order of the table.
-pub const FAMILIES: [Family; 11] = [
+pub const FAMILIES: &[Family] = &[
     Family {
         name: "start",
         title: "Starting and idling",
@@ -68,6 +70,12 @@ pub const FAMILIES: [Family; 11] = [
         name: "history",
         title: "A long history",
         measure: history::measure,
+    },
+    #[cfg(feature = "relay")]
+    Family {
+        name: "relay",
+        title: "A relay",
+        measure: relay::measure,
     },
     Family {
         name: "wear",

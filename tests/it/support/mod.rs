@@ -10,6 +10,8 @@ pub mod program;
 pub mod receiver;
 #[cfg(feature = "relay")]
 pub mod relay;
+#[cfg(feature = "relay")]
+pub mod relay_peers;
 pub mod socket;
 #[cfg(feature = "tls")]
 pub mod tls;

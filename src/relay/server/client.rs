@@ -1,0 +1,287 @@
+//! One client's connection: admitted by the relay's token, then led to its
+//! machine, to which it speaks past us.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::routes::Relay;
+use super::switchboard::{Attached, Link};
+use crate::error::{Error, Result};
+use crate::gate::dialogue::Dialogue;
+use crate::ids::MachineId;
+use crate::protocol::envelope::{self, RequestId};
+use crate::protocol::relay::{Client, Kind};
+use crate::secret::Secret;
+use crate::service::bucket::Bucket;
+use crate::service::outbox::{Close, Direct, Item, Outbox};
+use crate::service::peer::{AddressKey, Peer};
+
+/// The field of a first message that may hold the relay's token.
+const TOKEN_FIELD: &str = "relay_token";
+/// Longest request for the machine's key. Longer texts are not looked into.
+const KEY_REQUEST_BYTES: usize = 512;
+
+const NOT_THERE: Close = Close {
+    code: 1013,
+    reason: "no such machine is linked now",
+};
+const FULL: Close = Close {
+    code: 1013,
+    reason: "the machine has as many clients as it may",
+};
+const TOO_OFTEN: Close = Close {
+    code: 1008,
+    reason: "too many messages a second",
+};
+const SILENT: Close = Close {
+    code: 1008,
+    reason: "no message came in time",
+};
+
+/// A client's side of the relay.
+pub struct ClientDialogue {
+    relay: Arc<Relay>,
+    peer: Peer,
+    outbox: Arc<Outbox>,
+    /// None when what the client named cannot be one.
+    machine: Option<MachineId>,
+    state: State,
+    /// Whether a message has come.
+    has_spoken: bool,
+    bucket: Bucket,
+}
+
+enum State {
+    /// The token has not been shown.
+    Stranger,
+    /// Nothing has been said to the machine yet.
+    Admitted(Arc<Link>),
+    Attached(Attached),
+    /// It is being closed; what still comes is ignored.
+    Ended,
+}
+
+/// What `machine_key` is answered with.
+#[derive(Serialize)]
+struct MachineKey {
+    public_key: String,
+}
+
+impl ClientDialogue {
+    /// A client that names `machine`, and has shown the token already or not.
+    pub fn open(
+        relay: Arc<Relay>,
+        machine: Option<MachineId>,
+        is_admitted: bool,
+        peer: Peer,
+        outbox: Arc<Outbox>,
+    ) -> ClientDialogue {
+        let burst = relay.rules.messages_per_second.saturating_mul(2);
+        let mut client = ClientDialogue {
+            relay,
+            peer,
+            outbox,
+            machine,
+            state: State::Stranger,
+            has_spoken: false,
+            bucket: Bucket::full(burst, Instant::now()),
+        };
+        if is_admitted {
+            client.look_up();
+        }
+        client
+    }
+
+    /// Finds the machine, once the token is shown.
+    fn look_up(&mut self) {
+        match self.relay.find(self.machine.as_ref(), &self.peer) {
+            Ok(link) => self.state = State::Admitted(link),
+            Err(error) => self.end(&error, NOT_THERE),
+        }
+    }
+
+    /// Takes the token out of a first message; returns the rest of it. A
+    /// message without one is as it was.
+    fn take_token(&mut self, text: &str) -> Result<Option<String>> {
+        let wanted = matches!(self.state, State::Stranger);
+        if !wanted && !text.contains(TOKEN_FIELD) {
+            return Ok(None);
+        }
+        let members: Option<BTreeMap<&str, &RawValue>> = serde_json::from_str(text).ok();
+        let mut members = members.unwrap_or_default();
+        let token = members
+            .remove(TOKEN_FIELD)
+            .and_then(|token| serde_json::from_str::<String>(token.get()).ok());
+        match (token, wanted) {
+            (Some(token), true) => {
+                self.relay.entrance.check(&Secret::new(token), &self.peer)?;
+                self.look_up();
+            }
+            // It has been shown before; the machine must not get it either way.
+            (Some(_), false) => {}
+            (None, false) => return Ok(None),
+            (None, true) => {
+                return Err(Error::invalid_token(
+                    "this relay wants its AUTH_TOKEN: as \"Authorization: Bearer\", as subprotocol \
+                     \"bearer.<token>\", or as field \"relay_token\" of the first message",
+                ));
+            }
+        }
+        Ok(Some(envelope::to_text(&members)))
+    }
+
+    /// Answers the one request that is the relay's own; false for any other.
+    fn answers(&self, text: &str) -> bool {
+        let link = match &self.state {
+            State::Admitted(link) => link,
+            State::Attached(attached) => attached.link(),
+            _ => return false,
+        };
+        if text.len() > KEY_REQUEST_BYTES || !text.contains("machine_key") {
+            return false;
+        }
+        let request: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
+        if request["type"] != "machine_key" {
+            return false;
+        }
+        self.say(match RequestId::from_member(request.get("id")) {
+            Ok(id) => {
+                let public_key = link.public_key.to_base64();
+                envelope::success(id.as_ref(), MachineKey { public_key })
+            }
+            Err(error) => envelope::failure(None, &error),
+        });
+        true
+    }
+
+    /// Passes a message on, the first after having been let in.
+    fn pass(&mut self, kind: Kind<'_>) {
+        if let State::Admitted(link) = &self.state {
+            let client = Client {
+                address: self.peer.address,
+                secure: self.peer.secure,
+            };
+            match link.enter(client, &self.outbox) {
+                Ok(Some(attached)) => {
+                    log::info!(
+                        "client {} of machine {} from {}",
+                        attached.number,
+                        link.machine,
+                        self.peer
+                    );
+                    self.state = State::Attached(attached);
+                }
+                Ok(None) => self.end(&Relay::not_there(), NOT_THERE),
+                Err(error) => self.end(&error, FULL),
+            }
+        }
+        if let State::Attached(attached) = &self.state {
+            attached.pass(kind);
+        }
+    }
+
+    /// Whether another message is within what a client may send.
+    fn is_within_rate(&mut self) -> bool {
+        if matches!(self.state, State::Ended) {
+            return false;
+        }
+        let rate = self.relay.rules.messages_per_second;
+        let burst = rate.saturating_mul(2);
+        let Err(wait) = self.bucket.take(rate, burst, Instant::now()) else {
+            return true;
+        };
+        let error = Error::rate_limited(
+            format!("this relay takes {rate} messages a second from a client"),
+            wait,
+        );
+        self.end(&error, TOO_OFTEN);
+        false
+    }
+
+    fn end(&mut self, error: &Error, close: Close) {
+        self.say(envelope::failure(None, error));
+        self.outbox.close(close);
+        self.state = State::Ended;
+    }
+
+    fn say(&self, text: String) {
+        self.outbox.push(Item::Direct(Direct::Text(text), None));
+    }
+}
+
+impl Dialogue for ClientDialogue {
+    fn receive(&mut self, text: &str) {
+        if !self.is_within_rate() {
+            return;
+        }
+        let mut rest = None;
+        if !std::mem::replace(&mut self.has_spoken, true) {
+            match self.take_token(text) {
+                Ok(without) => rest = without,
+                Err(error) => return self.end(&error, Close::UNAUTHENTICATED),
+            }
+        }
+        let text = rest.as_deref().unwrap_or(text);
+        if !self.answers(text) {
+            self.pass(Kind::Text(text));
+        }
+    }
+
+    fn receive_binary(&mut self, bytes: &[u8]) {
+        if !self.is_within_rate() {
+            return;
+        }
+        self.has_spoken = true;
+        if let State::Stranger = self.state {
+            let error = Error::invalid_token("the first message must be text with \"relay_token\"");
+            return self.end(&error, Close::UNAUTHENTICATED);
+        }
+        self.pass(Kind::Binary(bytes));
+    }
+
+    fn has_room(&self) -> bool {
+        match &self.state {
+            State::Attached(attached) => attached.has_room(),
+            _ => true,
+        }
+    }
+
+    fn refuse(&mut self, error: Error) {
+        self.say(envelope::failure(None, &error));
+    }
+
+    fn arrange(&mut self, _: Item, _: &mut dyn FnMut(&str)) {
+        // Everything for a client is sent as it is.
+    }
+
+    fn is_authenticated(&self) -> bool {
+        matches!(self.state, State::Attached(_))
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    fn message_bytes(&self) -> usize {
+        match self.state {
+            State::Stranger => self.relay.rules.first_message_bytes,
+            _ => self.relay.rules.message_bytes,
+        }
+    }
+
+    fn time_out(&mut self) -> Close {
+        let seconds = self.relay.rules.first_seconds;
+        let error = Error::invalid_token(format!("no message came within {seconds} seconds"));
+        self.say(envelope::failure(None, &error));
+        SILENT
+    }
+}
+
+/// What failed look-ups are counted by.
+pub fn key(peer: &Peer) -> AddressKey {
+    AddressKey::of(peer.address)
+}

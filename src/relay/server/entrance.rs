@@ -1,0 +1,164 @@
+//! Who may use the relay: whoever shows its token.
+
+use std::time::Instant;
+
+use super::guesses::Guesses;
+use crate::error::{Error, Result};
+use crate::gate::exchange::Head;
+use crate::http::authentication::bearer;
+use crate::secret::Secret;
+use crate::service::peer::{AddressKey, Peer};
+
+/// Shortest token that is taken (protocol section 6), in characters.
+pub const TOKEN_CHARACTERS: usize = 32;
+/// Wrong tokens that an address may show in a minute.
+const WRONG_TOKENS: u32 = 20;
+/// Begins the WebSocket subprotocol in which a browser can show a token.
+const SUBPROTOCOL: &str = "bearer.";
+
+/// A token that is long enough.
+#[derive(Clone, Debug)]
+pub struct Token(Secret);
+
+impl Token {
+    /// Takes a token.
+    ///
+    /// Errors: `invalid_request` when it is too short to be safe.
+    pub fn new(secret: Secret) -> Result<Token> {
+        let length = secret.expose().chars().count();
+        if length < TOKEN_CHARACTERS {
+            return Err(Error::invalid_request(format!(
+                "AUTH_TOKEN has {length} characters, and a relay takes {TOKEN_CHARACTERS} or more, \
+                 because whoever guesses it may use the relay; `hearth relay --show-token` makes a \
+                 good one"
+            )));
+        }
+        Ok(Token(secret))
+    }
+}
+
+/// Compares tokens, in constant time, and slows down who guesses.
+pub struct Entrance {
+    token: Token,
+    guesses: Guesses,
+}
+
+impl Entrance {
+    /// An entrance for who shows `token`.
+    pub fn new(token: Token) -> Entrance {
+        Entrance {
+            token,
+            guesses: Guesses::at_most(WRONG_TOKENS),
+        }
+    }
+
+    /// Whether the head of a request shows the right token, as
+    /// `Authorization: Bearer` or as WebSocket subprotocol; false when it shows
+    /// none.
+    ///
+    /// Errors: `invalid_token` when it shows a wrong one; `rate_limited`.
+    pub fn admits(&self, head: &Head) -> Result<bool> {
+        match shown(head) {
+            Some(token) => self.check(&token, &head.peer).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// Checks a token that `peer` shows.
+    ///
+    /// Errors: `invalid_token`, `rate_limited`.
+    pub fn check(&self, token: &Secret, peer: &Peer) -> Result<()> {
+        let (address, now) = (AddressKey::of(peer.address), Instant::now());
+        self.guesses.check(address, now)?;
+        if self.token.0.matches(token.expose()) {
+            return Ok(());
+        }
+        self.guesses.failed(address, now);
+        log::info!("{peer}: wrong AUTH_TOKEN");
+        Err(Error::invalid_token(
+            "this is not the AUTH_TOKEN of this relay",
+        ))
+    }
+
+    /// Whether a head, which may as well show a credential of another kind,
+    /// shows the relay's token. Any other counts as a guess, or this would tell
+    /// right from wrong as often as somebody likes.
+    pub fn recognises(&self, head: &Head) -> bool {
+        let (address, now) = (AddressKey::of(head.peer.address), Instant::now());
+        if self.guesses.check(address, now).is_err() {
+            return false;
+        }
+        let is_known = shown(head).is_some_and(|token| self.token.0.matches(token.expose()));
+        if !is_known {
+            self.guesses.failed(address, now);
+        }
+        is_known
+    }
+}
+
+/// The token that a head shows.
+fn shown(head: &Head) -> Option<Secret> {
+    if head.header("authorization").is_some() {
+        // One of another scheme is no token of ours, and not none either.
+        return Some(bearer(head).unwrap_or_else(|_| Secret::new("")));
+    }
+    head.headers
+        .iter()
+        .filter(|(name, _)| name == "sec-websocket-protocol")
+        .flat_map(|(_, value)| value.split(','))
+        .find_map(|name| name.trim().strip_prefix(SUBPROTOCOL))
+        .map(Secret::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::testing::head;
+
+    const TOKEN: &str = "0123456789abcdef0123456789abcdef";
+
+    #[test]
+    fn a_token_is_shown_in_a_header_or_a_subprotocol() {
+        let entrance = Entrance::new(Token::new(Secret::new(TOKEN)).unwrap());
+        let bearer = format!("Bearer {TOKEN}");
+        let offered = format!("hearth.v1, bearer.{TOKEN}");
+        let prefix = format!("Bearer {}", &TOKEN[1..]);
+        for (name, value, admitted) in [
+            ("authorization", bearer.as_str(), Some(true)),
+            ("sec-websocket-protocol", &offered, Some(true)),
+            ("sec-websocket-protocol", "hearth.v1", Some(false)),
+            ("cookie", TOKEN, Some(false)),
+            ("authorization", &prefix, None),
+            ("authorization", "Bearer ", None),
+            ("authorization", "Basic abc", None),
+            ("sec-websocket-protocol", "hearth.v1, bearer.x", None),
+        ] {
+            let result = entrance.admits(&head("GET", "/ws", &[(name, value)]));
+            match admitted {
+                Some(admitted) => assert_eq!(result.unwrap(), admitted, "{name}: {value}"),
+                None => assert_eq!(result.unwrap_err().status(), 401, "{name}: {value}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_token_is_not_told_apart_for_ever() {
+        let entrance = Entrance::new(Token::new(Secret::new(TOKEN)).unwrap());
+        let show = |token: &str| {
+            let value = format!("Bearer {token}");
+            entrance.recognises(&head("POST", "/ws/register", &[("authorization", &value)]))
+        };
+        assert!(show(TOKEN));
+        for _ in 0..WRONG_TOKENS {
+            assert!(!show("hearth_session"));
+        }
+        assert!(!show(TOKEN));
+    }
+
+    #[test]
+    fn a_short_token_is_refused_with_a_way_out() {
+        let error = Token::new(Secret::new(&TOKEN[1..])).unwrap_err();
+        assert!(error.message().contains("31 characters"), "{error}");
+        assert!(error.message().contains("--show-token"), "{error}");
+    }
+}

@@ -1,0 +1,289 @@
+//! One machine's connection: it proves its key, then carries its clients.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::routes::Relay;
+use super::switchboard::{Delivery, Link};
+use crate::error::{Error, Result};
+use crate::gate::dialogue::Dialogue;
+use crate::ids::MachineId;
+use crate::protocol::envelope;
+use crate::protocol::public_key::PublicKey;
+use crate::protocol::relay::{Frame, Greeting, HEADER_BYTES, Kind};
+use crate::relay::noise::{Initiator, Purpose};
+use crate::service::bucket::Bucket;
+use crate::service::outbox::{Close, Direct, Item, Outbox};
+use crate::service::peer::Peer;
+
+/// Frames for clients that have gone that a machine may send at once, and per
+/// second: as many as may be under way when a client goes.
+const STALE_BURST: u32 = 4_096;
+const STALE_PER_SECOND: u32 = 256;
+
+const NOT_PROVED: Close = Close {
+    code: 1008,
+    reason: "the machine did not prove its key",
+};
+const NO_ROOM: Close = Close {
+    code: 1013,
+    reason: "the relay has as many machines as it may",
+};
+const BAD_FRAME: Close = Close {
+    code: 1002,
+    reason: "not a frame that a machine may send",
+};
+const FLOOD: Close = Close {
+    code: 1008,
+    reason: "too many frames a second",
+};
+const NO_SUCH_CLIENT: Close = Close {
+    code: 1008,
+    reason: "a frame for a client that never was",
+};
+
+/// A machine's side of the relay.
+pub struct LinkDialogue {
+    relay: Arc<Relay>,
+    peer: Peer,
+    outbox: Arc<Outbox>,
+    machine: MachineId,
+    state: State,
+    frames: Bucket,
+    stale: Bucket,
+}
+
+enum State {
+    /// Waits for the key.
+    New,
+    /// Waits for the proof that the machine holds the key.
+    Asked(Box<Initiator>, PublicKey),
+    Linked(Arc<Link>),
+    /// It is being closed; what still comes is ignored.
+    Ended,
+}
+
+impl LinkDialogue {
+    /// A machine that says it is `machine`.
+    pub fn open(
+        relay: Arc<Relay>,
+        machine: MachineId,
+        peer: Peer,
+        outbox: Arc<Outbox>,
+    ) -> LinkDialogue {
+        let now = Instant::now();
+        let (_, burst) = frame_rate(&relay);
+        LinkDialogue {
+            relay,
+            peer,
+            outbox,
+            machine,
+            state: State::New,
+            frames: Bucket::full(burst, now),
+            stale: Bucket::full(STALE_BURST, now),
+        }
+    }
+
+    /// One step of the greeting.
+    fn greet(&mut self, text: &str) -> Result<(), Refusal> {
+        let said: Greeting = serde_json::from_str(text).map_err(|error| {
+            Error::invalid_request(format!("this is no greeting of a machine: {error}"))
+        })?;
+        match (std::mem::replace(&mut self.state, State::Ended), said) {
+            (State::New, Greeting::Machine { public_key }) => {
+                let key = PublicKey::parse("public_key", &public_key)?;
+                if key.machine_id() != self.machine {
+                    return Err(Error::invalid_request(
+                        "the machine_id of the address is not that of this public_key",
+                    )
+                    .into());
+                }
+                let (initiator, first) = Initiator::begin(Purpose::Link, &key)
+                    .map_err(|error| Error::server("the link cannot be made", error))?;
+                self.say(&Greeting::Prove {
+                    noise: STANDARD.encode(first),
+                });
+                self.state = State::Asked(Box::new(initiator), key);
+                Ok(())
+            }
+            (State::Asked(initiator, key), Greeting::Proof { noise }) => {
+                let answer = STANDARD.decode(noise).unwrap_or_default();
+                initiator.finish(&answer).map_err(|_| {
+                    Error::invalid_token("the proof does not fit: the machine's key is another")
+                })?;
+                self.bind(key)
+            }
+            _ => Err(Error::invalid_request("this greeting has another order").into()),
+        }
+    }
+
+    fn bind(&mut self, key: PublicKey) -> Result<(), Refusal> {
+        let rules = &self.relay.rules;
+        let link = Link::new(key, Arc::clone(&self.outbox), rules.clients_per_machine);
+        let linked = envelope::to_text(&Greeting::Linked {
+            clients: rules.clients_per_machine,
+            message_bytes: rules.message_bytes,
+            ping_seconds: rules.ping_seconds,
+        });
+        self.relay
+            .machines
+            .bind(&link, linked)
+            .map_err(|error| Refusal {
+                error,
+                close: NO_ROOM,
+            })?;
+        log::info!("machine {} linked from {}", self.machine, self.peer);
+        self.state = State::Linked(link);
+        Ok(())
+    }
+
+    /// Passes one frame on; returns why the link cannot go on.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), Close> {
+        let State::Linked(link) = &self.state else {
+            return Ok(());
+        };
+        let now = Instant::now();
+        let (rate, burst) = frame_rate(&self.relay);
+        self.frames.take(rate, burst, now).map_err(|_| FLOOD)?;
+        let frame = Frame::decode(bytes).map_err(|_| BAD_FRAME)?;
+        let message = match frame.kind {
+            // Only a relay says who connects.
+            Kind::Open(_) => return Err(BAD_FRAME),
+            Kind::Text(text) => Direct::Text(text.to_owned()),
+            Kind::Binary(bytes) => Direct::Binary(bytes.to_owned()),
+            Kind::Close { code, reason } => Direct::Close {
+                code,
+                reason: reason.to_owned(),
+            },
+        };
+        match link.deliver(frame.client, message) {
+            Delivery::Sent => Ok(()),
+            Delivery::Gone => self
+                .stale
+                .take(STALE_PER_SECOND, STALE_BURST, now)
+                .map_err(|_| FLOOD),
+            Delivery::Never => Err(NO_SUCH_CLIENT),
+        }
+    }
+
+    fn end(&mut self, close: Close) {
+        log::info!(
+            "machine {} from {}: {}",
+            self.machine,
+            self.peer,
+            close.reason
+        );
+        self.outbox.close(close);
+        self.leave();
+    }
+
+    fn leave(&mut self) {
+        if let State::Linked(link) = std::mem::replace(&mut self.state, State::Ended) {
+            let clients = link.clients();
+            self.relay.machines.unbind(&link);
+            log::info!("machine {} unlinked, with {clients} clients", self.machine);
+        }
+    }
+
+    fn say(&self, greeting: &Greeting) {
+        self.push(envelope::to_text(greeting));
+    }
+
+    fn push(&self, text: String) {
+        self.outbox.push(Item::Direct(Direct::Text(text), None));
+    }
+}
+
+/// An error that ends a link before it stands.
+struct Refusal {
+    error: Error,
+    close: Close,
+}
+
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Refusal {
+        Refusal {
+            error,
+            close: NOT_PROVED,
+        }
+    }
+}
+
+/// Frames per second and at once that a machine may send: what all its clients
+/// together may send to it.
+fn frame_rate(relay: &Relay) -> (u32, u32) {
+    let clients = u32::try_from(relay.rules.clients_per_machine).unwrap_or(u32::MAX);
+    let rate = relay.rules.messages_per_second.saturating_mul(clients);
+    (rate, rate.saturating_mul(2))
+}
+
+impl Dialogue for LinkDialogue {
+    fn receive(&mut self, text: &str) {
+        match self.state {
+            State::Ended => {}
+            State::Linked(_) => self.end(BAD_FRAME),
+            _ => {
+                if let Err(Refusal { error, close }) = self.greet(text) {
+                    self.push(envelope::failure(None, &error));
+                    self.end(close);
+                }
+            }
+        }
+    }
+
+    fn receive_binary(&mut self, bytes: &[u8]) {
+        match self.state {
+            State::Ended => {}
+            State::Linked(_) => {
+                if let Err(close) = self.take(bytes) {
+                    self.end(close);
+                }
+            }
+            _ => {
+                let error = Error::invalid_request("a machine's first message names its key");
+                self.push(envelope::failure(None, &error));
+                self.end(NOT_PROVED);
+            }
+        }
+    }
+
+    fn refuse(&mut self, error: Error) {
+        self.push(envelope::failure(None, &error));
+        self.leave();
+    }
+
+    fn arrange(&mut self, _: Item, _: &mut dyn FnMut(&str)) {
+        // Everything for a machine is sent as it is.
+    }
+
+    fn is_authenticated(&self) -> bool {
+        matches!(self.state, State::Linked(_))
+    }
+
+    fn is_idle(&self) -> bool {
+        true
+    }
+
+    fn message_bytes(&self) -> usize {
+        match self.state {
+            State::Linked(_) => self.relay.rules.message_bytes + HEADER_BYTES,
+            _ => self.relay.rules.first_message_bytes,
+        }
+    }
+
+    fn time_out(&mut self) -> Close {
+        let seconds = self.relay.rules.first_seconds;
+        let error = Error::invalid_token(format!("no proof came within {seconds} seconds"));
+        self.push(envelope::failure(None, &error));
+        NOT_PROVED
+    }
+}
+
+impl Drop for LinkDialogue {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}

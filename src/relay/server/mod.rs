@@ -1,0 +1,203 @@
+//! The relay: machines link to it from where nobody can dial them, and clients
+//! reach them by their machine_id (protocol section 6).
+//!
+//! ```text
+//! client --> ClientDialogue --Frame--> link's outbox --> machine
+//! client <-- client's outbox <--Frame-- LinkDialogue <-- machine
+//! ```
+//!
+//! It keeps nothing on disk and never dials anywhere. A machine's link is bound
+//! to its machine_id only after the machine has proved that it holds the key
+//! (`link`). What a client sends waits as one frame in the link's outbox, and
+//! while much of it waits there, only that client is not read from; what a
+//! client does not read fills its own outbox, until it is let go. So neither
+//! delays another.
+
+mod client;
+mod entrance;
+mod guesses;
+mod link;
+mod routes;
+mod switchboard;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use crate::config::{AddressPatterns, Config, Limits};
+use crate::gate::Gate;
+use crate::gate::listen::Listener;
+use crate::secret::Secret;
+#[cfg(feature = "tls")]
+use crate::tls::Acceptor;
+
+pub use entrance::{TOKEN_CHARACTERS, Token};
+pub use routes::Relay;
+
+/// Machines that may be linked at once, unless it is set.
+pub const MACHINES: usize = 10_000;
+/// Clients that each machine may have at once, unless it is set.
+pub const CLIENTS_PER_MACHINE: usize = 64;
+/// Messages per second of each client, unless it is set.
+pub const MESSAGES_PER_SECOND: u32 = 200;
+/// Bytes of a message, and of what waits for one client, unless they are set.
+pub const MESSAGE_BYTES: usize = 1024 * 1024;
+/// Connections from one address (IPv6: from one /64 network), unless it is set.
+pub const CONNECTIONS_PER_ADDRESS: usize = 256;
+
+/// A machine's link is pinged so often, and dead after so much silence
+/// (protocol section 6).
+const PING_SECONDS: u64 = 25;
+const DEAD_SECONDS: u64 = 60;
+
+/// What the relay allows.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Machines that may be linked at once.
+    pub machines: usize,
+    /// Clients that each may have at once.
+    pub clients_per_machine: usize,
+    /// Most bytes of a message.
+    pub message_bytes: usize,
+    /// Most bytes of a first message, before it is known who sends it.
+    pub first_message_bytes: usize,
+    /// Messages per second of each client, with twice as many at once. A
+    /// machine may send so many for each client that it may have.
+    pub messages_per_second: u32,
+    /// A link is pinged so often, in seconds.
+    pub ping_seconds: u64,
+    /// A first message must come within so many seconds.
+    pub first_seconds: u64,
+}
+
+impl Rules {
+    /// The usual ones, under these limits of the server.
+    pub fn under(limits: &Limits) -> Rules {
+        Rules {
+            machines: MACHINES,
+            clients_per_machine: CLIENTS_PER_MACHINE,
+            message_bytes: limits.message_bytes,
+            first_message_bytes: limits.unauthenticated_message_bytes,
+            messages_per_second: MESSAGES_PER_SECOND,
+            ping_seconds: limits.ping_seconds,
+            first_seconds: limits.auth_seconds,
+        }
+    }
+}
+
+/// How to run a relay by itself.
+#[derive(Debug)]
+pub struct Options {
+    /// Admits machines and clients.
+    pub token: Token,
+    /// Machines that may be linked at once.
+    pub machines: usize,
+    /// Clients that each may have at once.
+    pub clients_per_machine: usize,
+    /// Most bytes of a message.
+    pub message_bytes: usize,
+    /// Most bytes that wait for one client.
+    pub outbox_bytes: usize,
+    /// Messages per second of each client.
+    pub messages_per_second: u32,
+    /// Connections in all.
+    pub connections: usize,
+    /// Connections from one address.
+    pub connections_per_address: usize,
+    /// Reverse proxies that are believed.
+    pub trusted_proxies: AddressPatterns,
+}
+
+impl Options {
+    /// The usual ones.
+    pub fn new(token: Token) -> Options {
+        Options {
+            token,
+            machines: MACHINES,
+            clients_per_machine: CLIENTS_PER_MACHINE,
+            message_bytes: MESSAGE_BYTES,
+            outbox_bytes: MESSAGE_BYTES,
+            messages_per_second: MESSAGES_PER_SECOND,
+            connections: MACHINES * (1 + CLIENTS_PER_MACHINE),
+            connections_per_address: CONNECTIONS_PER_ADDRESS,
+            trusted_proxies: AddressPatterns::none(),
+        }
+    }
+}
+
+/// A relay that serves by itself, without a household behind it.
+pub struct RelayServer {
+    listener: Listener,
+}
+
+impl RelayServer {
+    /// Serves on `socket`.
+    ///
+    /// Errors: the socket cannot be used, or no thread or descriptor is left.
+    pub fn start(options: Options, socket: TcpListener) -> io::Result<RelayServer> {
+        RelayServer::start_behind(|gate| gate, options, socket)
+    }
+
+    /// The same with TLS: with `acceptor`'s certificate.
+    ///
+    /// Errors: as [`RelayServer::start`].
+    #[cfg(feature = "tls")]
+    pub fn start_secure(
+        acceptor: Acceptor,
+        options: Options,
+        socket: TcpListener,
+    ) -> io::Result<RelayServer> {
+        let acceptor = Some(Arc::new(acceptor));
+        RelayServer::start_behind(|gate| gate.with_tls(acceptor), options, socket)
+    }
+
+    fn start_behind(
+        prepare: impl FnOnce(Gate) -> Gate,
+        options: Options,
+        socket: TcpListener,
+    ) -> io::Result<RelayServer> {
+        let limits = Limits {
+            connections: options.connections,
+            connections_per_address: options.connections_per_address,
+            message_bytes: options.message_bytes,
+            outbox_bytes: options.outbox_bytes,
+            ping_seconds: PING_SECONDS,
+            dead_seconds: DEAD_SECONDS,
+            ..Limits::default()
+        };
+        let rules = Rules {
+            machines: options.machines,
+            clients_per_machine: options.clients_per_machine,
+            messages_per_second: options.messages_per_second,
+            ..Rules::under(&limits)
+        };
+        let relay = Relay::new(options.token, rules);
+        let gate = Gate::of_relay(Config {
+            limits,
+            trusted_proxies: options.trusted_proxies,
+            ..Config::default()
+        });
+        let listener = prepare(gate).listen(
+            socket,
+            AddressPatterns::all(),
+            Arc::new(routes::Routes::new(relay)),
+        )?;
+        Ok(RelayServer { listener })
+    }
+
+    /// Where it listens.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.listener.local_addr()
+    }
+
+    /// Stops: every link and client is closed with 1001, after what waits for
+    /// it was sent. Returns after at most five seconds.
+    pub fn stop(self) {
+        self.listener.stop();
+    }
+}
+
+/// A fresh token that a relay accepts.
+pub fn new_token() -> Secret {
+    Secret::random_token()
+}

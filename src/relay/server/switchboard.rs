@@ -1,0 +1,254 @@
+//! Which machines are linked, and which clients each has.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::ids::MachineId;
+use crate::protocol::public_key::PublicKey;
+use crate::protocol::relay::{Client, ClientNumber, Frame, Kind};
+use crate::service::outbox::{Backlog, Close, Direct, Item, Outbox};
+
+/// The machine's own newer link has taken its place.
+const REPLACED: Close = Close {
+    code: 1012,
+    reason: "replaced by a newer link of this machine",
+};
+/// The machine's link has gone; clients connect again.
+const OFFLINE: Close = Close {
+    code: 1013,
+    reason: "the machine is offline",
+};
+/// After how many seconds to try again where there is no room.
+const RETRY_SECONDS: u32 = 30;
+
+/// The links, by machine_id.
+pub struct Switchboard {
+    machines: usize,
+    links: Mutex<HashMap<MachineId, Arc<Link>>>,
+}
+
+/// One machine's link, once it is proved.
+pub struct Link {
+    /// Whose it is.
+    pub machine: MachineId,
+    /// The key that was proved.
+    pub public_key: PublicKey,
+    outbox: Arc<Outbox>,
+    clients: Mutex<Clients>,
+    most: usize,
+}
+
+#[derive(Default)]
+struct Clients {
+    last: u32,
+    open: HashMap<ClientNumber, Arc<Outbox>>,
+    /// Whether the link is over, so that nobody comes any more.
+    over: bool,
+}
+
+/// What became of a frame for a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    Sent,
+    /// The client has gone; the machine may not know yet.
+    Gone,
+    /// No client ever had this number.
+    Never,
+}
+
+impl Switchboard {
+    /// Room for so many machines.
+    pub fn new(machines: usize) -> Switchboard {
+        Switchboard {
+            machines,
+            links: Mutex::default(),
+        }
+    }
+
+    /// Binds a machine_id to a link, and says `linked` on it before any client
+    /// comes. An older link of the same machine is closed.
+    ///
+    /// Errors: `server_error` 503 when as many machines are linked as may be.
+    pub fn bind(&self, link: &Arc<Link>, linked: String) -> Result<()> {
+        let mut links = self.lock();
+        if links.len() >= self.machines && !links.contains_key(&link.machine) {
+            return Err(Error::overloaded(
+                "the relay has as many machines as it may",
+                RETRY_SECONDS,
+            ));
+        }
+        link.outbox.push(Item::Direct(Direct::Text(linked), None));
+        let older = links.insert(link.machine.clone(), Arc::clone(link));
+        drop(links);
+        if let Some(older) = older {
+            older.end();
+            older.outbox.close(REPLACED);
+        }
+        Ok(())
+    }
+
+    /// Ends a link, and lets its clients go.
+    pub fn unbind(&self, link: &Arc<Link>) {
+        if let Entry::Occupied(entry) = self.lock().entry(link.machine.clone())
+            && Arc::ptr_eq(entry.get(), link)
+        {
+            entry.remove();
+        }
+        link.end();
+    }
+
+    /// The link of a machine. Whether it never was or is not there now cannot
+    /// be told.
+    pub fn find(&self, machine: &MachineId) -> Option<Arc<Link>> {
+        self.lock().get(machine).cloned()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<Link>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Link {
+    /// A link of the machine with this key, for at most `most` clients.
+    pub fn new(public_key: PublicKey, outbox: Arc<Outbox>, most: usize) -> Arc<Link> {
+        Arc::new(Link {
+            machine: public_key.machine_id(),
+            public_key,
+            outbox,
+            clients: Mutex::default(),
+            most,
+        })
+    }
+
+    /// Lets a client in and tells the machine; none when the link is over.
+    ///
+    /// Errors: `server_error` 503 when the machine has as many as it may.
+    pub fn enter(
+        self: &Arc<Link>,
+        client: Client,
+        outbox: &Arc<Outbox>,
+    ) -> Result<Option<Attached>> {
+        let mut clients = self.lock();
+        if clients.over {
+            return Ok(None);
+        }
+        let Some(last) = clients.last.checked_add(1) else {
+            // After four thousand million clients: a new link counts anew.
+            self.outbox.close(REPLACED);
+            return Ok(None);
+        };
+        if clients.open.len() >= self.most {
+            return Err(Error::overloaded(
+                "the machine has as many clients as it may",
+                RETRY_SECONDS,
+            ));
+        }
+        clients.last = last;
+        let number = ClientNumber(last);
+        clients.open.insert(number, Arc::clone(outbox));
+        // Under the lock, so that the numbers arrive in order.
+        self.tell(number, Kind::Open(client));
+        Ok(Some(Attached {
+            link: Arc::clone(self),
+            number,
+            backlog: Backlog::new(Arc::clone(outbox)),
+        }))
+    }
+
+    /// Passes on what the machine sends to a client.
+    pub fn deliver(&self, number: ClientNumber, message: Direct) -> Delivery {
+        let mut clients = self.lock();
+        if number.0 == 0 || number.0 > clients.last {
+            return Delivery::Never;
+        }
+        let Some(outbox) = clients.open.get(&number) else {
+            return Delivery::Gone;
+        };
+        let is_last = matches!(message, Direct::Close { .. });
+        let is_open = outbox.push(Item::Direct(message, None));
+        if is_last || !is_open {
+            clients.open.remove(&number);
+            drop(clients);
+            if !is_last {
+                self.tell(
+                    number,
+                    Kind::Close {
+                        code: Close::TOO_SLOW.code,
+                        reason: Close::TOO_SLOW.reason,
+                    },
+                );
+            }
+        }
+        Delivery::Sent
+    }
+
+    /// How many clients it has.
+    pub fn clients(&self) -> usize {
+        self.lock().open.len()
+    }
+
+    fn tell(&self, number: ClientNumber, kind: Kind<'_>) {
+        let frame = Frame::new(number, kind).encode();
+        self.outbox.push(Item::Direct(Direct::Binary(frame), None));
+    }
+
+    /// Lets every client go.
+    fn end(&self) {
+        let mut clients = self.lock();
+        clients.over = true;
+        let open = std::mem::take(&mut clients.open);
+        drop(clients);
+        for outbox in open.values() {
+            outbox.close(OFFLINE);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Clients> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A client's place on a link. Dropping it tells the machine that it is gone.
+pub struct Attached {
+    link: Arc<Link>,
+    /// Its number there.
+    pub number: ClientNumber,
+    backlog: Arc<Backlog>,
+}
+
+impl Attached {
+    /// Passes a message on to the machine.
+    pub fn pass(&self, kind: Kind<'_>) {
+        let frame = Frame::new(self.number, kind).encode();
+        let load = self.backlog.load(frame.len());
+        self.link
+            .outbox
+            .push(Item::Direct(Direct::Binary(frame), Some(load)));
+    }
+
+    /// The machine's link.
+    pub fn link(&self) -> &Arc<Link> {
+        &self.link
+    }
+
+    /// Whether the machine keeps up with what this client sends.
+    pub fn has_room(&self) -> bool {
+        self.backlog.has_room()
+    }
+}
+
+impl Drop for Attached {
+    fn drop(&mut self) {
+        if self.link.lock().open.remove(&self.number).is_some() {
+            self.link.tell(
+                self.number,
+                Kind::Close {
+                    code: 1000,
+                    reason: "the client has gone",
+                },
+            );
+        }
+    }
+}
