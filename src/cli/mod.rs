@@ -5,18 +5,23 @@
 //! every help text come from it.
 
 mod arguments;
+mod backup;
 mod chat;
 mod commands;
 mod config;
 mod data_directory;
 mod deliveries;
 mod doctor;
+mod export;
 mod first_run;
 mod help;
+mod import;
 mod local_models;
 mod logging;
 mod memory;
 mod password;
+mod progress;
+mod restore;
 mod running_server;
 mod search;
 mod serve;

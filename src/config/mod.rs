@@ -19,6 +19,7 @@ mod address_patterns;
 mod channels;
 mod collections;
 mod custom_tools;
+mod data;
 mod declaration;
 mod document;
 mod file;
@@ -33,6 +34,7 @@ mod providers;
 mod readable;
 mod reader;
 mod rules;
+mod secrets;
 mod settings;
 mod tool_parameters;
 mod tools;
@@ -46,6 +48,7 @@ mod tests;
 pub use address_patterns::{AddressPattern, AddressPatterns};
 pub use channels::{Channel, RelayChannel, TcpChannel, WebhookChannel};
 pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
+pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
@@ -54,6 +57,7 @@ pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
+pub use secrets::{Reunited, reunite, without_secrets};
 pub use settings::Settings;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
 pub use webhook_accounts::WebhookAccount;
@@ -154,6 +158,10 @@ section! {
         pub allowed_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         pub trusted_proxies: AddressPatterns = Addresses.or(AddressPatterns::none());
+        /// The nightly backups.
+        pub backup: Backup = object();
+        /// What is deleted when it is old.
+        pub retention: Retention = object();
         /// Threads that run turns and deliver replies.
         pub workers: usize = integer(1..=256).or(16);
         /// How long a session token is valid, in days.

@@ -38,6 +38,8 @@ impl Config {
             "workers": self.workers,
             "session_days": self.session_days,
             "limits": self.limits,
+            "backup": self.backup,
+            "retention": self.retention,
             "channels": channels,
             "tools": {
                 "custom": custom,

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::Service;
+use super::backups::Nightly;
 use super::schedule::{Job, TurnJob};
 use crate::agent::provider::Cancel;
 use crate::error::{Error, Result};
@@ -23,6 +24,8 @@ const PURGE: Duration = Duration::from_secs(3600);
 const STALLED: Duration = Duration::from_secs(2);
 /// Deliveries fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 256;
+/// Old conversations deleted between two looks at what else is due.
+const DELETED_AT_A_TIME: usize = 20;
 
 /// Makes one attempt at a delivery and stores what came of it. The webhook
 /// room does it; it is above this one.
@@ -228,8 +231,11 @@ impl Service {
         let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
     }
 
-    fn keep_time(&self, mut data_version: i64) {
+    fn keep_time(self: &Arc<Service>, mut data_version: i64) {
         let nudges: &Receiver<Nudge> = &self.nudges.1;
+        let mut nightly = Nightly::new();
+        // Whether conversations may be left that are too old.
+        let mut retains = true;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
         loop {
@@ -241,18 +247,47 @@ impl Service {
                 self.reserve_event_numbers();
                 self.take_up_stalled();
                 self.notice_other_processes(&mut data_version);
+                nightly.tick(self);
             }
             if now >= next_purge {
                 next_purge = now + PURGE;
                 self.log_failure("purge", self.store.purge());
+                retains = true;
+            }
+            if retains {
+                retains = self.delete_idle_conversations();
             }
             self.log_failure("deliveries", self.offer_due_deliveries());
             match nudges.recv_timeout(self.time_to_next_delivery().min(TICK)) {
                 Ok(Nudge::Look) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Nudge::Everything) => next_tick = Instant::now(),
-                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Nudge::Everything) => {
+                    next_tick = Instant::now();
+                    next_purge = next_tick;
+                    nightly.look_now();
+                }
+                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
             }
         }
+    }
+
+    /// Deletes some of the conversations that are older than the owner wants
+    /// them; returns whether there may be more.
+    fn delete_idle_conversations(&self) -> bool {
+        let Some(days) = self.settings.current().retention.conversations_days else {
+            return false;
+        };
+        let idle = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        for _ in 0..DELETED_AT_A_TIME {
+            match self.store.delete_idle_conversation(idle) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    log::warn!("retention: {error}");
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     fn log_failure(&self, what: &str, result: Result<()>) {

@@ -26,10 +26,11 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// What brings a file from schema N to N + 1, N being the place in the list.
 /// Released entries never change: files out there hold what they made.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004_imports.sql"),
 ];
 
 /// Why a database cannot be opened; its text names the path and the remedy.
@@ -40,12 +41,13 @@ pub struct OpenError {
 }
 
 #[derive(Debug)]
-enum Cause {
+pub(super) enum Cause {
     OldLibrary(&'static str),
     Newer(i32),
     Foreign,
     NotADatabase,
     Damaged(rusqlite::Error),
+    Inconsistent(String),
     Unwritable,
     Busy,
     Full,
@@ -78,6 +80,9 @@ impl fmt::Display for OpenError {
             ),
             Cause::Damaged(error) => {
                 write!(f, "{path} is damaged ({error}): restore a backup")
+            }
+            Cause::Inconsistent(finding) => {
+                write!(f, "{path} is damaged ({finding}): restore a backup")
             }
             Cause::Unwritable => write!(
                 f,
@@ -121,6 +126,21 @@ impl std::error::Error for OpenError {
 }
 
 impl OpenError {
+    pub(super) fn new(path: &Path, cause: impl Into<Cause>) -> OpenError {
+        OpenError {
+            path: path.to_owned(),
+            cause: cause.into(),
+        }
+    }
+
+    /// Whether the file itself is broken: a backup of it helps.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self.cause,
+            Cause::NotADatabase | Cause::Damaged(_) | Cause::Inconsistent(_)
+        )
+    }
+
     /// The writer thread could not be started.
     pub(super) fn thread(path: &Path, error: io::Error) -> OpenError {
         OpenError {
@@ -206,7 +226,7 @@ fn create(path: &Path) -> io::Result<()> {
 }
 
 /// The schema of a file of ours, 0 for an empty one.
-fn schema_of(connection: &Connection) -> Result<usize, Cause> {
+pub(super) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id")?;
     let schema = number("user_version")?;

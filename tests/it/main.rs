@@ -3,6 +3,7 @@
 
 mod architecture;
 mod chat;
+mod data;
 mod examples;
 mod faults;
 mod http;

@@ -2,6 +2,7 @@
 //!
 //! Each family of checks is a file of its own and a line in [`CHECKS`].
 
+mod data;
 mod providers;
 
 use serde_json::{Value, json};
@@ -53,7 +54,7 @@ struct Diagnosis {
 }
 
 /// All checks, in the order of the output.
-const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[configuration, providers::check];
+const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[configuration, data::check, providers::check];
 
 /// `hearth doctor`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
