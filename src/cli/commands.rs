@@ -5,8 +5,8 @@ use super::arguments::Arguments;
 use super::help::nearest;
 use super::{Context, Failure, Outcome};
 use super::{
-    backup, chat, config, deliveries, doctor, export, import, memory, restore, search, serve, token,
-    usage, user, webhook,
+    backup, chat, config, deliveries, doctor, export, import, memory, restore, search, serve,
+    token, usage, user, webhook,
 };
 
 /// One command, or a group of them.
@@ -566,7 +566,11 @@ place, as far as they are for the same thing. The server must not run.",
             option("conversation", "ID", "This conversation"),
             flag("all", "All conversations"),
             option("format", "FORMAT", "jsonl (the default) or markdown"),
-            option("output", "FILE", "Write to this file; standard output when absent"),
+            option(
+                "output",
+                "FILE",
+                "Write to this file; standard output when absent",
+            ),
             flag("force", "Replace FILE if it exists"),
             DATA_DIR,
         ],

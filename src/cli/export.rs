@@ -45,12 +45,16 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             return Err(arguments.usage(message));
         }
     };
-    let one: Option<ConversationId> = arguments.value("conversation", "the id of a conversation")?;
+    let one: Option<ConversationId> =
+        arguments.value("conversation", "the id of a conversation")?;
     if one.is_some() == arguments.has("all") {
         return Err(arguments.usage("give either --conversation ID or --all"));
     }
     let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
-    let output = arguments.raw("output").filter(|path| *path != "-").map(PathBuf::from);
+    let output = arguments
+        .raw("output")
+        .filter(|path| *path != "-")
+        .map(PathBuf::from);
     let line = ProgressLine::new();
     let written = match &output {
         None => {
@@ -60,7 +64,9 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             written
         }
         Some(path) => to_file(path, arguments.has("force"), |writer| {
-            write_all(&store, one, format, writer, &line, |error| unwritten(path, &error))
+            write_all(&store, one, format, writer, &line, |error| {
+                unwritten(path, &error)
+            })
         })?,
     };
     drop(line);

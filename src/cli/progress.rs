@@ -90,7 +90,11 @@ impl Drop for ProgressLine {
         for signal in self.signals.drain(..) {
             signal_hook::low_level::unregister(signal);
         }
-        let drawn = self.shared.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+        let drawn = self
+            .shared
+            .drawn
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if drawn.is_there {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }

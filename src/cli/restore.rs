@@ -25,7 +25,12 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         let line = ProgressLine::new();
         let contents = inspect(&file, true, &line.watch()).map_err(Failure::failed)?;
         drop(line);
-        writeln!(context.output, "{} is good: {}.", file.display(), describe(&contents))?;
+        writeln!(
+            context.output,
+            "{} is good: {}.",
+            file.display(),
+            describe(&contents)
+        )?;
         return Ok(());
     }
     let directory = DataDirectory::of(arguments, context)?;
@@ -33,7 +38,10 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     // Held to the end: no server may start meanwhile.
     let _lock = Lock::take(directory.path()).map_err(Failure::failed)?;
     let unusable = |error: io::Error| {
-        Failure::failed(format!("{} cannot be changed: {error}", directory.path().display()))
+        Failure::failed(format!(
+            "{} cannot be changed: {error}",
+            directory.path().display()
+        ))
     };
     if let Some(aside) = restore::finish(directory.path()).map_err(unusable)? {
         writeln!(
@@ -62,10 +70,16 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         match fs::remove_dir(&aside) {
             // There was nothing before.
             Ok(()) => {}
-            Err(_) => writeln!(context.output, "What was here before is in {}.", aside.display())?,
+            Err(_) => writeln!(
+                context.output,
+                "What was here before is in {}.",
+                aside.display()
+            )?,
         }
     }
-    if let Err(problems) = Settings::load(&directory.config()) {
+    if directory.config().exists()
+        && let Err(problems) = Settings::load(&directory.config())
+    {
         writeln!(
             context.errors,
             "hearth: the server will not start before this is put right:\n{problems}"
@@ -88,7 +102,10 @@ fn stage(
     drop(line);
     let put = |name: &str, content: &[u8]| {
         write_private(&staged.join(name), content).map_err(|error| {
-            Failure::failed(format!("{} cannot be written: {error}", staged.join(name).display()))
+            Failure::failed(format!(
+                "{} cannot be written: {error}",
+                staged.join(name).display()
+            ))
         })
     };
     match contents.text(CONFIG) {
@@ -103,7 +120,11 @@ fn stage(
                 Failure::failed(format!("the configuration in {}: {error}", file.display()))
             })?;
             put(CONFIG, reunited.text.as_bytes())?;
-            tell(context, "Secrets kept from the configuration in place", &reunited.kept)?;
+            tell(
+                context,
+                "Secrets kept from the configuration in place",
+                &reunited.kept,
+            )?;
             tell(
                 context,
                 "Made anew, see config.json and tell the systems that use them",

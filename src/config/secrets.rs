@@ -18,7 +18,15 @@ use crate::secret::Secret;
 const MASKED_USER: &str = "://***@";
 /// What a secret is for: it is not given to anything else.
 const IDENTITY: [&str; 9] = [
-    "name", "type", "provider", "base_url", "url", "outgoing_url", "command", "http", "args",
+    "name",
+    "type",
+    "provider",
+    "base_url",
+    "url",
+    "outgoing_url",
+    "command",
+    "http",
+    "args",
 ];
 /// Words in the name of a comment that may hold a secret of old.
 const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
@@ -48,7 +56,10 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     section.refuse_unknown::<Config>(&[]);
     let _ = Config::read(&mut section);
     let is_from_environment = |path: &KeyPath| {
-        let value = path.settle(&document).find(&document).and_then(Value::as_str);
+        let value = path
+            .settle(&document)
+            .find(&document)
+            .and_then(Value::as_str);
         value.is_some_and(|text| variable(text).is_some())
     };
     let wrong = reader
@@ -176,7 +187,10 @@ fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Op
     }
     let mut around = place.parent();
     while let Some(path) = around {
-        let (ours, theirs) = (path.settle(backup).find(backup)?, path.settle(present).find(present)?);
+        let (ours, theirs) = (
+            path.settle(backup).find(backup)?,
+            path.settle(present).find(present)?,
+        );
         let is_same = IDENTITY.iter().all(|key| {
             let is_it = is_url && ours.get(key).and_then(Value::as_str) == Some(masked_here);
             // What holds further secrets is compared without them.
@@ -234,7 +248,7 @@ mod tests {
             "fallback": [{"provider": "anthropic", "model": "c", "api_key": "${CLAUDE_KEY}"}],
             "workers": "${WORKERS}",
             "channels": {"webhook": {"accounts": {
-                "ci": {"outgoing_url": "https://ci.example/hook", "secret": "account-secret-1234567890"},
+                "ci": {"incoming_path": "/webhook/ci", "outgoing_url": "https://ci.example/hook", "secret": "account-secret-1234567890"},
             }}},
         })
     }
@@ -255,7 +269,12 @@ mod tests {
 
     #[test]
     fn what_is_not_valid_is_not_guessed_at() {
-        for text in ["{", "[]", r#"{"api_kye": "sk-secret"}"#, r#"{"workers": "many"}"#] {
+        for text in [
+            "{",
+            "[]",
+            r#"{"api_kye": "sk-secret"}"#,
+            r#"{"workers": "many"}"#,
+        ] {
             let refused = without_secrets(Path::new("config.json"), text);
             assert!(refused.is_err(), "{text}");
         }
@@ -266,7 +285,10 @@ mod tests {
         let present = config();
         let reunited = reunite(&stripped_text(&present), Some(&present.to_string())).unwrap();
         let mut expected = present;
-        expected.as_object_mut().unwrap().shift_remove("_old_api_key");
+        expected
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("_old_api_key");
         let text: Value = serde_json::from_str(&reunited.text).unwrap();
         assert_eq!(text, expected);
         assert_eq!(reunited.kept.len(), 3, "{reunited:?}");
@@ -277,7 +299,8 @@ mod tests {
     fn a_secret_is_not_given_to_somebody_else() {
         let mut present = config();
         present["base_url"] = json!("https://other.example/v1");
-        present["channels"]["webhook"]["accounts"]["ci"]["outgoing_url"] = json!("https://x.example/");
+        present["channels"]["webhook"]["accounts"]["ci"]["outgoing_url"] =
+            json!("https://x.example/");
         let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();
         assert!(reunited.kept.is_empty(), "{reunited:?}");
         assert_eq!(reunited.missing, ["base_url", "api_key"]);
@@ -285,7 +308,12 @@ mod tests {
         let text: Value = serde_json::from_str(&reunited.text).unwrap();
         assert_eq!(text["base_url"], "https://models.example/v1");
         assert_eq!(text.get("api_key"), None);
-        let made = text["channels"]["webhook"]["accounts"]["ci"]["secret"].as_str().unwrap();
-        assert!(made.len() > 30 && !made.contains("account-secret"), "{made}");
+        let made = text["channels"]["webhook"]["accounts"]["ci"]["secret"]
+            .as_str()
+            .unwrap();
+        assert!(
+            made.len() > 30 && !made.contains("account-secret"),
+            "{made}"
+        );
     }
 }

@@ -71,7 +71,10 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
         }
         Err(error) => return Err(error),
     };
-    DirBuilder::new().recursive(true).mode(0o700).create(&aside)?;
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&aside)?;
     let mut names: Vec<OsString> = fs::read_dir(&ready)?
         .map(|entry| entry.map(|entry| entry.file_name()))
         .collect::<io::Result<_>>()?;
@@ -144,8 +147,14 @@ mod tests {
     fn before_the_decision_nothing_has_happened() {
         let folder = scene("before");
         assert_eq!(finish(&folder).unwrap(), None);
-        assert_eq!(fs::read_to_string(folder.join("hearth.db")).unwrap(), "old hearth.db");
-        assert_eq!(fs::read(begin(&folder).unwrap().join("hearth.db")).ok(), None);
+        assert_eq!(
+            fs::read_to_string(folder.join("hearth.db")).unwrap(),
+            "old hearth.db"
+        );
+        assert_eq!(
+            fs::read(begin(&folder).unwrap().join("hearth.db")).ok(),
+            None
+        );
         discard(&folder).unwrap();
         fs::remove_dir_all(folder).unwrap();
     }

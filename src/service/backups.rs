@@ -99,7 +99,9 @@ pub fn nightly_backups(directory: &Path) -> Vec<(Date, PathBuf)> {
 
 fn night_of(name: &str) -> Option<Date> {
     let date = name.strip_prefix(NAME.0)?.strip_suffix(NAME.1)?;
-    date.parse().ok().filter(|night: &Date| night.to_string() == date)
+    date.parse()
+        .ok()
+        .filter(|night: &Date| night.to_string() == date)
 }
 
 fn name_of(night: Date) -> String {
@@ -133,9 +135,14 @@ pub fn how_to_restore(config: &Backup, data_dir: &Path) -> String {
 
 /// The latest night whose hour has come, and when that was.
 fn latest_night(now: Timestamp, at: TimeOfDay, zone: &TimeZone) -> Option<(Date, Timestamp)> {
-    let local = jiff::Timestamp::from_millisecond(now.as_millis()).ok()?.to_zoned(zone.clone());
+    let local = jiff::Timestamp::from_millisecond(now.as_millis())
+        .ok()?
+        .to_zoned(zone.clone());
     let begin = |night: Date| {
-        let moment = night.at(at.hour, at.minute, 0, 0).to_zoned(zone.clone()).ok()?;
+        let moment = night
+            .at(at.hour, at.minute, 0, 0)
+            .to_zoned(zone.clone())
+            .ok()?;
         Some(Timestamp::from_millis(moment.timestamp().as_millisecond()))
     };
     let today = begin(local.date())?;
@@ -311,7 +318,9 @@ fn remove_leftovers(directory: &Path) {
     };
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
-        let night = name.to_str().and_then(|name| night_of(name.strip_suffix(PARTIAL)?));
+        let night = name
+            .to_str()
+            .and_then(|name| night_of(name.strip_suffix(PARTIAL)?));
         if night.is_some() {
             // The next night tries again.
             let _ = fs::remove_file(entry.path());
@@ -358,7 +367,10 @@ mod tests {
     #[test]
     fn a_night_begins_at_its_hour_where_the_household_is() {
         let zone = TimeZone::fixed(jiff::tz::offset(2));
-        let at = TimeOfDay { hour: 3, minute: 30 };
+        let at = TimeOfDay {
+            hour: 3,
+            minute: 30,
+        };
         for (now, expected) in [
             ("2026-11-21T01:29:59Z", "2026-11-20"),
             ("2026-11-21T01:30:00Z", "2026-11-21"),

@@ -80,7 +80,10 @@ impl Store {
 
 fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<ConversationId>> {
     let partial = format!("{PARTIAL}{}", new.source);
-    write.execute("DELETE FROM conversations WHERE imported_from = ?", [&partial])?;
+    write.execute(
+        "DELETE FROM conversations WHERE imported_from = ?",
+        [&partial],
+    )?;
     let known = row(
         write.connection,
         "SELECT 1 FROM conversations WHERE imported_from = ?1 OR id = ?2",
@@ -123,7 +126,9 @@ impl Importing {
 
     /// Notes that everything is there.
     pub fn finish(self) -> Result<()> {
-        let Importing { store, id, source, .. } = self;
+        let Importing {
+            store, id, source, ..
+        } = self;
         store.write(move |write| {
             write.execute(
                 "UPDATE conversations SET imported_from = ?2 WHERE id = ?1",
@@ -171,7 +176,15 @@ fn append(
     write.execute(
         "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![id, conversation, turn, message.role, message.content, message.speaker, at],
+        params![
+            id,
+            conversation,
+            turn,
+            message.role,
+            message.content,
+            message.speaker,
+            at
+        ],
     )?;
     write.execute(
         "UPDATE conversations SET updated_at = max(updated_at, ?2),

@@ -73,7 +73,9 @@ impl Store {
             // Ids rise with time: what is newer need not be looked at.
             let newest = ids::first_at(until.plus(Duration::from_secs(1)));
             let found: Option<ConversationId> =
-                row(write.connection, IDLE, params![until, newest], |row| row.get(0))?;
+                row(write.connection, IDLE, params![until, newest], |row| {
+                    row.get(0)
+                })?;
             let Some(id) = found else {
                 return Ok(false);
             };

@@ -23,7 +23,10 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     if !database.exists() {
         return Vec::new();
     }
-    vec![integrity(scene, data_dir, &database), backups(scene, data_dir)]
+    vec![
+        integrity(scene, data_dir, &database),
+        backups(scene, data_dir),
+    ]
 }
 
 fn integrity(scene: &Scene<'_>, data_dir: &Path, database: &Path) -> Diagnosis {
@@ -39,9 +42,17 @@ fn integrity(scene: &Scene<'_>, data_dir: &Path, database: &Path) -> Diagnosis {
             let backup = &scene.settings.current().backup;
             let advice = how_to_restore(backup, data_dir);
             let advice = advice.trim_start().lines().map(str::to_owned).collect();
-            (Level::Problem, format!("{path} is damaged: {}", findings.join("; ")), advice)
+            (
+                Level::Problem,
+                format!("{path} is damaged: {}", findings.join("; ")),
+                advice,
+            )
         }
-        Ok(None) => (Level::Warning, format!("{path} was not read to its end"), Vec::new()),
+        Ok(None) => (
+            Level::Warning,
+            format!("{path} was not read to its end"),
+            Vec::new(),
+        ),
         Err(error) => (Level::Problem, error.to_string(), Vec::new()),
     };
     Diagnosis {
@@ -57,20 +68,27 @@ fn backups(scene: &Scene<'_>, data_dir: &Path) -> Diagnosis {
     let place = directory(backup, data_dir);
     let newest = nightly_backups(&place).into_iter().next();
     let today = Timestamp::now().to_zoned(TimeZone::system()).date();
-    let age = newest.as_ref().map(|(night, _)| today.duration_since(*night));
+    let age = newest
+        .as_ref()
+        .map(|(night, _)| today.duration_since(*night));
     let (level, text, advice) = match (backup.keep, newest, age) {
         (0, ..) => (
             Level::Ok,
             "nightly backups are off".to_owned(),
             vec![format!("hearth config set{} backup.keep 7", scene.option)],
         ),
-        (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => {
-            (Level::Ok, format!("the newest nightly backup is {}", path.display()), Vec::new())
-        }
+        (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => (
+            Level::Ok,
+            format!("the newest nightly backup is {}", path.display()),
+            Vec::new(),
+        ),
         (_, Some((night, _)), _) => (
             Level::Warning,
             format!("the newest nightly backup is of {night}"),
-            vec![format!("Run the server at night, or see its log for why {} has none", place.display())],
+            vec![format!(
+                "Run the server at night, or see its log for why {} has none",
+                place.display()
+            )],
         ),
         (_, None, _) => (
             Level::Ok,

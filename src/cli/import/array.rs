@@ -17,7 +17,10 @@ const ITEM_BYTES: u64 = 256 * 1024 * 1024;
 /// Reads a whole file.
 pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
     let unread = |error| Failure::failed(format!("the file cannot be read: {error}"));
-    let mark = reader.fill_buf().map_err(unread)?.starts_with(b"\xef\xbb\xbf");
+    let mark = reader
+        .fill_buf()
+        .map_err(unread)?
+        .starts_with(b"\xef\xbb\xbf");
     reader.consume(if mark { 3 } else { 0 });
     let position = Rc::new(Position::default());
     let bounded = Bounded {
@@ -34,7 +37,9 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
     let parsed = items.deserialize(&mut parser);
     match (failure, parsed) {
         (Some(failure), _) => Err(failure),
-        (None, Err(error)) => Err(Failure::failed(format!("the file ends or breaks off: {error}"))),
+        (None, Err(error)) => Err(Failure::failed(format!(
+            "the file ends or breaks off: {error}"
+        ))),
         (None, Ok(())) => Ok(()),
     }
 }
@@ -59,7 +64,9 @@ impl<R: Read> Read for Bounded<R> {
         let read = self.position.read.get() + count as u64;
         self.position.read.set(read);
         match self.position.bound.get() {
-            Some(bound) if read > bound => Err(io::Error::other("a conversation is larger than 256 MiB")),
+            Some(bound) if read > bound => {
+                Err(io::Error::other("a conversation is larger than 256 MiB"))
+            }
             _ => Ok(count),
         }
     }
@@ -94,7 +101,10 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
             let Some(item) = items.next_element::<Box<RawValue>>()? else {
                 return Ok(());
             };
-            let taken = self.importer.note(read).and_then(|()| take(&item, self.importer));
+            let taken = self
+                .importer
+                .note(read)
+                .and_then(|()| take(&item, self.importer));
             if let Err(failure) = taken {
                 *self.failure = Some(failure);
                 return Err(serde::de::Error::custom("stopped"));
@@ -115,7 +125,9 @@ fn take(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
     match taken {
         Some((conversation, messages)) => importer.add(conversation, messages),
         None => {
-            importer.tally.leave_out("items that are no conversation of ChatGPT or Claude");
+            importer
+                .tally
+                .leave_out("items that are no conversation of ChatGPT or Claude");
             Ok(())
         }
     }

@@ -73,7 +73,10 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
 /// The nodes from the root to the current one.
 fn branch(conversation: &Conversation) -> Vec<&Node> {
     let mapping = &conversation.mapping;
-    let current = conversation.current_node.as_ref().filter(|id| mapping.contains_key(*id));
+    let current = conversation
+        .current_node
+        .as_ref()
+        .filter(|id| mapping.contains_key(*id));
     let mut here = match current {
         Some(current) => mapping.get(current),
         None => newest_leaf(mapping),

@@ -66,7 +66,11 @@ fn said(message: &Value) -> Option<(Role, String)> {
         texts.push(attached("attachment", attachment.get("file_name")));
         texts.extend(attachment["extracted_content"].as_str().map(str::to_owned));
     }
-    texts.extend(items("files").iter().map(|file| attached("file", file.get("file_name"))));
+    texts.extend(
+        items("files")
+            .iter()
+            .map(|file| attached("file", file.get("file_name"))),
+    );
     texts.retain(|text| !text.trim().is_empty());
     let text = texts.join("\n\n");
     (!text.is_empty()).then_some((role, text))

@@ -70,7 +70,10 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
         if count as u64 == LINE_BYTES {
             return Err(Failure::failed("a line is longer than 64 MiB"));
         }
-        let text = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line).trim_ascii();
+        let text = line
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(&line)
+            .trim_ascii();
         if text.is_empty() {
             continue;
         }
@@ -86,7 +89,9 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                     importer.finish(*open)?;
                 }
                 match conversation(&id, title, channel, &created_at) {
-                    None => importer.tally.leave_out("conversations with an unreadable id or time"),
+                    None => importer
+                        .tally
+                        .leave_out("conversations with an unreadable id or time"),
                     Some(conversation) => {
                         if let Some(open) = importer.begin(conversation)? {
                             place = Place::Inside(Box::new(open));
@@ -115,10 +120,14 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                         };
                         importer.push(open, message)?;
                     }
-                    _ => importer.tally.leave_out("messages with an unknown role or time"),
+                    _ => importer
+                        .tally
+                        .leave_out("messages with an unknown role or time"),
                 }
             }
-            Err(_) => importer.tally.leave_out("lines that are no line of an export"),
+            Err(_) => importer
+                .tally
+                .leave_out("lines that are no line of an export"),
         }
     }
     match place {

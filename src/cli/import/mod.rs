@@ -192,12 +192,18 @@ impl Importer<'_> {
     fn note(&self, read: u64) -> Outcome {
         match self.line.note("importing", read, Some(self.total)) {
             true => Ok(()),
-            false => Err(Failure::failed("stopped before the end; importing again goes on")),
+            false => Err(Failure::failed(
+                "stopped before the end; importing again goes on",
+            )),
         }
     }
 
     /// Takes a whole conversation in.
-    fn add(&mut self, conversation: ImportedConversation, messages: Vec<ImportedMessage>) -> Outcome {
+    fn add(
+        &mut self,
+        conversation: ImportedConversation,
+        messages: Vec<ImportedMessage>,
+    ) -> Outcome {
         if messages.is_empty() {
             self.tally.leave_out("conversations without messages");
             return Ok(());
@@ -280,8 +286,14 @@ mod tests {
         for (beginning, kind) in [
             (&b"PK\x03\x04rest"[..], Kind::Zip),
             (b"\xef\xbb\xbf\n [ {", Kind::Array),
-            (b"{\"type\":\"hearth_export\",\"version\":1}\n{", Kind::Hearth),
-            (b"{\"type\":\"hearth_export\",\"version\":2}\n{", Kind::Unknown),
+            (
+                b"{\"type\":\"hearth_export\",\"version\":1}\n{",
+                Kind::Hearth,
+            ),
+            (
+                b"{\"type\":\"hearth_export\",\"version\":2}\n{",
+                Kind::Unknown,
+            ),
             (b"{\"mapping\": {}}", Kind::Unknown),
             (b"# Title", Kind::Unknown),
             (b"", Kind::Unknown),

@@ -51,8 +51,8 @@ pub fn inspect(path: &Path, thoroughly: bool, watch: &Watch) -> Result<Contents,
     }
     let unread = |error: rusqlite::Error| BackupError::sql(path, "read", &error);
     let mut connection = open(path).map_err(unread)?;
-    let schema = schema::schema_of(&connection)
-        .map_err(|cause| BackupError::refusal(path, cause))?;
+    let schema =
+        schema::schema_of(&connection).map_err(|cause| BackupError::refusal(path, cause))?;
     if schema == 0 {
         return Err(BackupError::Foreign(path.to_owned()));
     }
