@@ -17,7 +17,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let target = PathBuf::from(arguments.required(0));
     let with_secrets = arguments.has("with-secrets");
     let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
-    let line = ProgressLine::new();
+    let line = ProgressLine::stoppable();
     let order = BackUp {
         database: &directory.database(),
         target: &target,

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         .raw("output")
         .filter(|path| *path != "-")
         .map(PathBuf::from);
-    let line = ProgressLine::new();
+    let line = ProgressLine::stoppable();
     let written = match &output {
         None => {
             let mut writer = BufWriter::new(&mut *context.output);

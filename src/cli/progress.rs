@@ -16,8 +16,7 @@ const QUIET: Duration = Duration::from_millis(400);
 /// How often the line is written anew.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Follows one piece of work. While it lives, SIGINT and SIGTERM ask the work
-/// to stop and clean up instead of ending the process.
+/// Follows one piece of work.
 pub struct ProgressLine {
     shared: Arc<Shared>,
     signals: Vec<SigId>,
@@ -38,22 +37,31 @@ struct Drawn {
 impl ProgressLine {
     /// A line on standard error, if that is a terminal.
     pub fn new() -> ProgressLine {
-        let is_stopped = Arc::new(AtomicBool::new(false));
-        let register = |signal| signal_hook::flag::register(signal, Arc::clone(&is_stopped)).ok();
-        let signals = [SIGINT, SIGTERM].into_iter().filter_map(register).collect();
         let now = Instant::now();
         ProgressLine {
             shared: Arc::new(Shared {
                 is_terminal: io::stderr().is_terminal(),
-                is_stopped,
+                is_stopped: Arc::default(),
                 drawn: Mutex::new(Drawn {
                     began: now,
                     next: now + QUIET,
                     is_there: false,
                 }),
             }),
-            signals,
+            signals: Vec::new(),
         }
+    }
+
+    /// The same for work that cleans up behind itself: SIGINT and SIGTERM ask
+    /// it to stop, instead of ending the process.
+    pub fn stoppable() -> ProgressLine {
+        let mut line = ProgressLine::new();
+        for signal in [SIGINT, SIGTERM] {
+            let stop = Arc::clone(&line.shared.is_stopped);
+            line.signals
+                .extend(signal_hook::flag::register(signal, stop));
+        }
+        line
     }
 
     /// For work that reports by itself.

@@ -22,7 +22,7 @@ use crate::store::{Contents, inspect, unpack};
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let file = PathBuf::from(arguments.required(0));
     if arguments.has("check") {
-        let line = ProgressLine::new();
+        let line = ProgressLine::stoppable();
         let contents = inspect(&file, true, &line.watch()).map_err(Failure::failed)?;
         drop(line);
         writeln!(
@@ -96,7 +96,7 @@ fn stage(
     staged: &Path,
     context: &mut Context,
 ) -> Result<Contents, Failure> {
-    let line = ProgressLine::new();
+    let line = ProgressLine::stoppable();
     let database = staged.join(crate::server::DATABASE_FILE);
     let contents = unpack(file, &database, &line.watch()).map_err(Failure::failed)?;
     drop(line);

@@ -186,7 +186,12 @@ fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Op
         return None;
     }
     let mut around = place.parent();
+    let is_nested = place.steps().len() > 1;
     while let Some(path) = around {
+        // The provider of the whole says nothing of an account.
+        if is_nested && path.steps().is_empty() {
+            break;
+        }
         let (ours, theirs) = (
             path.settle(backup).find(backup)?,
             path.settle(present).find(present)?,
@@ -299,6 +304,8 @@ mod tests {
     fn a_secret_is_not_given_to_somebody_else() {
         let mut present = config();
         present["base_url"] = json!("https://other.example/v1");
+        let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();
+        assert_eq!(reunited.kept, ["channels.webhook.accounts.ci.secret"]);
         present["channels"]["webhook"]["accounts"]["ci"]["outgoing_url"] =
             json!("https://x.example/");
         let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();

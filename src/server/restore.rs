@@ -9,10 +9,11 @@
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, ErrorKind};
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use super::DATABASE_FILE;
+use super::lock::LOCK_FILE;
 
 const PARTIAL: &str = "restore.partial";
 const READY: &str = "restore.ready";
@@ -45,8 +46,12 @@ pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
     let partial = data_dir.join(PARTIAL);
     fs::write(partial.join(ASIDE), aside)?;
     for entry in fs::read_dir(&partial)? {
-        File::open(entry?.path())?.sync_all()?;
+        let path = entry?.path();
+        give_to_owner(data_dir, &path)?;
+        File::open(path)?.sync_all()?;
     }
+    give_to_owner(data_dir, &partial)?;
+    give_to_owner(data_dir, &data_dir.join(LOCK_FILE))?;
     sync(&partial)?;
     fs::rename(&partial, data_dir.join(READY))?;
     sync(data_dir)
@@ -75,6 +80,7 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
         .recursive(true)
         .mode(0o700)
         .create(&aside)?;
+    give_to_owner(data_dir, &aside)?;
     let mut names: Vec<OsString> = fs::read_dir(&ready)?
         .map(|entry| entry.map(|entry| entry.file_name()))
         .collect::<io::Result<_>>()?;
@@ -96,6 +102,18 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
     fs::remove_dir(&ready)?;
     sync(data_dir)?;
     Ok(Some(aside))
+}
+
+/// `sudo hearth restore` must not take the files from the server's user.
+fn give_to_owner(data_dir: &Path, path: &Path) -> io::Result<()> {
+    let owner = fs::metadata(data_dir)?;
+    match fs::metadata(path) {
+        Ok(about) if (about.uid(), about.gid()) != (owner.uid(), owner.gid()) => {
+            chown(path, Some(owner.uid()), Some(owner.gid()))
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 fn move_aside(data_dir: &Path, aside: &Path, name: &std::ffi::OsStr) -> io::Result<()> {

@@ -175,9 +175,10 @@ impl Nightly {
 
     /// Starts a backup if one is due and none runs.
     pub fn tick(&mut self, service: &Arc<Service>) {
-        if let Some((thread, _)) = self.running.take_if(|(thread, _)| thread.is_finished()) {
-            let is_good = thread.join().unwrap_or(false);
-            self.look_at = Instant::now() + if is_good { LOOK } else { RETRY };
+        if let Some((thread, _)) = self.running.take_if(|(thread, _)| thread.is_finished())
+            && !thread.join().unwrap_or(false)
+        {
+            self.look_at = Instant::now() + RETRY;
         }
         if self.running.is_some() || Instant::now() < self.look_at {
             return;

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let kind = Kind::of(reader.fill_buf().map_err(unread)?);
     let directory = DataDirectory::of(arguments, context)?;
     let store = directory.open_store(&Clock::system())?;
-    let line = ProgressLine::new();
+    let line = ProgressLine::stoppable();
     let mut importer = Importer {
         store: &store,
         line: &line,
