@@ -91,7 +91,10 @@ fn nightly(folder: &Path) -> Vec<String> {
 #[test]
 fn a_backup_under_load_is_restored_elsewhere() {
     let folder = Folder::new();
-    write_config(folder.path(), json!({}));
+    write_config(
+        folder.path(),
+        json!({"limits": {"commands_per_second": 100_000, "commands_burst": 100_000}}),
+    );
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());
     let target = folder.path().join("copy.db");
