@@ -53,6 +53,19 @@ impl Sequence {
     }
 }
 
+/// Ids for each millisecond before [`EPOCH`]: all of them fit into the first
+/// hour after it, in which nobody ran Hearth.
+const EARLIER_IDS: i64 = 8;
+
+/// The smallest number of an id of this time: where what was said elsewhere, or
+/// before there was Hearth, belongs in the order of ids.
+pub fn first_at(time: Timestamp) -> i64 {
+    match time.as_millis() - EPOCH {
+        0.. => (time.as_millis() - EPOCH).min(i64::MAX >> COUNTER_BITS) << COUNTER_BITS,
+        _ => time.as_millis().max(0) * EARLIER_IDS,
+    }
+}
+
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident = $prefix:literal;)*) => {$(
         $(#[$doc])*
@@ -229,6 +242,19 @@ mod tests {
         }
         let restarted = Sequence::after(last);
         assert!(restarted.next::<TurnId>(Timestamp::from_millis(0)).as_i64() > last);
+    }
+
+    #[test]
+    fn earlier_times_have_earlier_ids() {
+        let hour = EPOCH + 3_600_000;
+        let mut last = -1;
+        for millis in [0, 1, 1_669_852_800_000, EPOCH - 1, hour, 2_000_000_000_000] {
+            let first = first_at(Timestamp::from_millis(millis));
+            assert!(first > last, "{millis}");
+            last = first;
+        }
+        assert_eq!(first_at(Timestamp::from_millis(-5)), 0);
+        assert!(first_at(Timestamp::from_millis(i64::MAX)) > last);
     }
 
     #[test]

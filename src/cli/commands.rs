@@ -14,8 +14,8 @@ use declaration::{flag, one, option};
 #[cfg(feature = "tls")]
 use super::tls;
 use super::{
-    chat, completions, config, deliveries, doctor, health, init, manual, memory, schedule, search,
-    serve, token, usage, user, webhook,
+    backup, chat, completions, config, deliveries, doctor, export, health, import, init, manual,
+    memory, restore, schedule, search, serve, token, usage, user, webhook,
 };
 
 /// What is looked for.
@@ -563,6 +563,68 @@ wrong when the reply does not arrive. The model is asked and the receiver is cal
                 action: Action::Run(deliveries::retry),
             },
         ]),
+    },
+    Command {
+        name: "backup",
+        summary: "Copy everything into one file, also while the server runs",
+        details: "\
+FILE is a database that any SQLite program opens; it gets its name only when it was read
+back and found whole. It holds the configuration with *** in place of each secret. The
+server makes such backups by itself at night (`hearth config keys` explains `backup`).",
+        operands: &[one("FILE")],
+        options: &[
+            flag(
+                "with-secrets",
+                "With API keys and passwords, and the machine's key",
+            ),
+            flag("force", "Replace FILE if it exists"),
+            DATA_DIR,
+        ],
+        action: Action::Run(backup::run),
+    },
+    Command {
+        name: "restore",
+        summary: "Put a backup in the place of what is there",
+        details: "\
+FILE is a backup, or a copy of hearth.db. It is checked first; what it replaces is moved to
+a directory beside it. Secrets that are not in the backup are kept from the configuration in
+place, as far as they are for the same thing. The server must not run.",
+        operands: &[one("FILE")],
+        options: &[
+            flag("check", "Only check the file, and change nothing"),
+            DATA_DIR,
+        ],
+        action: Action::Run(restore::run),
+    },
+    Command {
+        name: "export",
+        summary: "Write conversations to a file",
+        details: "JSON Lines can be imported again; Markdown is for reading.",
+        operands: &[],
+        options: &[
+            option("conversation", "ID", "This conversation"),
+            flag("all", "All conversations"),
+            option("format", "FORMAT", "jsonl (the default) or markdown"),
+            option(
+                "output",
+                "FILE",
+                "Write to this file; standard output when absent",
+            ),
+            flag("force", "Replace FILE if it exists"),
+            DATA_DIR,
+        ],
+        action: Action::Run(export::run),
+    },
+    Command {
+        name: "import",
+        summary: "Take conversations in, also from ChatGPT and Claude",
+        details: "\
+FILE is what `hearth export` has written, or the file conversations.json of an account export
+of ChatGPT or Claude. A conversation that is there already is left as it is, so that the same
+file may be imported again. This works while the server runs, and while it does not.",
+        operands: &[one("FILE")],
+        options: &[JSON, DATA_DIR],
+        action: Action::Run(import::run),
     },
     Command {
         name: "usage",

@@ -11,6 +11,9 @@ use rustix::fs::Access;
 use super::arguments::Arguments;
 use super::{Context, Failure};
 use crate::clock::Clock;
+use crate::config::Settings;
+use crate::server::restore;
+use crate::service::backups::how_to_restore;
 use crate::store::Store;
 
 /// The application data directory (contract section 1).
@@ -116,9 +119,29 @@ impl DataDirectory {
     /// Opens the database, which a first start must have made: a mistyped
     /// directory is not to be filled with an empty one.
     pub fn open_store(&self, clock: &Clock) -> Result<Store, Failure> {
+        self.check_is_used()?;
+        Store::open(&self.database(), clock.clone()).map_err(|error| {
+            let settings = Settings::load(&self.config());
+            let backup = settings.map(|settings| settings.current().backup.clone());
+            let advice = match error.is_damage() {
+                true => how_to_restore(&backup.unwrap_or_default(), &self.0),
+                false => String::new(),
+            };
+            Failure::failed(format!("{error}{advice}"))
+        })
+    }
+
+    /// Checks that there is a database.
+    pub fn check_is_used(&self) -> Result<(), Failure> {
         let path = self.database();
+        if restore::is_pending(&self.0) {
+            return Err(Failure::failed(format!(
+                "a restore in {} was interrupted: `hearth serve` finishes it",
+                self.0.display()
+            )));
+        }
         match fs::metadata(&path) {
-            Ok(_) => Store::open(&path, clock.clone()).map_err(Failure::failed),
+            Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
                 "there is no Hearth in {}: start one there with `hearth serve`, or name its directory with --data-dir",
                 self.0.display()

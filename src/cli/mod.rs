@@ -5,6 +5,7 @@
 //! every help text come from it.
 
 mod arguments;
+mod backup;
 mod chat;
 mod commands;
 mod completions;
@@ -12,17 +13,21 @@ mod config;
 mod data_directory;
 mod deliveries;
 mod doctor;
+mod export;
 mod first_run;
 mod health;
 mod help;
+mod import;
 mod init;
 mod local_models;
 mod logging;
 mod manual;
 mod memory;
 mod password;
+mod progress;
 #[cfg(feature = "relay")]
 mod relay;
+mod restore;
 mod running_server;
 mod schedule;
 mod search;

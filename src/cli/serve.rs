@@ -18,7 +18,7 @@ use super::{Context, Failure, Outcome, local_models};
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::secret::Secret;
-use crate::server::{Options, Server};
+use crate::server::{self, Options, Server};
 
 /// Runs the server until it is told to stop.
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
@@ -37,6 +37,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
 
+    server::prepare(directory.path()).map_err(Failure::failed)?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
     // The start's own lines heed it too; if the file is wrong, the start says so.

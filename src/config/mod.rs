@@ -21,6 +21,7 @@ mod address_patterns;
 mod channels;
 mod collections;
 mod custom_tools;
+mod data;
 mod declaration;
 mod document;
 mod file;
@@ -36,6 +37,7 @@ mod readable;
 mod reader;
 mod relay;
 mod rules;
+mod secrets;
 mod settings;
 mod tls;
 mod tool_parameters;
@@ -50,6 +52,7 @@ mod tests;
 pub use address_patterns::{AddressPattern, AddressPatterns};
 pub use channels::{Channel, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
+pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
@@ -59,6 +62,7 @@ pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
 };
 pub use relay::RelaySettings;
+pub use secrets::{Reunited, reunite, without_secrets};
 pub use settings::Settings;
 pub use tls::Tls;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
@@ -177,6 +181,10 @@ section! {
         pub allowed_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         pub trusted_proxies: AddressPatterns = Addresses.or(AddressPatterns::none());
+        /// The nightly backups.
+        pub backup: Backup = object();
+        /// What is deleted when it is old.
+        pub retention: Retention = object();
         /// Threads that run turns and deliver replies.
         pub workers: usize = integer(1..=256).or(16);
         /// What is logged; HEARTH_LOG in the server's environment wins over it.

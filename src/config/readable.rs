@@ -40,6 +40,8 @@ impl Config {
             "log_level": self.log_level,
             "session_days": self.session_days,
             "limits": self.limits,
+            "backup": self.backup,
+            "retention": self.retention,
             "channels": channels,
             "tls": self.tls,
             "tools": {

@@ -3,6 +3,7 @@
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -99,6 +100,26 @@ impl Rule for Flag {
             reader.mistyped(path, &self.expected(), value);
         }
         flag
+    }
+}
+
+/// An absolute path of a directory.
+pub(super) struct Directory;
+
+impl Rule for Directory {
+    type Output = PathBuf;
+
+    fn expected(&self) -> String {
+        "an absolute path of a directory".to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<PathBuf> {
+        let text = reader.text(path, &self.expected(), value)?;
+        if !text.starts_with('/') || text.contains('\0') {
+            reader.mistyped(path, &self.expected(), value);
+            return None;
+        }
+        Some(PathBuf::from(text))
     }
 }
 

@@ -13,7 +13,7 @@ use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::HOST;
 use super::reader::Reader;
-use super::rules::{Checked, Flag, integer};
+use super::rules::{Checked, Directory, Flag, integer};
 
 section! {
     /// The section `tools`.
@@ -150,26 +150,6 @@ const PLACE: Checked = Checked {
         AddressPatterns::parse(&[text]).is_ok() || (named && (HOST.check)(text))
     },
 };
-
-/// An absolute path of a directory.
-struct Directory;
-
-impl Rule for Directory {
-    type Output = PathBuf;
-
-    fn expected(&self) -> String {
-        "an absolute path of a directory".to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<PathBuf> {
-        let text = reader.text(path, &self.expected(), value)?;
-        if !text.starts_with('/') || text.contains('\0') {
-            reader.mistyped(path, &self.expected(), value);
-            return None;
-        }
-        Some(PathBuf::from(text))
-    }
-}
 
 /// The rule for `tools`.
 pub(super) struct ToolsRule;

@@ -6,10 +6,11 @@ mod lock;
 #[cfg(not(feature = "relay"))]
 mod no_relay;
 mod ports;
+pub mod restore;
 mod start_error;
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,15 +22,16 @@ use crate::gate::{Gate, GateParts};
 use crate::http::{Pages, Relay, Router, Serves};
 #[cfg(feature = "relay")]
 use crate::relay::link::Links;
+use crate::service::backups::how_to_restore;
 use crate::service::workers::{Deliver, Workers};
 use crate::service::{Parts, Service};
-use crate::store::Store;
+use crate::store::{Store, check_at_start};
 use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
-use lock::Lock;
 #[cfg(not(feature = "relay"))]
 use no_relay::Links;
 
+pub use lock::Lock;
 pub use start_error::StartError;
 
 /// The configuration file's name in the data directory.
@@ -69,16 +71,26 @@ impl Server {
     /// Starts a server; when this returns, it serves.
     pub fn start(options: Options) -> Result<Server, StartError> {
         let mut lock = Lock::take(&options.data_dir)?;
+        finish_restore(&options.data_dir)?;
         let settings = Arc::new(Settings::load(&options.data_dir.join(CONFIG_FILE))?);
         for warning in settings.warnings() {
             log::warn!("configuration: {warning}");
         }
         let clock = options.clock.clone();
-        let store = Store::open(&options.data_dir.join(DATABASE_FILE), clock.clone())?;
         let config = settings.current();
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;
         let relay = relay(&config)?;
+        let database = options.data_dir.join(DATABASE_FILE);
+        let store = check_at_start(&database)
+            .and_then(|()| Store::open(&database, clock.clone()))
+            .map_err(|error| {
+                let advice = match error.is_damage() {
+                    true => how_to_restore(&config.backup, &options.data_dir),
+                    false => String::new(),
+                };
+                StartError::Database { error, advice }
+            })?;
         // Ports are bound before anything runs, so that a second start that
         // cannot serve does no work either.
         let sockets = ports::bind(&config, &options)?;
@@ -216,6 +228,34 @@ impl Server {
 struct Above {
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
+}
+
+/// Finishes a restore that was interrupted, if there is one.
+fn finish_restore(data_dir: &Path) -> Result<(), StartError> {
+    match restore::finish(data_dir) {
+        Ok(None) => Ok(()),
+        Ok(Some(aside)) => {
+            let aside = aside.display();
+            log::warn!("an interrupted restore was finished; what it replaced is in {aside}");
+            Ok(())
+        }
+        Err(source) => Err(StartError::Unwritable {
+            path: data_dir.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Finishes a restore that was interrupted before anything else looks at the
+/// data directory.
+///
+/// Errors: a server runs there, or the directory cannot be written.
+pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
+    if !restore::is_pending(data_dir) {
+        return Ok(());
+    }
+    let _lock = Lock::take(data_dir)?;
+    finish_restore(data_dir)
 }
 
 /// The web front end, where it is built in.

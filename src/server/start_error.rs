@@ -32,7 +32,12 @@ pub enum StartError {
     /// The configuration is wrong.
     Config(Problems),
     /// The database cannot be opened.
-    Database(OpenError),
+    Database {
+        /// What is wrong.
+        error: OpenError,
+        /// Lines on how to go on, for a damaged one.
+        advice: String,
+    },
     /// An address cannot be listened on.
     Listen {
         /// Address and port, as the configuration or `--port` gave them.
@@ -73,7 +78,7 @@ impl fmt::Display for StartError {
                 data_dir.display()
             ),
             StartError::Config(problems) => write!(f, "{problems}"),
-            StartError::Database(error) => write!(f, "{error}"),
+            StartError::Database { error, advice } => write!(f, "{error}{advice}"),
             StartError::Listen { address, source } => listen(f, address, source),
             StartError::Certificate(error) => write!(f, "tls: {error}"),
             StartError::WithoutTls => f.write_str(
@@ -120,12 +125,6 @@ impl std::error::Error for StartError {}
 impl From<Problems> for StartError {
     fn from(problems: Problems) -> StartError {
         StartError::Config(problems)
-    }
-}
-
-impl From<OpenError> for StartError {
-    fn from(error: OpenError) -> StartError {
-        StartError::Database(error)
     }
 }
 

@@ -310,6 +310,7 @@ fn server_info(service: &Service) -> Result<Value> {
         "connections": service.connections().count(),
         "conversations": counts.conversations,
         "database_bytes": counts.database_bytes,
+        "backup": service.backup_status(),
         "turns": turns,
         "deliveries": deliveries,
         "mcp_servers": mcp_servers,

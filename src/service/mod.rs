@@ -2,6 +2,7 @@
 
 mod accounts;
 mod approvals;
+pub mod backups;
 pub mod bucket;
 mod commands;
 pub mod connections;
@@ -71,6 +72,8 @@ pub struct Service {
     responses: Responses,
     /// Turns that wait until the database can be written again.
     stalled: Mutex<Vec<(Instant, Stalled)>>,
+    /// Why the last nightly backup failed, if it did.
+    backup_problem: Mutex<Option<String>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
     verifier: password::Verifier,
     login_guessers: Throttle<Guesser>,
@@ -156,6 +159,7 @@ impl Service {
             waiters: Mutex::default(),
             responses: Responses::default(),
             stalled: Mutex::default(),
+            backup_problem: Mutex::default(),
             nudges: bounded(4),
             verifier: password::Verifier::default(),
             login_guessers: Throttle::new(clock.clone()),
@@ -233,6 +237,12 @@ impl Service {
 
     fn waiters(&self) -> MutexGuard<'_, turns::Waiters> {
         self.waiters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn backup_problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.backup_problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What answers under the configuration in force.

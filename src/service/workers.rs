@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::Service;
+use super::backups::Nightly;
 use super::schedule::{Job, TurnJob};
 use crate::agent::provider::Cancel;
 use crate::clock::Timestamp;
@@ -24,6 +25,8 @@ const PURGE: Duration = Duration::from_secs(3600);
 const STALLED: Duration = Duration::from_secs(2);
 /// Deliveries fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 256;
+/// Old conversations deleted between two looks at what else is due.
+const DELETED_AT_A_TIME: usize = 20;
 
 /// Makes one attempt at a delivery and stores what came of it. The webhook
 /// room does it; it is above this one.
@@ -229,8 +232,11 @@ impl Service {
         let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
     }
 
-    fn keep_time(&self, mut data_version: i64) {
+    fn keep_time(self: &Arc<Service>, mut data_version: i64) {
         let nudges: &Receiver<Nudge> = &self.nudges.1;
+        let mut nightly = Nightly::new();
+        // Whether conversations may be left that are too old.
+        let mut retains = true;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
         let mut planned_in = None;
@@ -244,6 +250,7 @@ impl Service {
                 self.reserve_event_numbers();
                 self.take_up_stalled();
                 self.notice_other_processes(&mut data_version);
+                nightly.tick(self);
                 next_schedule = self.next_schedule();
                 if next_schedule.is_some() {
                     self.log_failure("schedules", self.plan_schedules(&mut planned_in));
@@ -257,6 +264,10 @@ impl Service {
             if now >= next_purge {
                 next_purge = now + PURGE;
                 self.log_failure("purge", self.store.purge());
+                retains = true;
+            }
+            if retains {
+                retains = self.delete_idle_conversations();
             }
             if next_schedule.is_some_and(|at| at <= self.clock.now()) {
                 self.log_failure("schedules", self.run_due_schedules());
@@ -268,10 +279,34 @@ impl Service {
                 .min(self.time_to(next_schedule));
             match nudges.recv_timeout(wait.min(TICK)) {
                 Ok(Nudge::Look) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Nudge::Everything) => next_tick = Instant::now(),
-                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => return,
+                Ok(Nudge::Everything) => {
+                    next_tick = Instant::now();
+                    next_purge = next_tick;
+                    nightly.look_now();
+                }
+                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
             }
         }
+    }
+
+    /// Deletes some of the conversations that are older than the owner wants
+    /// them; returns whether there may be more.
+    fn delete_idle_conversations(&self) -> bool {
+        let Some(days) = self.settings.current().retention.conversations_days else {
+            return false;
+        };
+        let idle = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        for _ in 0..DELETED_AT_A_TIME {
+            match self.store.delete_idle_conversation(idle) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    log::warn!("retention: {error}");
+                    return false;
+                }
+            }
+        }
+        true
     }
 
     fn log_failure(&self, what: &str, result: Result<()>) {

@@ -1,6 +1,6 @@
 //! How a connection to the database file is opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -28,6 +28,13 @@ pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
     // whenever its parameters are bound: a seventh of a chat turn's work.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
+}
+
+/// The write-ahead log of the database at `path`.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    PathBuf::from(name)
 }
 
 /// Sets what every connection needs. SQLite keeps only `journal_mode` in the

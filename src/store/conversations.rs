@@ -77,6 +77,28 @@ impl Store {
         Ok(MessagePage { messages, has_more })
     }
 
+    /// The next `limit` messages (at most 1,000, and about 4 MiB of text, but
+    /// always one) after `after`, oldest first. Empty at the end.
+    pub fn messages_after(
+        &self,
+        id: ConversationId,
+        limit: usize,
+        after: Option<MessageId>,
+    ) -> Result<Vec<Message>> {
+        let limit = limit.min(PAGE);
+        let after = after.map_or(i64::MIN, MessageId::as_i64);
+        self.read(|connection| {
+            let page = page_of_messages(
+                connection,
+                "SELECT * FROM messages
+                 WHERE conversation_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+                params![id, after, limit as i64],
+                limit,
+            )?;
+            Ok(page.0)
+        })
+    }
+
     /// One message. Errors: `not_found`.
     pub fn message(&self, id: MessageId) -> Result<Message> {
         self.read(|connection| {

@@ -2,25 +2,23 @@
 //! run on it meanwhile.
 
 use std::path::Path;
-use std::thread;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::bounded;
-use rusqlite::{ErrorCode, OpenFlags};
+use rusqlite::OpenFlags;
 
 use super::Connection;
+use super::integrity::{Watch, check_integrity};
 use super::schema::{self, OpenError};
 use crate::clock::Timestamp;
 
-/// Most faults that are listed.
-const MOST_FAULTS: u32 = 5;
 /// How long another program's lock is waited for.
 const BUSY_WAIT: Duration = Duration::from_secs(2);
 
 /// What was found in a database file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Examination {
-    /// What SQLite's `quick_check` found wrong, at most five faults.
+    /// What is wrong with it, at most five faults.
     pub faults: Vec<String>,
     /// Whether everything was looked at within the time.
     pub is_complete: bool,
@@ -32,7 +30,7 @@ pub struct Examination {
 ///
 /// Errors: it is not there, cannot be read, or is not ours.
 pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
-    let failed = |error| OpenError::sql(path, error);
+    let failed = |error| OpenError::new(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
     connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
@@ -50,41 +48,14 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
         Err(_) => None,
         Ok(newest) => newest,
     };
-    let (faults, is_complete) = match quick_check(&connection, limit) {
-        Ok(faults) => (faults, true),
-        Err(error) if error.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) => {
-            (Vec::new(), false)
-        }
-        Err(error) => return Err(failed(error)),
-    };
+    let deadline = Instant::now() + limit;
+    let watch: Watch = Arc::new(move |_| Instant::now() < deadline);
+    let checked = check_integrity(path, &watch)?;
     Ok(Examination {
-        faults,
-        is_complete,
+        is_complete: checked.is_some(),
+        faults: checked.unwrap_or_default(),
         last_message_at,
     })
-}
-
-/// The faults of the file, unless that takes longer than `limit`.
-fn quick_check(connection: &Connection, limit: Duration) -> rusqlite::Result<Vec<String>> {
-    let interrupt = connection.get_interrupt_handle();
-    let (done, is_done) = bounded::<()>(0);
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            if is_done.recv_timeout(limit) == Err(crossbeam_channel::RecvTimeoutError::Timeout) {
-                interrupt.interrupt();
-            }
-        });
-        let check = || {
-            let sql = format!("PRAGMA quick_check({MOST_FAULTS})");
-            let mut statement = connection.prepare(&sql)?;
-            let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
-            lines.collect::<rusqlite::Result<Vec<String>>>()
-        };
-        let faults = check();
-        drop(done);
-        faults
-    })
-    .map(|lines| lines.into_iter().filter(|line| line != "ok").collect())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! and to reads within 5 ms.
 
 mod approvals;
+mod backup;
 mod columns;
 mod commit;
 mod connection;
@@ -21,6 +22,8 @@ mod failure;
 mod fulltext;
 mod history;
 mod idempotency;
+mod import;
+mod integrity;
 mod machines;
 mod memories;
 mod people;
@@ -52,8 +55,13 @@ use crate::error::{Code, Error, Result};
 use crate::ids::Sequence;
 
 pub use approvals::Decided;
+pub use backup::{
+    BackUp, BackedUp, BackupError, Contents, Enclosed, PARTIAL, back_up, inspect, unpack,
+};
 pub use examination::{Examination, examine};
 pub use excerpt::excerpt;
+pub use import::{ImportedConversation, ImportedMessage, Importing};
+pub use integrity::{Progress, Watch, check_at_start, check_integrity, unwatched};
 pub use records::*;
 pub use schema::OpenError;
 pub use tokens::SESSION;

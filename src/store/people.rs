@@ -4,12 +4,27 @@ use rusqlite::{Connection, Row, params};
 
 use super::failure::Outcome;
 use super::*;
+use crate::clock::Timestamp;
 use crate::ids::UserId;
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
 
 impl Store {
+    /// When the first user was made: since then this household is in use.
+    pub fn in_use_since(&self) -> Result<Option<Timestamp>> {
+        // On the connection that is there: an idle server opens no reader.
+        self.write_behind(|write| {
+            let since = row(
+                write.connection,
+                "SELECT min(created_at) FROM users",
+                [],
+                |row| row.get(0),
+            )?;
+            Ok(since.flatten())
+        })
+    }
+
     /// Adds a user. Errors: `invalid_request` when the name is taken (names
     /// differ in more than case).
     pub fn add_user(&self, name: &str, role: UserRole, password_hash: &str) -> Result<User> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::*;
+use crate::ids::{self, ConversationId};
 
 /// How long deliveries are kept after their end.
 const KEEP_DELIVERIES: Duration = Duration::from_secs(30 * 24 * 60 * 60);
@@ -43,7 +44,51 @@ const OLD_ROWS: [(&str, Duration); 4] = [
     ),
 ];
 
+/// Conversations that were left alone since `?1`, oldest first; not those with
+/// a turn or a callback under way. What was imported counts from then on.
+const IDLE: &str = "SELECT id FROM conversations c
+     WHERE max(updated_at, ifnull(imported_at, 0)) <= ?1 AND latest < ?2
+         AND NOT EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
+             WHERE conversation_id = c.id AND finished_at IS NULL)
+         AND NOT EXISTS (SELECT 1 FROM deliveries
+             WHERE conversation_id = c.id AND finished_at IS NULL)
+     ORDER BY latest LIMIT 1";
+
+/// Rows of a conversation that go before it does, so that a long one does not
+/// make other writes wait either.
+const PARTS: [&str; 2] = [
+    "DELETE FROM messages WHERE id IN (
+         SELECT id FROM messages WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
+    "DELETE FROM turns WHERE id IN (
+         SELECT id FROM turns WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
+];
+
 impl Store {
+    /// Deletes the longest unused of the conversations in which nothing was
+    /// said for `idle`, or a part of it when it is long. Memories stay. Returns
+    /// whether there was one.
+    pub fn delete_idle_conversation(&self, idle: Duration) -> Result<bool> {
+        self.write(move |write| {
+            let until = write.now.minus(idle);
+            // Ids rise with time: what is newer need not be looked at.
+            let newest = ids::first_at(until.plus(Duration::from_secs(1)));
+            let found: Option<ConversationId> =
+                row(write.connection, IDLE, params![until, newest], |row| {
+                    row.get(0)
+                })?;
+            let Some(id) = found else {
+                return Ok(false);
+            };
+            for sql in PARTS {
+                if write.execute(sql, params![id, AT_ONCE as i64])? == AT_ONCE {
+                    return Ok(true);
+                }
+            }
+            write.execute("DELETE FROM conversations WHERE id = ?", [id])?;
+            Ok(true)
+        })
+    }
+
     /// Deletes idempotency keys older than 24 hours, expired tokens, and
     /// deliveries that were delivered or given up more than 30 days ago.
     pub fn purge(&self) -> Result<()> {

@@ -26,10 +26,11 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// What brings a file from schema N to N + 1, N being the place in the list.
 /// Released entries never change: files out there hold what they made.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
+    include_str!("migrations/0004_imports.sql"),
     include_str!("migrations/0005_schedules.sql"),
 ];
 
@@ -41,12 +42,13 @@ pub struct OpenError {
 }
 
 #[derive(Debug)]
-enum Cause {
+pub(super) enum Cause {
     OldLibrary(&'static str),
     Newer(i32),
     Foreign,
     NotADatabase,
     Damaged(rusqlite::Error),
+    Inconsistent(String),
     Unwritable,
     Busy,
     Full,
@@ -79,6 +81,9 @@ impl fmt::Display for OpenError {
             ),
             Cause::Damaged(error) => {
                 write!(f, "{path} is damaged ({error}): restore a backup")
+            }
+            Cause::Inconsistent(finding) => {
+                write!(f, "{path} is damaged ({finding}): restore a backup")
             }
             Cause::Unwritable => write!(
                 f,
@@ -122,12 +127,19 @@ impl std::error::Error for OpenError {
 }
 
 impl OpenError {
-    /// SQLite could not read the file.
-    pub(super) fn sql(path: &Path, error: rusqlite::Error) -> OpenError {
+    pub(super) fn new(path: &Path, cause: impl Into<Cause>) -> OpenError {
         OpenError {
             path: path.to_owned(),
-            cause: error.into(),
+            cause: cause.into(),
         }
+    }
+
+    /// Whether the file itself is broken: a backup of it helps.
+    pub fn is_damage(&self) -> bool {
+        matches!(
+            self.cause,
+            Cause::NotADatabase | Cause::Damaged(_) | Cause::Inconsistent(_)
+        )
     }
 
     /// The writer thread could not be started.
@@ -226,7 +238,7 @@ fn create(path: &Path) -> io::Result<()> {
 }
 
 /// The schema of a file of ours, 0 for an empty one.
-fn schema_of(connection: &Connection) -> Result<usize, Cause> {
+pub(super) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id")?;
     let schema = number("user_version")?;

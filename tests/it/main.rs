@@ -6,6 +6,7 @@ mod architecture;
 mod broken_input;
 mod chat;
 mod container;
+mod data;
 mod doctor;
 mod examples;
 mod faults;

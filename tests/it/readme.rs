@@ -56,6 +56,7 @@ fn settings_table(settings: &[SettingDoc]) -> String {
             "channels" | "allowed_origins" | "allowed_hosts" | "trusted_proxies" => "Ways in",
             "tools" => "Tools",
             "mcp_servers" => "MCP servers",
+            "backup" | "retention" => "Backups and retention",
             _ => "Model and permissions",
         }
     };

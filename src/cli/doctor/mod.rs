@@ -2,6 +2,7 @@
 //!
 //! Each family of checks is a file of its own and a line in [`CHECKS`].
 
+mod backups;
 mod certificate;
 mod data;
 mod exposure;
@@ -105,6 +106,7 @@ const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[
     providers::check,
     mcp_servers::check,
     relay::check,
+    backups::check,
 ];
 
 /// Checks that need no configuration, in the order of the output, after the others.

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod conversations;
+mod data;
 mod deliveries;
 mod memories;
 mod people;

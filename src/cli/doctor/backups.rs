@@ -1,0 +1,63 @@
+//! Whether the database is backed up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::{Diagnosis, Level, Scene};
+use crate::service::backups::{directory, nightly_backups};
+
+/// How old the newest nightly backup may be: a machine may be off for a night.
+const STALE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
+
+/// Looks for a recent backup of the database.
+pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
+    let data_dir = scene.place.directory.path();
+    match scene.place.directory.database().exists() {
+        true => vec![newest(scene, data_dir)],
+        false => Vec::new(),
+    }
+}
+
+fn newest(scene: &Scene<'_>, data_dir: &Path) -> Diagnosis {
+    let backup = &scene.settings.current().backup;
+    let place = directory(backup, data_dir);
+    let found = nightly_backups(&place).into_iter().next();
+    let today = Timestamp::now().to_zoned(TimeZone::system()).date();
+    let age = found
+        .as_ref()
+        .map(|(night, _)| today.duration_since(*night));
+    let (level, text, advice) = match (backup.keep, found, age) {
+        (0, ..) => (
+            Level::Ok,
+            "nightly backups are off".to_owned(),
+            vec![format!("hearth config set{} backup.keep 7", scene.option)],
+        ),
+        (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => (
+            Level::Ok,
+            format!("the newest nightly backup is {}", path.display()),
+            Vec::new(),
+        ),
+        (_, Some((night, _)), _) => (
+            Level::Warning,
+            format!("the newest nightly backup is of {night}"),
+            vec![format!(
+                "Run the server at night, or see its log for why {} has none",
+                place.display()
+            )],
+        ),
+        (_, None, _) => (
+            Level::Ok,
+            format!("there is no nightly backup in {} yet", place.display()),
+            Vec::new(),
+        ),
+    };
+    Diagnosis {
+        check: "backup",
+        level,
+        text,
+        advice,
+    }
+}

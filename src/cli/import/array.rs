@@ -1,0 +1,134 @@
+//! A JSON array of conversations, as ChatGPT and Claude export them. It is read
+//! item by item, so that a file may be larger than the memory.
+
+use std::cell::Cell;
+use std::fmt;
+use std::io::{self, Read};
+use std::rc::Rc;
+
+use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::*;
+
+/// Largest conversation that is read.
+const ITEM_BYTES: u64 = 256 * 1024 * 1024;
+
+/// Reads a whole file.
+pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
+    let unread = |error| Failure::failed(format!("the file cannot be read: {error}"));
+    let mark = reader
+        .fill_buf()
+        .map_err(unread)?
+        .starts_with(b"\xef\xbb\xbf");
+    reader.consume(if mark { 3 } else { 0 });
+    let position = Rc::new(Position::default());
+    let bounded = Bounded {
+        reader,
+        position: Rc::clone(&position),
+    };
+    let mut failure = None;
+    let items = Items {
+        importer,
+        position,
+        failure: &mut failure,
+    };
+    let mut parser = serde_json::Deserializer::from_reader(bounded);
+    let parsed = items.deserialize(&mut parser);
+    match (failure, parsed) {
+        (Some(failure), _) => Err(failure),
+        (None, Err(error)) => Err(Failure::failed(format!(
+            "the file ends or breaks off: {error}"
+        ))),
+        (None, Ok(())) => Ok(()),
+    }
+}
+
+/// How far a file is read.
+#[derive(Default)]
+struct Position {
+    read: Cell<u64>,
+    /// Where the present item must end.
+    bound: Cell<Option<u64>>,
+}
+
+/// Ends an item that is too large to be held.
+struct Bounded<R> {
+    reader: R,
+    position: Rc<Position>,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.reader.read(buffer)?;
+        let read = self.position.read.get() + count as u64;
+        self.position.read.set(read);
+        match self.position.bound.get() {
+            Some(bound) if read > bound => {
+                Err(io::Error::other("a conversation is larger than 256 MiB"))
+            }
+            _ => Ok(count),
+        }
+    }
+}
+
+/// Gives each item to the importer.
+struct Items<'i, 'a> {
+    importer: &'i mut Importer<'a>,
+    position: Rc<Position>,
+    failure: &'i mut Option<Failure>,
+}
+
+impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Items<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of conversations")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        loop {
+            let read = self.position.read.get();
+            self.position.bound.set(Some(read + ITEM_BYTES));
+            let Some(item) = items.next_element::<Box<RawValue>>()? else {
+                return Ok(());
+            };
+            let taken = self
+                .importer
+                .note(read)
+                .and_then(|()| take(&item, self.importer));
+            if let Err(failure) = taken {
+                *self.failure = Some(failure);
+                return Err(serde::de::Error::custom("stopped"));
+            }
+        }
+    }
+}
+
+/// Takes in one item of either kind.
+fn take(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
+    let text = item.get();
+    let taken = match text {
+        _ if !text.starts_with('{') => None,
+        _ if text.contains("\"mapping\"") => chatgpt::conversation(text),
+        _ if text.contains("\"chat_messages\"") => claude::conversation(text),
+        _ => None,
+    };
+    match taken {
+        Some((conversation, messages)) => importer.add(conversation, messages),
+        None => {
+            importer
+                .tally
+                .leave_out("items that are no conversation of ChatGPT or Claude");
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! `backup` and `retention`: how long what the house holds is kept, and where
+//! copies of it go.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::declaration::{Declared, Rule, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
+use super::rules::{Directory, integer};
+
+section! {
+    /// The section `backup`: the nightly backups.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Backup {
+        /// Nightly backups that are kept; 0 turns them off. A night that was missed is made up for
+        /// after the next start.
+        pub keep: usize = integer(0..=1_000).or(7);
+        /// Where they go: better another disk.
+        pub directory: Option<PathBuf> = Directory.optional("`backups` in the data directory");
+        /// When they are made: the local time of day.
+        pub at: TimeOfDay = TimeRule.or(TimeOfDay { hour: 3, minute: 30 });
+    }
+}
+
+section! {
+    /// The section `retention`: what is deleted when it is old.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct Retention {
+        /// Days after which a conversation is deleted in which nothing was said. Memories stay.
+        pub conversations_days: Option<u32> = integer(1..=36_500).optional("kept for ever");
+    }
+}
+
+impl Default for Backup {
+    fn default() -> Backup {
+        Backup::absent().expect("every setting of backup has a default")
+    }
+}
+
+/// A time of day, to the minute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeOfDay {
+    /// 0 to 23.
+    pub hour: i8,
+    /// 0 to 59.
+    pub minute: i8,
+}
+
+impl Serialize for TimeOfDay {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&format_args!("{:02}:{:02}", self.hour, self.minute))
+    }
+}
+
+/// The rule for a [`TimeOfDay`].
+struct TimeRule;
+
+impl Rule for TimeRule {
+    type Output = TimeOfDay;
+
+    fn expected(&self) -> String {
+        "a time of day such as \"03:30\"".to_owned()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<TimeOfDay> {
+        let text = reader.text(path, &self.expected(), value)?;
+        let time = parse(&text);
+        if time.is_none() {
+            reader.mistyped(path, &self.expected(), value);
+        }
+        time
+    }
+}
+
+fn parse(text: &str) -> Option<TimeOfDay> {
+    let number = |digits: &str, below: i8| {
+        let fits = digits.len() == 2 && digits.bytes().all(|byte| byte.is_ascii_digit());
+        let number: i8 = fits.then(|| digits.parse().ok())??;
+        (number < below).then_some(number)
+    };
+    let (hour, minute) = text.split_once(':')?;
+    Some(TimeOfDay {
+        hour: number(hour, 24)?,
+        minute: number(minute, 60)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_of_day_has_four_digits() {
+        for (text, time) in [
+            ("00:00", Some((0, 0))),
+            ("23:59", Some((23, 59))),
+            ("24:00", None),
+            ("03:60", None),
+            ("3:30", None),
+            ("+3:30", None),
+            ("03:30:00", None),
+            ("0330", None),
+        ] {
+            let parsed = parse(text).map(|time| (time.hour, time.minute));
+            assert_eq!(parsed, time, "{text}");
+        }
+    }
+}

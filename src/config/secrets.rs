@@ -1,0 +1,326 @@
+//! The configuration file as a backup holds it: without its secrets, which come
+//! back from the file that is in place.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::declaration::{Section, is_comment};
+use super::document::to_text;
+use super::key_path::{KeyPath, Step};
+use super::problems::Problems;
+use super::reader::{Reader, variable};
+use super::web_address::{MASK, masked};
+use super::{Config, Declared};
+use crate::secret::Secret;
+
+/// A user and password inside a URL, masked.
+const MASKED_USER: &str = "://***@";
+/// What a secret is for: it is not given to anything else.
+const IDENTITY: [&str; 9] = [
+    "name",
+    "type",
+    "provider",
+    "base_url",
+    "url",
+    "outgoing_url",
+    "command",
+    "http",
+    "args",
+];
+/// Words in the name of a comment that may hold a secret of old.
+const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
+
+/// The text of a configuration file with `***` in place of every secret;
+/// `${NAME}` is none. What would have a secret in its name and is a comment is
+/// left out.
+///
+/// Errors: the text is no valid configuration, so that a secret could stand
+/// where none is looked for.
+pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut document: Value = serde_json::from_str(text)
+        .map_err(|error| Problems::of_file(file, format!("this is not valid JSON: {error}")))?;
+    let Value::Object(members) = &document else {
+        return Err(Problems::of_file(file, "the file must be one JSON object"));
+    };
+    // What the environment holds is not known to everyone who makes a backup.
+    let environment = |_: &str| Some("unknown".to_owned());
+    let mut reader = Reader::new(&environment);
+    let top = KeyPath::top();
+    let mut section = Section {
+        reader: &mut reader,
+        path: &top,
+        members,
+    };
+    section.refuse_unknown::<Config>(&[]);
+    let _ = Config::read(&mut section);
+    let is_from_environment = |path: &KeyPath| {
+        let value = path
+            .settle(&document)
+            .find(&document)
+            .and_then(Value::as_str);
+        value.is_some_and(|text| variable(text).is_some())
+    };
+    let wrong = reader
+        .problems
+        .iter()
+        .find(|problem| !is_from_environment(&problem.path));
+    if let Some(wrong) = wrong {
+        return Err(Problems::of_file(file, wrong.message.clone()));
+    }
+    for path in &reader.secrets {
+        let path = path.settle(&document);
+        if let Some(Value::String(text)) = path.find(&document)
+            && variable(text).is_none()
+        {
+            let mask = match text.contains("://") {
+                true => masked(text),
+                false => MASK.to_owned(),
+            };
+            // A path that was found can be put to.
+            let _ = path.put(&mut document, mask.into());
+        }
+    }
+    drop_telling_comments(&mut document);
+    Ok(to_text(&document))
+}
+
+fn drop_telling_comments(value: &mut Value) {
+    match value {
+        Value::Object(members) => {
+            members.retain(|key, _| {
+                let name = key.to_ascii_lowercase();
+                !(is_comment(key) && TELLING.iter().any(|word| name.contains(word)))
+            });
+            members.values_mut().for_each(drop_telling_comments);
+        }
+        Value::Array(items) => items.iter_mut().for_each(drop_telling_comments),
+        _ => {}
+    }
+}
+
+/// A configuration of a backup with secrets from the file in place.
+#[derive(Debug, Default)]
+pub struct Reunited {
+    /// The text of the new file.
+    pub text: String,
+    /// Keys whose secrets were taken over.
+    pub kept: Vec<String>,
+    /// Secrets of webhook accounts that were made anew: without one, anyone
+    /// could post.
+    pub renewed: Vec<String>,
+    /// Keys of secrets that are nowhere: they are not in the new file.
+    pub missing: Vec<String>,
+}
+
+/// Puts the secrets of `present`, the text of the file in place, where the
+/// configuration of a backup has none. A secret is taken over only if what it
+/// is for is the same in both.
+///
+/// Errors: the text of the backup is not JSON.
+pub fn reunite(backup: &str, present: Option<&str>) -> Result<Reunited, serde_json::Error> {
+    let mut document: Value = serde_json::from_str(backup)?;
+    let present: Value = present
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or(Value::Null);
+    let mut places = Vec::new();
+    find_masks(&KeyPath::top(), &document, &mut places);
+    let mut reunited = Reunited::default();
+    let original = document.clone();
+    for place in places {
+        let here = place.settle(&original);
+        let name = place.to_string();
+        let found = present_secret(&place, &original, &present);
+        let value = if let Some(secret) = found {
+            reunited.kept.push(name);
+            secret.clone()
+        } else if is_account_secret(&place) {
+            reunited.renewed.push(name);
+            Value::from(Secret::random_webhook().expose())
+        } else {
+            reunited.missing.push(name);
+            match here.find(&original).and_then(Value::as_str) {
+                Some(url) if url != MASK => Value::from(url.replacen(MASKED_USER, "://", 1)),
+                _ => Value::Null,
+            }
+        };
+        // A path that was found can be put to.
+        let _ = here.put(&mut document, value);
+    }
+    reunited.text = to_text(&document);
+    Ok(reunited)
+}
+
+/// Where masks stand; items of arrays that have a name by that name.
+fn find_masks(path: &KeyPath, value: &Value, places: &mut Vec<KeyPath>) {
+    match value {
+        Value::Object(members) => {
+            for (key, member) in members {
+                find_masks(&path.key(key), member, places);
+            }
+        }
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                let path = match item.get("name").and_then(Value::as_str) {
+                    Some(name) => path.key(name),
+                    None => path.index(index),
+                };
+                find_masks(&path, item, places);
+            }
+        }
+        Value::String(text) if text == MASK || text.contains(MASKED_USER) => {
+            places.push(path.clone());
+        }
+        _ => {}
+    }
+}
+
+/// The secret in place, if it stands in the same surroundings.
+fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Option<&'v Value> {
+    let secret = place.settle(present).find(present)?;
+    let masked_here = place.settle(backup).find(backup)?.as_str()?;
+    let is_url = masked_here != MASK;
+    let text = secret.as_str().filter(|text| *text != MASK)?;
+    if is_url && masked(text) != masked_here {
+        return None;
+    }
+    let mut around = place.parent();
+    let is_nested = place.steps().len() > 1;
+    while let Some(path) = around {
+        // The provider of the whole says nothing of an account.
+        if is_nested && path.steps().is_empty() {
+            break;
+        }
+        let (ours, theirs) = (
+            path.settle(backup).find(backup)?,
+            path.settle(present).find(present)?,
+        );
+        let is_same = IDENTITY.iter().all(|key| {
+            let is_it = is_url && ours.get(key).and_then(Value::as_str) == Some(masked_here);
+            // What holds further secrets is compared without them.
+            is_it || stripped(ours.get(key)) == stripped(theirs.get(key))
+        });
+        if !is_same {
+            return None;
+        }
+        around = path.parent();
+    }
+    Some(secret)
+}
+
+/// A value for comparing: of an object only where it leads.
+fn stripped(value: Option<&Value>) -> Option<Value> {
+    match value {
+        Some(Value::Object(members)) => members.get("url").map(|url| stripped(Some(url)))?,
+        Some(Value::String(text)) if text.contains('@') && text.contains("://") => {
+            Some(Value::from(masked(text)))
+        }
+        value => value.cloned(),
+    }
+}
+
+fn is_account_secret(place: &KeyPath) -> bool {
+    let keys: Vec<&str> = place
+        .steps()
+        .iter()
+        .filter_map(|step| match step {
+            Step::Key(key) => Some(key.as_str()),
+            Step::Index(_) => None,
+        })
+        .collect();
+    keys.contains(&"accounts") && keys.last() == Some(&"secret")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn stripped_text(config: &Value) -> String {
+        without_secrets(Path::new("config.json"), &config.to_string()).unwrap()
+    }
+
+    fn config() -> Value {
+        json!({
+            "_help": "kept",
+            "_old_api_key": "sk-old",
+            "provider": "openai-compatible",
+            "base_url": "https://ann:hunter2@models.example/v1",
+            "api_key": "sk-secret",
+            "model": "m",
+            "fallback": [{"provider": "anthropic", "model": "c", "api_key": "${CLAUDE_KEY}"}],
+            "workers": "${WORKERS}",
+            "channels": {"webhook": {"accounts": {
+                "ci": {"incoming_path": "/webhook/ci", "outgoing_url": "https://ci.example/hook", "secret": "account-secret-1234567890"},
+            }}},
+        })
+    }
+
+    #[test]
+    fn no_secret_is_left_and_variables_stay() {
+        let text = stripped_text(&config());
+        for secret in ["sk-secret", "sk-old", "hunter2", "account-secret"] {
+            assert!(!text.contains(secret), "{secret} in {text}");
+        }
+        let kept: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(kept["fallback"][0]["api_key"], "${CLAUDE_KEY}");
+        assert_eq!(kept["workers"], "${WORKERS}");
+        assert_eq!(kept["_help"], "kept");
+        assert_eq!(kept["api_key"], MASK);
+        assert_eq!(kept["base_url"], "https://***@models.example/v1");
+    }
+
+    #[test]
+    fn what_is_not_valid_is_not_guessed_at() {
+        for text in [
+            "{",
+            "[]",
+            r#"{"api_kye": "sk-secret"}"#,
+            r#"{"workers": "many"}"#,
+        ] {
+            let refused = without_secrets(Path::new("config.json"), text);
+            assert!(refused.is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn secrets_come_back_from_the_same_configuration() {
+        let present = config();
+        let reunited = reunite(&stripped_text(&present), Some(&present.to_string())).unwrap();
+        let mut expected = present;
+        expected
+            .as_object_mut()
+            .unwrap()
+            .shift_remove("_old_api_key");
+        let text: Value = serde_json::from_str(&reunited.text).unwrap();
+        assert_eq!(text, expected);
+        assert_eq!(reunited.kept.len(), 3, "{reunited:?}");
+        assert!(reunited.missing.is_empty() && reunited.renewed.is_empty());
+    }
+
+    #[test]
+    fn a_secret_is_not_given_to_somebody_else() {
+        let mut present = config();
+        present["base_url"] = json!("https://other.example/v1");
+        let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();
+        assert_eq!(reunited.kept, ["channels.webhook.accounts.ci.secret"]);
+        present["channels"]["webhook"]["accounts"]["ci"]["outgoing_url"] =
+            json!("https://x.example/");
+        let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();
+        assert!(reunited.kept.is_empty(), "{reunited:?}");
+        assert_eq!(reunited.missing, ["base_url", "api_key"]);
+        assert_eq!(reunited.renewed, ["channels.webhook.accounts.ci.secret"]);
+        let text: Value = serde_json::from_str(&reunited.text).unwrap();
+        assert_eq!(text["base_url"], "https://models.example/v1");
+        assert_eq!(text.get("api_key"), None);
+        let made = text["channels"]["webhook"]["accounts"]["ci"]["secret"]
+            .as_str()
+            .unwrap();
+        assert!(
+            made.len() > 30 && !made.contains("account-secret"),
+            "{made}"
+        );
+    }
+}

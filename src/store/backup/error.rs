@@ -1,0 +1,151 @@
+//! Why a backup could not be made or used.
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+
+use crate::store::schema::{Cause, OpenError};
+
+/// Why a backup could not be made or used; its text names the file and the
+/// remedy.
+#[derive(Debug)]
+pub enum BackupError {
+    /// The database that was to be copied is not to be had.
+    Source(OpenError),
+    /// There is a file already.
+    Exists(PathBuf),
+    /// Another backup to the same file is under way.
+    Busy(PathBuf),
+    /// The disk of this file is full.
+    Full(PathBuf),
+    /// This file cannot be read or written.
+    File {
+        /// Its path.
+        path: PathBuf,
+        /// What was tried, as in `written`.
+        tried: &'static str,
+        /// What the system or SQLite said.
+        reason: String,
+    },
+    /// The file holds neither a backup nor a database of Hearth.
+    Foreign(PathBuf),
+    /// A newer Hearth made the file.
+    Newer {
+        /// Its path.
+        path: PathBuf,
+        /// Its schema.
+        schema: i32,
+    },
+    /// The file is damaged.
+    Damaged {
+        /// Its path.
+        path: PathBuf,
+        /// What is wrong with it.
+        findings: Vec<String>,
+    },
+    /// The watcher stopped it.
+    Stopped,
+}
+
+impl BackupError {
+    /// What the system said of a file.
+    pub(super) fn io(path: &Path, tried: &'static str, error: &io::Error) -> BackupError {
+        match error.kind() {
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+                BackupError::Full(path.to_owned())
+            }
+            io::ErrorKind::AlreadyExists => BackupError::Exists(path.to_owned()),
+            _ => BackupError::File {
+                path: path.to_owned(),
+                tried,
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    /// What SQLite said of a file.
+    pub(super) fn sql(path: &Path, tried: &'static str, error: &rusqlite::Error) -> BackupError {
+        let path = path.to_owned();
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => BackupError::Full(path),
+            Some(ErrorCode::NotADatabase) => BackupError::Foreign(path),
+            Some(ErrorCode::DatabaseCorrupt) => BackupError::Damaged {
+                path,
+                findings: vec![error.to_string()],
+            },
+            _ => BackupError::File {
+                path,
+                tried,
+                reason: error.to_string(),
+            },
+        }
+    }
+
+    /// Why a file is not one of ours.
+    pub(super) fn refusal(path: &Path, cause: Cause) -> BackupError {
+        match cause {
+            Cause::Newer(schema) => BackupError::Newer {
+                path: path.to_owned(),
+                schema,
+            },
+            Cause::Damaged(error) | Cause::Sql(error) => BackupError::sql(path, "read", &error),
+            _ => BackupError::Foreign(path.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for BackupError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BackupError::Source(error) => write!(f, "{error}"),
+            BackupError::Exists(path) => write!(
+                f,
+                "{} exists already; choose another name, or replace it with --force",
+                path.display()
+            ),
+            BackupError::Busy(path) => write!(
+                f,
+                "another backup to {} is under way; wait for its end",
+                path.display()
+            ),
+            BackupError::Full(path) => write!(
+                f,
+                "{} cannot be written, the disk is full: make space, or choose another disk",
+                path.display()
+            ),
+            BackupError::File {
+                path,
+                tried,
+                reason,
+            } => write!(f, "{} cannot be {tried}: {reason}", path.display()),
+            BackupError::Foreign(path) => write!(
+                f,
+                "{} is no backup of Hearth and no database of it",
+                path.display()
+            ),
+            BackupError::Newer { path, schema } => write!(
+                f,
+                "{} was made by a newer Hearth (schema {schema}): install that version first",
+                path.display()
+            ),
+            BackupError::Damaged { path, findings } => write!(
+                f,
+                "{} is damaged ({}): use another backup",
+                path.display(),
+                findings.join("; ")
+            ),
+            BackupError::Stopped => f.write_str("stopped before the end"),
+        }
+    }
+}
+
+impl std::error::Error for BackupError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            BackupError::Source(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! Copies of the database that are databases themselves: any SQLite program
+//! opens one. Beside the tables of Hearth a backup has `backup_files`, which
+//! holds the configuration and what else belongs to a household.
+
+mod error;
+mod inspect;
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::backup::{Backup, StepResult};
+use rusqlite::{Connection, OpenFlags, params};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::Errno;
+
+use super::connection::{self, Purpose};
+use super::integrity::{Progress, Watch};
+use super::schema::{self, OpenError};
+
+pub use error::BackupError;
+pub use inspect::{Contents, inspect, unpack};
+
+/// What the name of a backup ends with while it is being made.
+pub const PARTIAL: &str = ".partial";
+/// Pages (of 4 KiB) that are copied at a time.
+const PAGES: i32 = 256;
+/// How long another program may lock the copy.
+const BUSY_WAIT: Duration = Duration::from_secs(10);
+/// The pause between two tries.
+const BUSY_RETRY: Duration = Duration::from_millis(10);
+
+/// The table of what a backup holds beside the database.
+const ENCLOSE: &str = "
+    DROP TABLE IF EXISTS backup_files;
+    CREATE TABLE backup_files (name TEXT PRIMARY KEY, content BLOB NOT NULL);";
+
+/// A file inside a backup.
+#[derive(Clone)]
+pub struct Enclosed {
+    /// Its name in the data directory.
+    pub name: String,
+    /// All of it, at most 1 MiB.
+    pub content: Vec<u8>,
+}
+
+/// What to copy, and where to.
+pub struct BackUp<'a> {
+    /// The database; a server may be using it.
+    pub database: &'a Path,
+    /// The backup to make; its directory must exist.
+    pub target: &'a Path,
+    /// Whether a file of that name may be replaced.
+    pub overwrite: bool,
+    /// What else it is to hold.
+    pub files: Vec<Enclosed>,
+}
+
+/// A backup that was made and verified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackedUp {
+    /// Size of the file.
+    pub bytes: u64,
+    /// Conversations in it.
+    pub conversations: u64,
+    /// Messages in it.
+    pub messages: u64,
+}
+
+/// Makes a backup: the state of one moment, whoever writes meanwhile and
+/// without making them wait. It gets its name (readable by its owner alone)
+/// only when it was read back and found whole; until then, and after a crash,
+/// there is at most a file whose name ends with [`PARTIAL`].
+///
+/// Errors: the database cannot be read or is damaged, the file exists or cannot
+/// be written, the watcher stopped it. Nothing is left of the file then.
+pub fn back_up(order: &BackUp<'_>, watch: &Watch) -> Result<BackedUp, BackupError> {
+    if !order.overwrite && fs::symlink_metadata(order.target).is_ok() {
+        return Err(BackupError::Exists(order.target.to_owned()));
+    }
+    let partial = with_suffix(order.target, PARTIAL);
+    let lock = create(&partial, order.target)?;
+    let made = copy_and_verify(order, &partial, watch).and_then(|made| {
+        let finished = lock.sync_all().and_then(|()| put_in_place(order, &partial));
+        finished.map_err(|error| BackupError::io(order.target, "written", &error))?;
+        Ok(made)
+    });
+    if made.is_err() {
+        // The error that stopped us says more than one of cleaning up.
+        let _ = fs::remove_file(&partial);
+        let _ = fs::remove_file(with_suffix(&partial, "-journal"));
+    }
+    made
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Makes the unfinished file anew and keeps other processes of ours from it
+/// until the returned handle is dropped.
+fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
+    let failed = |error: io::Error| match error.kind() {
+        io::ErrorKind::NotFound => BackupError::File {
+            path: target.to_owned(),
+            tried: "written",
+            reason: "its directory does not exist".to_owned(),
+        },
+        _ => BackupError::io(target, "written", &error),
+    };
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(partial)
+        .map_err(failed)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(BackupError::Busy(target.to_owned())),
+        // Some network file systems have no locks.
+        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+        Err(TryLockError::Error(error)) => return Err(failed(error)),
+    }
+    // What an interrupted one has left.
+    file.set_len(0).map_err(failed)?;
+    Ok(file)
+}
+
+fn copy_and_verify(
+    order: &BackUp<'_>,
+    partial: &Path,
+    watch: &Watch,
+) -> Result<BackedUp, BackupError> {
+    let from_source = |error| BackupError::Source(OpenError::new(order.database, error));
+    let source = connection::open(order.database).map_err(from_source)?;
+    connection::prepare(&source, Purpose::Read).map_err(from_source)?;
+    // The transaction stays open until the end: it holds the moment that is
+    // copied. Without it every commit of the server would begin the copy anew.
+    source.execute_batch("BEGIN").map_err(from_source)?;
+    schema::schema_of(&source)
+        .map_err(|cause| BackupError::Source(OpenError::new(order.database, cause)))?;
+    let expected = counts(&source).map_err(from_source)?;
+    let written = |error| BackupError::sql(order.target, "written", &error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut copy = Connection::open_with_flags(partial, flags).map_err(written)?;
+    // The whole file is synced at the end, and thrown away after a crash.
+    copy.execute_batch(
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;
+         PRAGMA cache_size = -2048;",
+    )
+    .map_err(written)?;
+    copy_pages(&source, &mut copy, watch).map_err(|error| match error {
+        Some(error) => written(error),
+        None => BackupError::Stopped,
+    })?;
+    drop(source);
+    enclose(&mut copy, &order.files).map_err(written)?;
+    copy.close().map_err(|(_, error)| written(error))?;
+
+    let found = inspect(partial, true, watch).map_err(|error| match error {
+        // A page that was wrong in the database is wrong in the copy.
+        BackupError::Damaged { findings, .. } => BackupError::Damaged {
+            path: order.database.to_owned(),
+            findings,
+        },
+        error => error,
+    })?;
+    if (found.conversations, found.messages) != expected {
+        return Err(BackupError::Damaged {
+            path: order.target.to_owned(),
+            findings: vec!["it does not hold all messages".to_owned()],
+        });
+    }
+    let about = fs::metadata(partial);
+    let bytes = about.map_err(|error| BackupError::io(order.target, "read", &error))?;
+    Ok(BackedUp {
+        bytes: bytes.len(),
+        conversations: found.conversations,
+        messages: found.messages,
+    })
+}
+
+/// Conversations and messages.
+fn counts(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    let count = |table| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
+    };
+    Ok((
+        count("conversations")?.unsigned_abs(),
+        count("messages")?.unsigned_abs(),
+    ))
+}
+
+/// The error is none when the watcher stopped it.
+fn copy_pages(
+    source: &Connection,
+    copy: &mut Connection,
+    watch: &Watch,
+) -> Result<(), Option<rusqlite::Error>> {
+    let backup = Backup::new(source, copy)?;
+    let mut deadline = Instant::now() + BUSY_WAIT;
+    loop {
+        match backup.step(PAGES)? {
+            StepResult::Done => return Ok(()),
+            StepResult::More => deadline = Instant::now() + BUSY_WAIT,
+            _ if Instant::now() < deadline => thread::sleep(BUSY_RETRY),
+            _ => {
+                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                return Err(Some(rusqlite::Error::SqliteFailure(busy, None)));
+            }
+        }
+        let progress = backup.progress();
+        let pages = u64::try_from(progress.pagecount).unwrap_or(0);
+        let left = u64::try_from(progress.remaining).unwrap_or(0);
+        let is_wanted = watch(Progress {
+            stage: "copying",
+            done: pages.saturating_sub(left),
+            total: Some(pages),
+        });
+        if !is_wanted {
+            return Err(None);
+        }
+    }
+}
+
+/// Puts the other files in, and makes the copy one file without a log.
+fn enclose(copy: &mut Connection, files: &[Enclosed]) -> rusqlite::Result<()> {
+    copy.execute_batch("PRAGMA journal_mode = DELETE;")?;
+    let transaction = copy.transaction()?;
+    transaction.execute_batch(ENCLOSE)?;
+    for file in files {
+        transaction.execute(
+            "INSERT INTO backup_files (name, content) VALUES (?1, ?2)",
+            params![file.name, file.content],
+        )?;
+    }
+    transaction.commit()
+}
+
+/// Gives the finished file its name, so that it survives a power cut.
+fn put_in_place(order: &BackUp<'_>, partial: &Path) -> io::Result<()> {
+    if order.overwrite {
+        fs::rename(partial, order.target)?;
+    } else {
+        match renameat_with(CWD, partial, CWD, order.target, RenameFlags::NOREPLACE) {
+            // Not every file system can; it was free a moment ago.
+            Err(Errno::INVAL | Errno::NOSYS) => fs::rename(partial, order.target)?,
+            renamed => renamed?,
+        }
+    }
+    let directory = match order.target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}

@@ -1,0 +1,222 @@
+//! Taking in conversations that were held elsewhere.
+
+use rusqlite::params;
+
+use super::failure::Outcome;
+use super::*;
+use crate::clock::Timestamp;
+use crate::ids::{self, ConversationId, MessageId, TurnId};
+
+/// What the name of a source begins with until everything of it is there.
+const PARTIAL: &str = "partial:";
+/// Random bytes keep what was said in one millisecond in several conversations
+/// apart.
+const SPREAD: i64 = 1 << 20;
+
+/// A conversation to take in, without its messages.
+#[derive(Clone, Debug)]
+pub struct ImportedConversation {
+    /// What the source calls it, as in `chatgpt:1b2c`. It is taken in once.
+    pub source: String,
+    /// The id to give it, if that is free.
+    pub id: Option<ConversationId>,
+    /// Its title.
+    pub title: String,
+    /// Where it is said to have begun.
+    pub channel: String,
+    /// When it began.
+    pub created_at: Timestamp,
+}
+
+/// A message to take in.
+#[derive(Clone, Debug)]
+pub struct ImportedMessage {
+    /// The id to give it, if that is free and the order of ids stays that of
+    /// the messages.
+    pub id: Option<MessageId>,
+    /// Who said it.
+    pub role: Role,
+    /// The whole text.
+    pub content: String,
+    /// Who said it, by name.
+    pub speaker: Option<String>,
+    /// When it was said. Nothing counts as said in the future.
+    pub created_at: Timestamp,
+}
+
+/// A conversation that is being taken in. Until [`Importing::finish`] a crash
+/// leaves a part of it, which the next import of it replaces.
+pub struct Importing {
+    store: Store,
+    id: ConversationId,
+    source: String,
+    channel: String,
+    last: Last,
+}
+
+/// Where the next message goes on.
+#[derive(Clone, Copy, Default)]
+struct Last {
+    message: i64,
+    turn: i64,
+    /// The turn whose reply may come next.
+    open: Option<TurnId>,
+}
+
+impl Store {
+    /// Begins to take a conversation in; none when it is there already.
+    pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Importing>> {
+        let (source, channel) = (new.source.clone(), new.channel.clone());
+        let begun = self.write(move |write| begin(write, &new))?;
+        Ok(begun.map(|id| Importing {
+            store: self.clone(),
+            id,
+            source,
+            channel,
+            last: Last::default(),
+        }))
+    }
+}
+
+fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<ConversationId>> {
+    let partial = format!("{PARTIAL}{}", new.source);
+    write.execute(
+        "DELETE FROM conversations WHERE imported_from = ?",
+        [&partial],
+    )?;
+    let known = row(
+        write.connection,
+        "SELECT 1 FROM conversations WHERE imported_from = ?1 OR id = ?2",
+        params![new.source, new.id],
+        |_| Ok(()),
+    )?;
+    if known.is_some() {
+        return Ok(None);
+    }
+    let created_at = new.created_at.min(write.now);
+    let wanted = new.id.map(ConversationId::as_i64);
+    let id = free_id(write, "conversations", wanted, created_at, 0)?;
+    write.execute(
+        "INSERT INTO conversations (id, title, channel, created_at, updated_at, message_count,
+             latest, imported_from, imported_at)
+         VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6)",
+        params![id, new.title, new.channel, created_at, partial, write.now],
+    )?;
+    Ok(Some(ConversationId::from(id)))
+}
+
+impl Importing {
+    /// The conversation as it is called here.
+    pub fn id(&self) -> ConversationId {
+        self.id
+    }
+
+    /// Adds messages, in the order in which they were said. One call is one
+    /// transaction: give it some hundred at most.
+    pub fn add(&mut self, messages: Vec<ImportedMessage>) -> Result<()> {
+        let (id, channel, mut last) = (self.id, self.channel.clone(), self.last);
+        self.last = self.store.write(move |write| {
+            for message in &messages {
+                append(write, id, &channel, message, &mut last)?;
+            }
+            Ok(last)
+        })?;
+        Ok(())
+    }
+
+    /// Notes that everything is there.
+    pub fn finish(self) -> Result<()> {
+        let Importing {
+            store, id, source, ..
+        } = self;
+        store.write(move |write| {
+            write.execute(
+                "UPDATE conversations SET imported_from = ?2 WHERE id = ?1",
+                params![id, source],
+            )?;
+            Ok(())
+        })
+    }
+}
+
+/// Each message of a person has a turn, and the next one of the assistant is
+/// its reply: that is what the model is shown when the conversation goes on.
+fn append(
+    write: &Write<'_>,
+    conversation: ConversationId,
+    channel: &str,
+    message: &ImportedMessage,
+    last: &mut Last,
+) -> Outcome<()> {
+    let at = message.created_at.min(write.now);
+    let wanted = message.id.map(MessageId::as_i64);
+    let id = free_id(write, "messages", wanted, at, last.message)?;
+    last.message = id;
+    let turn = match message.role {
+        Role::User => {
+            let turn = free_id(write, "turns", None, at, last.turn)?;
+            last.turn = turn;
+            write.execute(
+                "INSERT INTO turns (id, conversation_id, state, channel, message_id, created_at,
+                     started_at, finished_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, ?6)",
+                params![turn, conversation, TurnState::Done, channel, id, at],
+            )?;
+            last.open = Some(TurnId::from(turn));
+            last.open
+        }
+        Role::Assistant => last.open.take(),
+    };
+    if let (Role::Assistant, Some(turn)) = (message.role, turn) {
+        write.execute(
+            "UPDATE turns SET reply_id = ?2, finished_at = ?3 WHERE id = ?1",
+            params![turn, id, at],
+        )?;
+    }
+    write.execute(
+        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            id,
+            conversation,
+            turn,
+            message.role,
+            message.content,
+            message.speaker,
+            at
+        ],
+    )?;
+    write.execute(
+        "UPDATE conversations SET updated_at = max(updated_at, ?2),
+             message_count = message_count + 1, latest = ?3 WHERE id = ?1",
+        params![conversation, at, id],
+    )?;
+    Ok(())
+}
+
+/// An id of the time `at` that is free and above `last`. Ids of the future are
+/// not taken over: all later ones would have to be above them.
+fn free_id(
+    write: &Write<'_>,
+    table: &str,
+    wanted: Option<i64>,
+    at: Timestamp,
+    last: i64,
+) -> Outcome<i64> {
+    let select = format!("SELECT 1 FROM {table} WHERE id = ?");
+    let mut is_taken = write.prepare(&select)?;
+    let present = ids::first_at(write.now);
+    if let Some(wanted) = wanted
+        && wanted > last
+        && wanted < present
+        && !is_taken.exists([wanted])?
+    {
+        return Ok(wanted);
+    }
+    let random = i64::from(u32::from_le_bytes(crate::secret::random_bytes::<4>())) % SPREAD;
+    let mut id = (ids::first_at(at) + random).max(last + 1);
+    while is_taken.exists([id])? {
+        id += 1;
+    }
+    Ok(id)
+}

@@ -1,0 +1,228 @@
+//! Importing, retention, and copies of the file.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::super::testing::*;
+use super::super::*;
+use crate::clock::Timestamp;
+use crate::ids::{ConversationId, MessageId, TurnId};
+
+/// 2023-11-14T22:13:20Z.
+const LONG_AGO: i64 = 1_700_000_000_000;
+
+fn imported(source: &str, id: Option<ConversationId>) -> ImportedConversation {
+    ImportedConversation {
+        source: source.to_owned(),
+        id,
+        title: "a title".to_owned(),
+        channel: "import".to_owned(),
+        created_at: Timestamp::from_millis(LONG_AGO),
+    }
+}
+
+fn said(role: Role, content: &str, millis: i64) -> ImportedMessage {
+    ImportedMessage {
+        id: None,
+        role,
+        content: content.to_owned(),
+        speaker: None,
+        created_at: Timestamp::from_millis(LONG_AGO + millis),
+    }
+}
+
+fn take_in(store: &Store, source: &str, messages: Vec<ImportedMessage>) -> ConversationId {
+    let mut importing = store.begin_import(imported(source, None)).unwrap().unwrap();
+    importing.add(messages).unwrap();
+    let id = importing.id();
+    importing.finish().unwrap();
+    id
+}
+
+#[test]
+fn the_model_is_shown_what_was_imported() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let id = take_in(
+        &store,
+        "x:1",
+        vec![
+            said(Role::Assistant, "welcome", 0),
+            said(Role::User, "first", 1),
+            said(Role::User, "second", 1),
+            said(Role::Assistant, "answer", 1),
+        ],
+    );
+    let past = store
+        .past(id, TurnId::from(i64::MAX), 100, 1_000_000)
+        .unwrap();
+    let shown: Vec<(&str, Option<&str>)> = past
+        .turns
+        .iter()
+        .map(|turn| {
+            let reply = turn.reply.as_ref().map(|reply| reply.content.as_str());
+            (turn.message.content.as_str(), reply)
+        })
+        .collect();
+    assert_eq!(shown, [("first", None), ("second", Some("answer"))]);
+    let next = begin(&store, Target::Existing(id), "third");
+    assert!(next.id > past.turns[1].id);
+    let page = store.messages(id, 10, None).unwrap();
+    let texts: Vec<&str> = page
+        .messages
+        .iter()
+        .map(|one| one.content.as_str())
+        .collect();
+    assert_eq!(texts, ["welcome", "first", "second", "answer", "third"]);
+    assert!(page.messages.is_sorted_by_key(|message| message.id));
+    assert_eq!(store.search_messages("answer", 10).unwrap().len(), 1);
+}
+
+#[test]
+fn an_import_happens_once_and_replaces_what_a_crash_left() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let mut broken_off = store.begin_import(imported("x:1", None)).unwrap().unwrap();
+    broken_off.add(vec![said(Role::User, "half", 0)]).unwrap();
+    drop(broken_off);
+    let id = take_in(&store, "x:1", vec![said(Role::User, "whole", 0)]);
+    assert!(store.begin_import(imported("x:1", None)).unwrap().is_none());
+    assert!(
+        store
+            .begin_import(imported("x:2", Some(id)))
+            .unwrap()
+            .is_none()
+    );
+    let page = store.conversations(10, None).unwrap();
+    assert_eq!(page.conversations.len(), 1);
+    assert_eq!(page.conversations[0].message_count, 1);
+    assert!(store.search_messages("half", 10).unwrap().is_empty());
+}
+
+#[test]
+fn ids_of_the_future_are_not_taken_over() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let far = ConversationId::from(i64::MAX);
+    let mut importing = store
+        .begin_import(imported("x:1", Some(far)))
+        .unwrap()
+        .unwrap();
+    let mut message = said(Role::User, "hello", 10_000_000_000_000);
+    message.id = Some(MessageId::from(i64::MAX));
+    importing.add(vec![message]).unwrap();
+    assert!(importing.id() < far);
+    let id = importing.id();
+    importing.finish().unwrap();
+    let message = &store.messages(id, 1, None).unwrap().messages[0];
+    assert!(message.created_at <= Clock::system().now());
+    let newer = conversation(&store, "said now");
+    let page = store.conversations(10, None).unwrap();
+    assert_eq!(page.conversations[0].id, newer, "what is new stays on top");
+}
+
+#[test]
+fn idle_conversations_go_unless_something_is_under_way() {
+    let dir = TempDir::new();
+    let clock = Clock::system();
+    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let idle = conversation(&store, "old");
+    let busy = begin(&store, Target::New, "under way").conversation_id;
+    store.remember("the bins go out on Monday", None).unwrap();
+    let day = Duration::from_secs(86_400);
+    assert!(!store.delete_idle_conversation(day).unwrap());
+    clock.advance(2 * day);
+    let fresh = conversation(&store, "new");
+    let old_but_just_come = take_in(&store, "x:1", vec![said(Role::User, "imported", 0)]);
+    while store.delete_idle_conversation(day).unwrap() {}
+    assert!(store.conversation(idle).is_err());
+    for kept in [busy, fresh, old_but_just_come] {
+        assert!(store.conversation(kept).is_ok());
+    }
+    assert!(store.search_messages("old", 10).unwrap().is_empty());
+    assert_eq!(store.memories().unwrap().len(), 1);
+}
+
+#[test]
+fn a_long_conversation_goes_in_parts() {
+    let dir = TempDir::new();
+    let clock = Clock::system();
+    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let messages = (0..2500)
+        .map(|number| said(Role::User, "word", number))
+        .collect();
+    let id = take_in(&store, "x:1", messages);
+    clock.advance(Duration::from_secs(10));
+    let mut parts = 0;
+    while store
+        .delete_idle_conversation(Duration::from_secs(5))
+        .unwrap()
+    {
+        parts += 1;
+    }
+    assert!(parts > 3, "{parts}");
+    assert!(store.conversation(id).is_err());
+}
+
+#[test]
+fn a_backup_can_be_stopped_and_leaves_nothing() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    // More than is copied in one step.
+    conversation(&store, &"word ".repeat(400_000));
+    let (database, target) = (dir.path().join("hearth.db"), dir.path().join("copy.db"));
+    let order = BackUp {
+        database: &database,
+        target: &target,
+        overwrite: false,
+        files: Vec::new(),
+    };
+    let looks = std::sync::Arc::new(AtomicU64::new(0));
+    let counting = std::sync::Arc::clone(&looks);
+    let watch: Watch = std::sync::Arc::new(move |_| {
+        counting.fetch_add(1, Ordering::SeqCst);
+        false
+    });
+    let stopped = back_up(&order, &watch);
+    assert!(matches!(stopped, Err(BackupError::Stopped)), "{stopped:?}");
+    assert_eq!(looks.load(Ordering::SeqCst), 1);
+    assert!(!target.exists() && !dir.path().join("copy.db.partial").exists());
+    let made = back_up(&order, &unwatched()).unwrap();
+    assert_eq!((made.conversations, made.messages), (1, 2));
+    assert!(matches!(
+        back_up(&order, &unwatched()),
+        Err(BackupError::Exists(_))
+    ));
+    assert_eq!(
+        check_integrity(&target, &unwatched()).unwrap(),
+        Some(Vec::new())
+    );
+}
+
+#[test]
+fn damage_is_found_at_the_start() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    for number in 0..50 {
+        conversation(&store, &format!("message {number}"));
+    }
+    store.close();
+    let path = dir.path().join("hearth.db");
+    check_at_start(&path).unwrap();
+    check_at_start(&dir.path().join("missing.db")).unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    // One page in the middle.
+    let middle = bytes.len() / 2 / 4096 * 4096;
+    bytes[middle..middle + 4096].fill(0xa5);
+    std::fs::write(&path, &bytes).unwrap();
+    let error = check_at_start(&path).unwrap_err();
+    assert!(error.is_damage(), "{error}");
+    assert!(error.to_string().contains("is damaged ("), "{error}");
+    assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    assert!(
+        !check_integrity(&path, &unwatched())
+            .unwrap()
+            .unwrap()
+            .is_empty()
+    );
+}
