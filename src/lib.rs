@@ -29,6 +29,7 @@
 //! | room | holds |
 //! |---|---|
 //! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
+//! | [`measure`] | counters and histograms, owned by the rooms that know the numbers |
 //! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
 //! | [`protocol`] | wire types: envelope, commands, events |
 //! | [`store`] | one writer thread, a pool of readers; all SQL |
@@ -36,6 +37,8 @@
 //! | [`service`] | sessions, commands, events, approvals, the schedule and its workers |
 //! | [`gate`] | sockets: accepting, limits, strict framing of HTTP, WebSocket and JSON lines |
 //! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |
+//! | [`metrics`] | what is measured, as Prometheus reads it |
+//! | [`model_api`] | the assistant behind the interfaces of OpenAI and Ollama |
 //! | `web` | the page in the browser and its files, held in the binary |
 //! | [`server`] | all of it built from a data directory into one value |
 //! | [`cli`] | the subcommands of `hearth` |
@@ -62,6 +65,9 @@ pub mod error;
 pub mod gate;
 pub mod http;
 pub mod ids;
+pub mod measure;
+pub mod metrics;
+pub mod model_api;
 pub mod protocol;
 pub mod secret;
 pub mod server;

@@ -46,6 +46,11 @@ impl Config {
                 "run_command": self.tools.run_command,
             },
             "mcp_servers": mcp_servers,
+            "openai_api": self.openai_api,
+            "metrics": {
+                "enabled": self.metrics.enabled,
+                "token_set": self.metrics.token.is_some(),
+            },
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,
             "trusted_proxies": self.trusted_proxies,

@@ -46,11 +46,7 @@ impl Responder {
             self.strip(b"\r\n");
         }
         // tiny_http keeps the Connection header to itself.
-        self.buffer.extend_from_slice(match persistence {
-            Persistence::Usual => b"\r\n",
-            Persistence::KeepAlive => b"Connection: keep-alive\r\n\r\n",
-            Persistence::Close => b"Connection: close\r\n\r\n",
-        });
+        self.end_head(persistence);
         if is_head || response.body.is_empty() {
             return stream.write_all(&self.buffer);
         }
@@ -60,6 +56,44 @@ impl Responder {
         }
         stream.write_all(&self.buffer)?;
         stream.write_all(&response.body)
+    }
+
+    /// Writes the head of a response whose body follows in pieces: in chunks
+    /// (RFC 9112 section 7.1), or, to a client that knows none, up to the end of
+    /// the connection.
+    pub fn write_head(
+        &mut self,
+        response: &Response,
+        is_chunked: bool,
+        persistence: Persistence,
+        stream: &mut impl Write,
+    ) -> io::Result<()> {
+        let upgrade = None;
+        self.print_head(response, upgrade)?;
+        self.strip(format!("Content-Length: {}\r\n\r\n", response.body.len()).as_bytes());
+        if is_chunked {
+            self.buffer
+                .extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        self.end_head(persistence);
+        stream.write_all(&self.buffer)
+    }
+
+    /// Writes a piece of a body, which must not be empty.
+    pub fn write_piece(
+        &mut self,
+        piece: &[u8],
+        is_chunked: bool,
+        stream: &mut impl Write,
+    ) -> io::Result<()> {
+        if !is_chunked {
+            return stream.write_all(piece);
+        }
+        self.buffer.clear();
+        write!(self.buffer, "{:x}\r\n", piece.len())?;
+        self.buffer.extend_from_slice(piece);
+        self.buffer.extend_from_slice(b"\r\n");
+        stream.write_all(&self.buffer)
     }
 
     /// Writes `101 Switching Protocols` to a WebSocket.
@@ -91,6 +125,14 @@ impl Responder {
         )
         .with_chunked_threshold(usize::MAX)
         .raw_print(&mut self.buffer, HTTPVersion(1, 1), &[], true, upgrade)
+    }
+
+    fn end_head(&mut self, persistence: Persistence) {
+        self.buffer.extend_from_slice(match persistence {
+            Persistence::Usual => b"\r\n",
+            Persistence::KeepAlive => b"Connection: keep-alive\r\n\r\n",
+            Persistence::Close => b"Connection: close\r\n\r\n",
+        });
     }
 
     fn strip(&mut self, end: &[u8]) {

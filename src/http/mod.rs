@@ -5,7 +5,7 @@
 //! can be refused before a byte of the body is read, [`Router::handle`] answers
 //! it. Paths that are not the router's own go to the webhook channel.
 
-mod authentication;
+pub mod authentication;
 mod authority;
 pub mod demand;
 mod health;
@@ -20,7 +20,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::gate::exchange::{Handler, Head, Request, Response};
+use crate::gate::exchange::{Answer, Handler, Head, Request, Response};
 use crate::ids::MachineId;
 use crate::service::Service;
 
@@ -41,6 +41,12 @@ pub trait Pages: Send + Sync {
     fn page(&self, head: &Head) -> Response;
 }
 
+/// Paths that rooms above this one answer, beside those of webhook accounts.
+pub trait Extension: Handler {
+    /// Whether this path leads here, under the configuration now in force.
+    fn serves(&self, path: &str) -> bool;
+}
+
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
     service: Arc<Service>,
@@ -48,6 +54,7 @@ pub struct Router {
     serves: Serves,
     machine_id: Option<MachineId>,
     pages: Option<Arc<dyn Pages>>,
+    extensions: Vec<Arc<dyn Extension>>,
 }
 
 /// What a path leads to.
@@ -61,6 +68,8 @@ enum Route {
     Registration,
     /// /ws without an upgrade.
     Socket,
+    /// One of [`Router::extensions`], by its place there.
+    Extension(usize),
     /// Not ours: a webhook account's path, or nobody's.
     Other,
 }
@@ -87,13 +96,17 @@ impl Route {
             Route::Authentication => "POST, DELETE",
             Route::Registration => "POST",
             Route::Socket => "GET",
+            Route::Extension(_) => "GET, POST",
             Route::Other => "",
         }
     }
 
     /// Whether its requests or responses hold credentials.
     fn is_private(self) -> bool {
-        matches!(self, Route::Authentication | Route::Registration)
+        matches!(
+            self,
+            Route::Authentication | Route::Registration | Route::Extension(_)
+        )
     }
 
     /// Judges a head by all that does not depend on who sends it.
@@ -136,6 +149,7 @@ impl Router {
             serves,
             machine_id,
             pages: None,
+            extensions: Vec::new(),
         }
     }
 
@@ -143,6 +157,23 @@ impl Router {
     pub fn with_pages(mut self, pages: Option<Arc<dyn Pages>>) -> Router {
         self.pages = pages;
         self
+    }
+
+    /// Serves further paths. Where several serve one, the first does.
+    pub fn with_extensions(mut self, extensions: Vec<Arc<dyn Extension>>) -> Router {
+        self.extensions = extensions;
+        self
+    }
+
+    fn route(&self, path: &str) -> Route {
+        match Route::of(path, self.serves) {
+            Route::Other if self.serves == Serves::Everything => self
+                .extensions
+                .iter()
+                .position(|extension| extension.serves(path))
+                .map_or(Route::Other, Route::Extension),
+            route => route,
+        }
     }
 
     /// Refuses the requests of foreign web pages.
@@ -160,6 +191,7 @@ impl Router {
         match route {
             Route::Other => self.webhooks.admit(head),
             _ if self.is_preflight(route, head) => Ok(0),
+            Route::Extension(place) => self.extensions[place].admit(head),
             _ => {
                 route.judge(head)?;
                 if route == Route::Registration {
@@ -200,7 +232,7 @@ impl Router {
                 None if route == Route::Welcome => Ok(welcome::respond()),
                 None => Err(Error::not_found("this Hearth has no web front end")),
             },
-            (Route::Authentication | Route::Registration, "OPTIONS") => Ok(preflight(route)),
+            (route, "OPTIONS") if route.is_private() => Ok(preflight(route)),
             (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
             (Route::Authentication, _) => authentication::log_in(&self.service, request),
             (Route::Registration, _) => {
@@ -208,6 +240,7 @@ impl Router {
                 registration::register(&self.service, &config, request)
             }
             (Route::Socket, _) => Ok(upgrade_required()),
+            (Route::Extension(place), _) => Ok(self.extensions[place].handle(request)),
             (Route::Other, _) => Ok(self.webhooks.handle(request)),
         }
     }
@@ -264,7 +297,7 @@ fn preflight(route: Route) -> Response {
 
 impl Handler for Router {
     fn admit(&self, head: &Head) -> Result<usize, Response> {
-        let route = Route::of(&head.path, self.serves);
+        let route = self.route(&head.path);
         self.admission(route, head)
             .map_err(|response| self.finish(route, head, response))
     }
@@ -280,11 +313,20 @@ impl Handler for Router {
     }
 
     fn handle(&self, request: &Request) -> Response {
-        let route = Route::of(&request.head.path, self.serves);
+        let route = self.route(&request.head.path);
         let response = self
             .answer(route, request)
             .unwrap_or_else(|error| Response::error(&error));
         self.finish(route, &request.head, response)
+    }
+
+    fn respond(&self, request: &Request) -> Answer {
+        match self.route(&request.head.path) {
+            Route::Extension(place) if request.head.method != "OPTIONS" => {
+                self.extensions[place].respond(request)
+            }
+            _ => Answer::Now(self.handle(request)),
+        }
     }
 
     fn sent(&self, receipt: &str, reached: bool) {

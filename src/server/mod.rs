@@ -14,7 +14,9 @@ use crate::clock::Clock;
 use crate::config::{Channel, Problems, Settings};
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
-use crate::http::{Pages, Router, Serves};
+use crate::http::{Extension, Pages, Router, Serves};
+use crate::metrics::Metrics;
+use crate::model_api::ModelApi;
 use crate::service::workers::{Deliver, Workers};
 use crate::service::{Parts, Service};
 use crate::store::Store;
@@ -87,11 +89,21 @@ impl Server {
             settings,
         });
         let pages = pages();
+        let extensions: Vec<Arc<dyn Extension>> = vec![
+            Arc::new(Metrics::new(Arc::clone(&service), gate.admissions())),
+            Arc::new(ModelApi::new(Arc::clone(&service))),
+        ];
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            listeners.push(serve(&service, &gate, port, pages.clone())?);
+            listeners.push(serve(
+                &service,
+                &gate,
+                port,
+                pages.clone(),
+                extensions.clone(),
+            )?);
         }
         if let Err(error) = lock.tell(&addrs) {
             log::warn!("hearth.lock: {error}");
@@ -186,13 +198,16 @@ fn serve(
     gate: &Gate,
     port: ports::Port,
     pages: Option<Arc<dyn Pages>>,
+    extensions: Vec<Arc<dyn Extension>>,
 ) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
         false => (None, Serves::Everything),
     };
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
-    let router = Router::new(Arc::clone(service), webhooks, serves, None).with_pages(pages);
+    let router = Router::new(Arc::clone(service), webhooks, serves, None)
+        .with_pages(pages)
+        .with_extensions(extensions);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

@@ -5,7 +5,9 @@ mod approvals;
 mod bucket;
 mod commands;
 pub mod connections;
+pub mod followed;
 pub mod hub;
+pub mod meter;
 pub mod outbox;
 pub mod password;
 pub mod peer;
@@ -27,6 +29,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
 use crate::agent::mcp::Mcp;
+use crate::agent::meter::Meter as ModelMeter;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
@@ -36,6 +39,7 @@ use crate::store::Store;
 use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
+use meter::Meter;
 use peer::AddressKey;
 use responses::{Responses, Ticket};
 use schedule::Schedule;
@@ -63,6 +67,7 @@ pub struct Service {
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
     responses: Responses,
+    meter: Meter,
     /// Turns that wait until the database can be written again.
     stalled: Mutex<Vec<(Instant, Stalled)>>,
     nudges: (Sender<Nudge>, Receiver<Nudge>),
@@ -78,6 +83,17 @@ pub struct Login {
     pub token: Secret,
     /// How long it is valid from now on.
     pub expires_in: Duration,
+}
+
+/// What the workers have to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Turns that run.
+    pub running: usize,
+    /// Turns that wait for a worker.
+    pub waiting: usize,
+    /// Deliveries that wait for a worker.
+    pub due_deliveries: usize,
 }
 
 /// What an incoming webhook asks for.
@@ -148,6 +164,7 @@ impl Service {
             schedule: Schedule::new(config.workers),
             waiters: Mutex::default(),
             responses: Responses::default(),
+            meter: Meter::default(),
             stalled: Mutex::default(),
             nudges: bounded(4),
             verifier: password::Verifier::default(),
@@ -198,6 +215,26 @@ impl Service {
         self.mcp.apply(&self.settings.current().mcp_servers);
     }
 
+    /// What turns and deliveries have come to.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// What asking models has come to.
+    pub fn model_meter(&self) -> Arc<ModelMeter> {
+        Arc::clone(&self.assistant().meter)
+    }
+
+    /// What the workers have to do.
+    pub fn load(&self) -> Load {
+        let (running, waiting) = self.schedule.load();
+        Load {
+            running,
+            waiting,
+            due_deliveries: self.schedule.due_deliveries(),
+        }
+    }
+
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
         self.started_at.elapsed()
@@ -227,6 +264,7 @@ impl Service {
             true => known.with_mcp(&self.mcp),
             false => Assistant {
                 gauge: Arc::clone(&known.gauge),
+                meter: Arc::clone(&known.meter),
                 ..Assistant::from_config(config, &self.mcp)
             },
         });

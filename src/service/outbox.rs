@@ -135,6 +135,11 @@ impl Outbox {
         (self.wake)();
     }
 
+    /// Lets whoever empties it look again, though nothing was added.
+    pub fn wake(&self) {
+        (self.wake)();
+    }
+
     /// Takes everything that waits.
     pub fn take(&self) -> Taken {
         let mut queue = self.lock();

@@ -21,10 +21,12 @@ mod history;
 mod idempotency;
 mod machines;
 mod memories;
+mod meter;
 mod people;
 mod purge;
 mod readers;
 mod records;
+mod retold;
 mod schema;
 mod tokens;
 mod turns;
@@ -50,6 +52,7 @@ use crate::ids::Sequence;
 
 pub use approvals::Decided;
 pub use excerpt::excerpt;
+pub use meter::WriterMeter;
 pub use records::*;
 pub use schema::OpenError;
 pub use tokens::SESSION;
@@ -90,6 +93,16 @@ impl Store {
     /// While it did not, the writer tries again every second by itself.
     pub fn is_writable(&self) -> bool {
         self.inner.writer.is_writable()
+    }
+
+    /// What writing has come to.
+    pub fn writer_meter(&self) -> &WriterMeter {
+        self.inner.writer.meter()
+    }
+
+    /// How many writes wait for the writer thread.
+    pub fn waiting_writes(&self) -> usize {
+        self.inner.writer.waiting()
     }
 
     /// Waits until everything submitted so far is on disk.
