@@ -26,6 +26,11 @@ impl Counter {
     }
 }
 
+/// A millisecond and a second in the unit of [`Histogram::note_time`].
+pub const MILLISECOND: u64 = 1_000;
+/// See [`MILLISECOND`].
+pub const SECOND: u64 = 1_000 * MILLISECOND;
+
 /// How many bounds a [`Histogram`] may have.
 const MOST_BOUNDS: usize = 12;
 
@@ -67,9 +72,9 @@ impl Histogram {
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Notes a time in milliseconds.
+    /// Notes a time in microseconds.
     pub fn note_time(&self, time: Duration) {
-        self.note(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+        self.note(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// What it has come to.
@@ -99,7 +104,7 @@ mod tests {
         for value in [0, 1, 2, 10, 11, 1_000] {
             histogram.note(value);
         }
-        histogram.note_time(Duration::from_millis(100));
+        histogram.note_time(Duration::from_micros(100));
         assert_eq!(
             histogram.read(),
             Spread {

@@ -3,17 +3,27 @@
 use std::time::Duration;
 
 use super::provider::{ModelReply, ProviderError};
-use crate::measure::{Counter, Histogram};
+use crate::measure::{Counter, Histogram, MILLISECOND, SECOND};
 
-/// Bounds of how long a model takes, in milliseconds.
+/// Bounds of how long a model takes.
 const TIMES: &[u64] = &[
-    100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000,
+    100 * MILLISECOND,
+    250 * MILLISECOND,
+    500 * MILLISECOND,
+    SECOND,
+    2_500 * MILLISECOND,
+    5 * SECOND,
+    10 * SECOND,
+    30 * SECOND,
+    60 * SECOND,
+    120 * SECOND,
+    300 * SECOND,
 ];
 
 /// The counts, kept across changes of the configuration.
 #[derive(Debug)]
 pub struct Meter {
-    /// How long answered requests took, in milliseconds.
+    /// How long answered requests took.
     pub answered: Histogram,
     /// Requests without an answer, but those that somebody stopped.
     pub failed: Counter,

@@ -218,6 +218,30 @@ mod tests {
     }
 
     #[test]
+    fn a_body_in_pieces_is_chunked_for_whoever_knows_chunks() {
+        let response = Response {
+            status: 200,
+            headers: vec![],
+            body: Cow::Borrowed(b""),
+        };
+        for (is_chunked, body) in [(true, "c\r\nhello, world\r\n"), (false, "hello, world")] {
+            let mut responder = Responder::default();
+            let mut out = Vec::new();
+            responder
+                .write_head(&response, is_chunked, Persistence::Usual, &mut out)
+                .unwrap();
+            responder
+                .write_piece(b"hello, world", is_chunked, &mut out)
+                .unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let (head, rest) = text.split_once("\r\n\r\n").unwrap();
+            assert!(!head.contains("Content-Length"), "{head}");
+            assert_eq!(head.contains("\r\nTransfer-Encoding: chunked"), is_chunked);
+            assert_eq!(rest, body);
+        }
+    }
+
+    #[test]
     fn a_large_body_follows_its_head_uncopied() {
         let response = Response::json(200, "x".repeat(TOGETHER + 1));
         let mut responder = Responder::default();

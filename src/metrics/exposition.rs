@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use crate::measure::Spread;
+use crate::measure::{SECOND, Spread};
 
 /// What a family of samples is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Exposition {
         self.histogram(name, help, spread, |value| value.to_string());
     }
 
-    /// A histogram of milliseconds, told in seconds.
+    /// A histogram of times, told in seconds.
     pub fn times(&mut self, name: &'static str, help: &str, spread: &Spread) {
         self.histogram(name, help, spread, seconds);
     }
@@ -99,12 +99,12 @@ impl Exposition {
     }
 }
 
-/// Milliseconds as seconds, without needless digits.
-fn seconds(milliseconds: u64) -> String {
-    let (whole, rest) = (milliseconds / 1000, milliseconds % 1000);
+/// Microseconds as seconds, without needless digits.
+fn seconds(microseconds: u64) -> String {
+    let (whole, rest) = (microseconds / SECOND, microseconds % SECOND);
     match rest {
         0 => whole.to_string(),
-        rest => format!("{whole}.{rest:03}")
+        rest => format!("{whole}.{rest:06}")
             .trim_end_matches('0')
             .to_owned(),
     }
@@ -120,9 +120,9 @@ mod tests {
         text.family("a_total", Kind::Counter, "How many.");
         text.sample(&[("state", "done"), ("kind", "x")], 3);
         let spread = Spread {
-            up_to: vec![(50, 1), (2_000, 2)],
+            up_to: vec![(50, 1), (2_000_000, 2)],
             count: 3,
-            sum: 3_070,
+            sum: 3_070_000,
         };
         text.times("b_seconds", "How long.", &spread);
         assert_eq!(
@@ -130,7 +130,7 @@ mod tests {
             "# HELP a_total How many.\n# TYPE a_total counter\n\
              a_total{state=\"done\",kind=\"x\"} 3\n\
              # HELP b_seconds How long.\n# TYPE b_seconds histogram\n\
-             b_seconds_bucket{le=\"0.05\"} 1\nb_seconds_bucket{le=\"2\"} 2\n\
+             b_seconds_bucket{le=\"0.00005\"} 1\nb_seconds_bucket{le=\"2\"} 2\n\
              b_seconds_bucket{le=\"+Inf\"} 3\nb_seconds_sum 3.07\nb_seconds_count 3\n"
         );
     }

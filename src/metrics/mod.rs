@@ -14,7 +14,7 @@ use crate::gate::exchange::{Handler, Head, Request, Response};
 use crate::http::authentication::bearer;
 use crate::http::{Extension, demand};
 use crate::service::Service;
-use crate::store::TurnState;
+use crate::store::{DeliveryState, TurnState};
 use exposition::{Exposition, Kind};
 
 const PATH: &str = "/metrics";
@@ -117,8 +117,14 @@ impl Metrics {
             Kind::Gauge,
             "Callbacks that have not arrived.",
         );
-        for (state, count) in &counts.deliveries {
-            text.sample(&[("state", state.as_str())], *count);
+        for state in [
+            DeliveryState::Pending,
+            DeliveryState::Held,
+            DeliveryState::Dead,
+        ] {
+            let counted = counts.deliveries.iter().find(|(known, _)| *known == state);
+            let count = counted.map_or(0, |(_, count)| *count);
+            text.sample(&[("state", state.as_str())], count);
         }
         text.family(
             "hearth_deliveries_ended_total",

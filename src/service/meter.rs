@@ -2,19 +2,29 @@
 
 use std::time::Duration;
 
-use crate::measure::{Counter, Histogram};
+use crate::measure::{Counter, Histogram, MILLISECOND, SECOND};
 use crate::store::{DeliveryState, TurnEnd};
 
-/// Bounds of how long a turn takes, in milliseconds.
+/// Bounds of how long a turn takes.
 const TIMES: &[u64] = &[
-    10, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 3_600_000,
+    10 * MILLISECOND,
+    100 * MILLISECOND,
+    500 * MILLISECOND,
+    SECOND,
+    2_500 * MILLISECOND,
+    5 * SECOND,
+    10 * SECOND,
+    30 * SECOND,
+    60 * SECOND,
+    300 * SECOND,
+    3_600 * SECOND,
 ];
 
 /// The counts.
 #[derive(Debug)]
 pub struct Meter {
-    /// From a message to the end of its turn, in milliseconds, with the time in
-    /// queues and for approvals.
+    /// From a message to the end of its turn, with the time in queues and for
+    /// approvals.
     pub turns: Histogram,
     /// Turns that ended with a reply.
     pub done: Counter,

@@ -56,6 +56,7 @@ fn settings_table(settings: &[SettingDoc]) -> String {
             "channels" | "allowed_origins" | "allowed_hosts" | "trusted_proxies" => "Ways in",
             "tools" => "Tools",
             "mcp_servers" => "MCP servers",
+            "openai_api" | "metrics" => "Other programs",
             _ => "Model and permissions",
         }
     };
