@@ -29,6 +29,7 @@
 //! | room | holds |
 //! |---|---|
 //! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
+//! | [`measure`] | counters and histograms, owned by the rooms that know the numbers |
 //! | [`calendar`] | time zones, the five fields of cron, when something is next |
 //! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
 //! | [`tls`] | certificates and keys: what is trusted, and what the server shows |
@@ -40,6 +41,8 @@
 //! | [`dial`] | outgoing WebSockets: to a relay, and those of `hearth chat` |
 //! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |
 //! | `relay` | the relay, a machine's link to one, and the encryption that it cannot read |
+//! | [`metrics`] | what is measured, as Prometheus reads it |
+//! | [`model_api`] | the assistant behind the interfaces of OpenAI and Ollama |
 //! | `web` | the page in the browser and its files, held in the binary |
 //! | [`server`] | all of it built from a data directory into one value |
 //! | [`cli`] | the subcommands of `hearth` |
@@ -68,6 +71,9 @@ pub mod error;
 pub mod gate;
 pub mod http;
 pub mod ids;
+pub mod measure;
+pub mod metrics;
+pub mod model_api;
 pub mod protocol;
 #[cfg(feature = "relay")]
 pub mod relay;

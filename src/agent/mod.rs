@@ -4,6 +4,7 @@ mod budget;
 pub mod cancel;
 pub mod context;
 pub mod mcp;
+pub mod meter;
 pub mod outbound;
 pub mod permission;
 mod pipe;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use context::estimate::Gauge;
 use mcp::Mcp;
+use meter::Meter;
 use provider::Provider;
 use tool::Toolbox;
 
@@ -35,6 +37,8 @@ pub struct Assistant {
     pub mcp_version: u64,
     /// How long requests turned out to be.
     pub gauge: Arc<Gauge>,
+    /// What asking models has come to.
+    pub meter: Arc<Meter>,
 }
 
 impl Assistant {
@@ -48,6 +52,7 @@ impl Assistant {
             toolbox: Toolbox::from_config(&config).with_mcp(mcp.tools()),
             config,
             gauge: Arc::default(),
+            meter: Arc::default(),
             mcp_version,
         }
     }
@@ -61,6 +66,7 @@ impl Assistant {
             toolbox: self.toolbox.with_mcp(mcp.tools()),
             mcp_version,
             gauge: Arc::clone(&self.gauge),
+            meter: Arc::clone(&self.meter),
         }
     }
 }

@@ -30,7 +30,9 @@ mod key_path;
 mod limits;
 mod lines;
 mod mcp_servers;
+mod metrics;
 mod names;
+mod openai_api;
 mod problems;
 mod providers;
 mod readable;
@@ -57,6 +59,8 @@ pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
+pub use metrics::Metrics;
+pub use openai_api::OpenAiApi;
 pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,
@@ -174,6 +178,10 @@ section! {
         pub tools: Tools = ToolsRule;
         /// Servers of the Model Context Protocol, by name, whose tools the model may use.
         pub mcp_servers: Vec<McpServer> = McpServers;
+        /// The interfaces of OpenAI and Ollama.
+        pub openai_api: OpenAiApi = object();
+        /// Measurements.
+        pub metrics: Metrics = object();
         /// Origins of web pages that may use the server, beside its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
         /// Host names under which browsers may reach the server, beside addresses, localhost and

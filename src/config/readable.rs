@@ -55,6 +55,11 @@ impl Config {
                 "enabled": self.relay.enabled,
                 "auth_token_set": self.relay.auth_token.is_some(),
             },
+            "openai_api": self.openai_api,
+            "metrics": {
+                "enabled": self.metrics.enabled,
+                "token_set": self.metrics.token.is_some(),
+            },
             "allowed_origins": self.allowed_origins,
             "allowed_hosts": self.allowed_hosts,
             "trusted_proxies": self.trusted_proxies,

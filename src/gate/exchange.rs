@@ -1,8 +1,10 @@
 //! One finished HTTP request and its response, as the router sees them.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use super::dialogue::OpenDialogue;
+use super::wait::Waker;
 use crate::error::{Error, Result};
 use crate::protocol::envelope;
 use crate::service::peer::Peer;
@@ -78,6 +80,45 @@ impl Response {
     }
 }
 
+/// What a [`Handler`] makes of a request.
+pub enum Answer {
+    /// The response.
+    Now(Response),
+    /// A response whose beginning or end is not there yet.
+    Later(Box<dyn Unfinished>),
+}
+
+/// A response that comes as something else goes on. The connection's thread
+/// waits for it and for the client at once; when the client goes away, it is
+/// dropped.
+pub trait Unfinished: Send {
+    /// Is used whenever [`Unfinished::advance`] may have more.
+    fn waker(&self) -> &Waker;
+
+    /// The next part. Does not block.
+    fn advance(&mut self) -> Part;
+}
+
+/// A part of an [`Unfinished`] response.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Part {
+    /// There is nothing yet: to be asked again when the waker was used, and at
+    /// this time in any case.
+    Wait(Instant),
+    /// All of it. Only as the first part.
+    Whole(Response),
+    /// Status and headers; the body follows in pieces. Only as the first part,
+    /// and its own body is left out.
+    Head(Response),
+    /// A piece of the body, after the head.
+    Piece(Vec<u8>),
+    /// The body is complete.
+    End,
+    /// It cannot be completed: the connection is closed so that the client sees
+    /// that something is missing.
+    Broken,
+}
+
 /// The header of a response whose sender must know whether it arrived: its
 /// value is what [`Handler::sent`] is told with.
 pub const RECEIPT: &str = "webhook-id";
@@ -94,6 +135,11 @@ pub trait Handler: Send + Sync {
 
     /// Answers a complete request. May block; each connection has its thread.
     fn handle(&self, request: &Request) -> Response;
+
+    /// Answers a complete request, if need be later or piece by piece.
+    fn respond(&self, request: &Request) -> Answer {
+        Answer::Now(self.handle(request))
+    }
 
     /// Learns what became of a response with a [`RECEIPT`] header of this
     /// value: whether it was written whole to a client that was still there.

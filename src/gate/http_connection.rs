@@ -10,12 +10,12 @@ use super::admission::Transport;
 use super::body::{self, BodyError, Inbox};
 use super::connection::{Connection, seconds};
 use super::dialogue::Talk;
-use super::exchange::{RECEIPT, Request, Response};
+use super::exchange::{Answer, RECEIPT, Request, Response};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
 use super::registry::Registered;
 use super::respond::{Persistence, Responder};
 use super::stream::{Patience, Stream, linger};
-use super::{forwarded, handshake};
+use super::{forwarded, handshake, later};
 use crate::error::Error;
 use crate::service::peer::{AddressKey, Peer};
 
@@ -233,9 +233,25 @@ impl<'a, S: Stream> HttpConnection<'a, S> {
             false => Vec::new(),
         };
         let request = Request { head, body };
-        let result = catch_unwind(AssertUnwindSafe(|| handler.handle(&request)));
+        let result = catch_unwind(AssertUnwindSafe(|| handler.respond(&request)));
         match result {
-            Ok(response) => match receipt(&response) {
+            Ok(Answer::Later(unfinished)) => {
+                let framing = later::Framing {
+                    is_head,
+                    is_current,
+                    persistence,
+                };
+                let written = catch_unwind(AssertUnwindSafe(|| {
+                    let (connection, responder) = (&*self.connection, &mut self.responder);
+                    later::finish(unfinished, framing, connection, responder, self.stream)
+                }));
+                match written {
+                    Ok(Ok(persistence)) => self.fate(Ok(()), persistence),
+                    // It has begun, so nothing else can be said.
+                    Ok(Err(_)) | Err(_) => Fate::Close,
+                }
+            }
+            Ok(Answer::Now(response)) => match receipt(&response) {
                 None => self.respond(&response, is_head, persistence),
                 Some(receipt) => {
                     let is_there = !self.stream.has_left();

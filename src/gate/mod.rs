@@ -22,6 +22,7 @@ mod frames;
 mod handshake;
 mod head;
 mod http_connection;
+mod later;
 mod lines;
 pub mod listen;
 mod registry;
@@ -166,6 +167,11 @@ impl Gate {
             tls,
         };
         Listener::start(&self.shared, door, socket)
+    }
+
+    /// The counts of connections, which outlive the gate with its listeners.
+    pub fn admissions(&self) -> Arc<Admissions> {
+        Arc::clone(&self.shared.admissions)
     }
 
     /// How many connections are open now, over all listeners.

@@ -46,11 +46,7 @@ impl Responder {
             self.strip(b"\r\n");
         }
         // tiny_http keeps the Connection header to itself.
-        self.buffer.extend_from_slice(match persistence {
-            Persistence::Usual => b"\r\n",
-            Persistence::KeepAlive => b"Connection: keep-alive\r\n\r\n",
-            Persistence::Close => b"Connection: close\r\n\r\n",
-        });
+        self.end_head(persistence);
         if is_head || response.body.is_empty() {
             return stream.write_all(&self.buffer);
         }
@@ -60,6 +56,44 @@ impl Responder {
         }
         stream.write_all(&self.buffer)?;
         stream.write_all(&response.body)
+    }
+
+    /// Writes the head of a response whose body follows in pieces: in chunks
+    /// (RFC 9112 section 7.1), or, to a client that knows none, up to the end of
+    /// the connection.
+    pub fn write_head(
+        &mut self,
+        response: &Response,
+        is_chunked: bool,
+        persistence: Persistence,
+        stream: &mut impl Write,
+    ) -> io::Result<()> {
+        let upgrade = None;
+        self.print_head(response, upgrade)?;
+        self.strip(format!("Content-Length: {}\r\n\r\n", response.body.len()).as_bytes());
+        if is_chunked {
+            self.buffer
+                .extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        self.end_head(persistence);
+        stream.write_all(&self.buffer)
+    }
+
+    /// Writes a piece of a body, which must not be empty.
+    pub fn write_piece(
+        &mut self,
+        piece: &[u8],
+        is_chunked: bool,
+        stream: &mut impl Write,
+    ) -> io::Result<()> {
+        if !is_chunked {
+            return stream.write_all(piece);
+        }
+        self.buffer.clear();
+        write!(self.buffer, "{:x}\r\n", piece.len())?;
+        self.buffer.extend_from_slice(piece);
+        self.buffer.extend_from_slice(b"\r\n");
+        stream.write_all(&self.buffer)
     }
 
     /// Writes `101 Switching Protocols` to a WebSocket.
@@ -91,6 +125,14 @@ impl Responder {
         )
         .with_chunked_threshold(usize::MAX)
         .raw_print(&mut self.buffer, HTTPVersion(1, 1), &[], true, upgrade)
+    }
+
+    fn end_head(&mut self, persistence: Persistence) {
+        self.buffer.extend_from_slice(match persistence {
+            Persistence::Usual => b"\r\n",
+            Persistence::KeepAlive => b"Connection: keep-alive\r\n\r\n",
+            Persistence::Close => b"Connection: close\r\n\r\n",
+        });
     }
 
     fn strip(&mut self, end: &[u8]) {
@@ -173,6 +215,30 @@ mod tests {
             .push(("X-Echo", Cow::Borrowed("a\r\nSet-Cookie: b")));
         let text = written(&response, false, Persistence::Usual);
         assert!(!text.contains("Set-Cookie"), "{text}");
+    }
+
+    #[test]
+    fn a_body_in_pieces_is_chunked_for_whoever_knows_chunks() {
+        let response = Response {
+            status: 200,
+            headers: vec![],
+            body: Cow::Borrowed(b""),
+        };
+        for (is_chunked, body) in [(true, "c\r\nhello, world\r\n"), (false, "hello, world")] {
+            let mut responder = Responder::default();
+            let mut out = Vec::new();
+            responder
+                .write_head(&response, is_chunked, Persistence::Usual, &mut out)
+                .unwrap();
+            responder
+                .write_piece(b"hello, world", is_chunked, &mut out)
+                .unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let (head, rest) = text.split_once("\r\n\r\n").unwrap();
+            assert!(!head.contains("Content-Length"), "{head}");
+            assert_eq!(head.contains("\r\nTransfer-Encoding: chunked"), is_chunked);
+            assert_eq!(rest, body);
+        }
     }
 
     #[test]

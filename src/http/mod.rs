@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::gate::dialogue::OpenDialogue;
-use crate::gate::exchange::{Handler, Head, Request, Response};
+use crate::gate::exchange::{Answer, Handler, Head, Request, Response};
 use crate::service::Service;
 
 /// What a listener serves.
@@ -56,6 +56,12 @@ pub trait Relay: Send + Sync {
     fn register(&self, request: &Request) -> Result<Response>;
 }
 
+/// Paths that rooms above this one answer, beside those of webhook accounts.
+pub trait Extension: Handler {
+    /// Whether this path leads here, under the configuration now in force.
+    fn serves(&self, path: &str) -> bool;
+}
+
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
     service: Arc<Service>,
@@ -63,6 +69,7 @@ pub struct Router {
     serves: Serves,
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
+    extensions: Vec<Arc<dyn Extension>>,
 }
 
 /// What a path leads to.
@@ -76,6 +83,8 @@ enum Route {
     Registration,
     /// /ws without an upgrade.
     Socket,
+    /// One of [`Router::extensions`], by its place there.
+    Extension(usize),
     /// Not ours: a webhook account's path, or nobody's.
     Other,
 }
@@ -102,13 +111,17 @@ impl Route {
             Route::Authentication => "POST, DELETE",
             Route::Registration => "POST",
             Route::Socket => "GET",
+            Route::Extension(_) => "GET, POST",
             Route::Other => "",
         }
     }
 
     /// Whether its requests or responses hold credentials.
     fn is_private(self) -> bool {
-        matches!(self, Route::Authentication | Route::Registration)
+        matches!(
+            self,
+            Route::Authentication | Route::Registration | Route::Extension(_)
+        )
     }
 
     /// Judges a head by all that does not depend on who sends it.
@@ -145,6 +158,7 @@ impl Router {
             serves,
             pages: None,
             relay: None,
+            extensions: Vec::new(),
         }
     }
 
@@ -160,10 +174,21 @@ impl Router {
         self
     }
 
+    /// Serves further paths. Where several serve one, the first does.
+    pub fn with_extensions(mut self, extensions: Vec<Arc<dyn Extension>>) -> Router {
+        self.extensions = extensions;
+        self
+    }
+
     fn route(&self, path: &str) -> Route {
         match Route::of(path, self.serves) {
             // Only a relay has it; elsewhere an account may.
             Route::Other if path == "/register" && self.is_relay() => Route::Registration,
+            Route::Other if self.serves == Serves::Everything => self
+                .extensions
+                .iter()
+                .position(|extension| extension.serves(path))
+                .map_or(Route::Other, Route::Extension),
             route => route,
         }
     }
@@ -187,6 +212,7 @@ impl Router {
         match route {
             Route::Other => self.webhooks.admit(head),
             _ if self.is_preflight(route, head) => Ok(0),
+            Route::Extension(place) => self.extensions[place].admit(head),
             _ => {
                 route.judge(head)?;
                 if route == Route::Registration {
@@ -227,7 +253,7 @@ impl Router {
                 None if route == Route::Welcome => Ok(welcome::respond()),
                 None => Err(Error::not_found("this Hearth has no web front end")),
             },
-            (Route::Authentication | Route::Registration, "OPTIONS") => Ok(preflight(route)),
+            (route, "OPTIONS") if route.is_private() => Ok(preflight(route)),
             (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
             (Route::Authentication, _) => authentication::log_in(&self.service, request),
             (Route::Registration, _) => {
@@ -238,6 +264,7 @@ impl Router {
                 registration::register(&self.service, &config, request)
             }
             (Route::Socket, _) => Ok(upgrade_required()),
+            (Route::Extension(place), _) => Ok(self.extensions[place].handle(request)),
             (Route::Other, _) => Ok(self.webhooks.handle(request)),
         }
     }
@@ -319,6 +346,15 @@ impl Handler for Router {
             .answer(route, request)
             .unwrap_or_else(|error| Response::error(&error));
         self.finish(route, &request.head, response)
+    }
+
+    fn respond(&self, request: &Request) -> Answer {
+        match self.route(&request.head.path) {
+            Route::Extension(place) if request.head.method != "OPTIONS" => {
+                self.extensions[place].respond(request)
+            }
+            _ => Answer::Now(self.handle(request)),
+        }
     }
 
     fn sent(&self, receipt: &str, reached: bool) {

@@ -19,7 +19,9 @@ use crate::config::{Config, Problems, Settings};
 use crate::error::Error;
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
-use crate::http::{Pages, Relay, Router, Serves};
+use crate::http::{Extension, Pages, Relay, Router, Serves};
+use crate::metrics::Metrics;
+use crate::model_api::ModelApi;
 #[cfg(feature = "relay")]
 use crate::relay::link::Links;
 use crate::service::backups::how_to_restore;
@@ -117,6 +119,10 @@ impl Server {
         let above = Above {
             pages: pages(),
             relay,
+            extensions: vec![
+                Arc::new(Metrics::new(Arc::clone(&service), gate.admissions())),
+                Arc::new(ModelApi::new(Arc::clone(&service))),
+            ],
         };
         let mut listeners = Vec::new();
         let mut addrs = Vec::new();
@@ -228,6 +234,7 @@ impl Server {
 struct Above {
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
+    extensions: Vec<Arc<dyn Extension>>,
 }
 
 /// Finishes a restore that was interrupted, if there is one.
@@ -310,7 +317,8 @@ fn serve(
     let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
     let router = Router::new(Arc::clone(service), webhooks, serves)
         .with_pages(above.pages)
-        .with_relay(above.relay);
+        .with_relay(above.relay)
+        .with_extensions(above.extensions);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),

@@ -6,7 +6,9 @@ pub mod backups;
 pub mod bucket;
 mod commands;
 pub mod connections;
+pub mod followed;
 pub mod hub;
+pub mod meter;
 pub mod outbox;
 pub mod password;
 pub mod peer;
@@ -31,6 +33,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
 use crate::agent::mcp::Mcp;
+use crate::agent::meter::Meter as ModelMeter;
 use crate::clock::Clock;
 use crate::config::{Limits, Settings};
 use crate::error::{Error, Result};
@@ -41,6 +44,7 @@ use crate::tls::Trust;
 use bucket::Bucket;
 use connections::Connections;
 use hub::Hub;
+use meter::Meter;
 use peer::Guesser;
 use relays::Relays;
 use responses::{Responses, Ticket};
@@ -70,6 +74,7 @@ pub struct Service {
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
     responses: Responses,
+    meter: Meter,
     /// Turns that wait until the database can be written again.
     stalled: Mutex<Vec<(Instant, Stalled)>>,
     /// Why the last nightly backup failed, if it did.
@@ -88,6 +93,17 @@ pub struct Login {
     pub token: Secret,
     /// How long it is valid from now on.
     pub expires_in: Duration,
+}
+
+/// What the workers have to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Turns that run.
+    pub running: usize,
+    /// Turns that wait for a worker.
+    pub waiting: usize,
+    /// Deliveries that wait for a worker.
+    pub due_deliveries: usize,
 }
 
 /// What an incoming webhook asks for.
@@ -158,6 +174,7 @@ impl Service {
             schedule: Schedule::new(config.workers),
             waiters: Mutex::default(),
             responses: Responses::default(),
+            meter: Meter::default(),
             stalled: Mutex::default(),
             backup_problem: Mutex::default(),
             nudges: bounded(4),
@@ -218,6 +235,26 @@ impl Service {
         self.mcp.apply(&config.mcp_servers, &trust);
     }
 
+    /// What turns and deliveries have come to.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// What asking models has come to.
+    pub fn model_meter(&self) -> Arc<ModelMeter> {
+        Arc::clone(&self.assistant().meter)
+    }
+
+    /// What the workers have to do.
+    pub fn load(&self) -> Load {
+        let (running, waiting) = self.schedule.load();
+        Load {
+            running,
+            waiting,
+            due_deliveries: self.schedule.due_deliveries(),
+        }
+    }
+
     /// How long the server has run.
     pub fn uptime(&self) -> Duration {
         self.started_at.elapsed()
@@ -261,6 +298,7 @@ impl Service {
             true => known.with_mcp(&self.mcp),
             false => Assistant {
                 gauge: Arc::clone(&known.gauge),
+                meter: Arc::clone(&known.meter),
                 ..Assistant::from_config(config, &self.mcp)
             },
         });

@@ -227,15 +227,15 @@ impl Outbox {
         is_open
     }
 
-    /// Wakes the connection's thread.
-    pub fn wake(&self) {
-        (self.wake)();
-    }
-
     /// Asks for the connection to be closed once what waits was sent. The
     /// first reason stands.
     pub fn close(&self, close: Close) {
         self.lock().close.get_or_insert(close);
+        (self.wake)();
+    }
+
+    /// Lets whoever empties it look again, though nothing was added.
+    pub fn wake(&self) {
         (self.wake)();
     }
 

@@ -344,6 +344,11 @@ impl Schedule {
         (state.running.len(), state.waiting)
     }
 
+    /// How many deliveries wait for a worker.
+    pub fn due_deliveries(&self) -> usize {
+        self.lock().due.len()
+    }
+
     /// Whether the server stops: a turn that ends now because it was told to
     /// is gone on with at the next start.
     pub fn is_stopping(&self) -> bool {

@@ -129,7 +129,7 @@ impl Service {
     }
 
     /// Calls `waiter` when the turn is over, which may be now.
-    fn answer_when_over(&self, id: TurnId, waiter: Waiter) {
+    pub(super) fn answer_when_over(&self, id: TurnId, waiter: Waiter) {
         self.waiters().entry(id).or_default().push(waiter);
         // Over before the waiter was there, and so without telling it.
         match self.store.turn(id) {
@@ -347,6 +347,8 @@ impl Service {
             }
         };
         let is_cancelled = matches!(ending, TurnEnd::Cancelled);
+        let took = self.clock.now().since(turn.created_at);
+        self.meter.turn_ended(took, &ending);
         let result = match (finished.reply, failure) {
             (Some(reply), _) => {
                 self.publish(
@@ -385,6 +387,7 @@ impl Service {
     /// A delivery was stored or attempted: tells the subscribers, and the
     /// workers when it is due.
     pub fn delivery_changed(&self, delivery: &Delivery) {
+        self.meter.delivery_changed(delivery.state);
         self.hub.publish(Event {
             turn_id: Some(delivery.turn_id),
             conversation_id: Some(delivery.conversation_id),

@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rusqlite::Connection;
 
 use super::failure::{Failure, is_storage_fault};
+use super::meter::WriterMeter;
 use super::writer::{Answer, Job, Ran, Work, Write};
 use crate::clock::Clock;
 use crate::error::Error;
@@ -38,6 +39,7 @@ pub(super) struct Committer {
     clock: Clock,
     jobs: Receiver<Job>,
     writable: Arc<AtomicBool>,
+    meter: Arc<WriterMeter>,
     /// When to probe next, while unwritable.
     probe_at: Instant,
 }
@@ -68,6 +70,7 @@ impl Committer {
         clock: Clock,
         jobs: Receiver<Job>,
         writable: Arc<AtomicBool>,
+        meter: Arc<WriterMeter>,
     ) -> Committer {
         Committer {
             connection,
@@ -75,6 +78,7 @@ impl Committer {
             clock,
             jobs,
             writable,
+            meter,
             probe_at: Instant::now(),
         }
     }
@@ -215,8 +219,11 @@ impl Committer {
             // Undone already, and everyone in it was told.
             return batch.answer(None);
         }
+        let began = Instant::now();
         match self.execute("COMMIT") {
             Ok(()) => {
+                self.meter.batch.note(batch.jobs as u64);
+                self.meter.commit.note_time(began.elapsed());
                 if batch.changed {
                     self.set_writable(true);
                 }

@@ -244,7 +244,8 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
             },
         )?
         .ok_or_else(|| not_found(*id).into()),
-        Target::New => create(write, new, new.account.as_deref(), None),
+        Target::New => create(write, new, None, new.account.as_deref(), None),
+        Target::Retold(retold) => retold::place(write, new, retold),
         Target::Named { account, name } => {
             let known = row(
                 write.connection,
@@ -257,7 +258,7 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
                     conversation_id,
                     external_name: Some(name.clone()),
                 }),
-                None => create(write, new, Some(account), Some(name)),
+                None => create(write, new, None, Some(account), Some(name)),
             }
         }
     }
@@ -265,10 +266,11 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
 
 /// Makes a conversation. One of a webhook account that the caller did not name
 /// is called by its id, so that the caller can go on with it by the name that
-/// the callback tells.
-fn create(
+/// the callback tells. `first` is its first message, where that is not the new one.
+pub(super) fn create(
     write: &Write<'_>,
     new: &NewTurn,
+    first: Option<&str>,
     account: Option<&str>,
     name: Option<&str>,
 ) -> Outcome<Place> {
@@ -283,7 +285,7 @@ fn create(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0)",
         params![
             conversation_id,
-            title(&new.message),
+            title(first.unwrap_or(&new.message)),
             new.channel,
             account,
             external_name,

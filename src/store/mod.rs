@@ -26,10 +26,12 @@ mod import;
 mod integrity;
 mod machines;
 mod memories;
+mod meter;
 mod people;
 mod purge;
 mod readers;
 mod records;
+mod retold;
 mod schedules;
 mod schema;
 mod tokens;
@@ -62,6 +64,7 @@ pub use examination::{Examination, examine};
 pub use excerpt::excerpt;
 pub use import::{ImportedConversation, ImportedMessage, Importing};
 pub use integrity::{Progress, Watch, check_at_start, check_integrity, unwatched};
+pub use meter::WriterMeter;
 pub use records::*;
 pub use schema::OpenError;
 pub use tokens::SESSION;
@@ -102,6 +105,16 @@ impl Store {
     /// While it did not, the writer tries again every second by itself.
     pub fn is_writable(&self) -> bool {
         self.inner.writer.is_writable()
+    }
+
+    /// What writing has come to.
+    pub fn writer_meter(&self) -> &WriterMeter {
+        self.inner.writer.meter()
+    }
+
+    /// How many writes wait for the writer thread.
+    pub fn waiting_writes(&self) -> usize {
+        self.inner.writer.waiting()
     }
 
     /// Waits until everything submitted so far is on disk.

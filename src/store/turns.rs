@@ -160,6 +160,10 @@ pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         return Ok(Begun::Repeat(find(write.connection, earlier)?));
     }
     let place = place(write, &new)?;
+    let instructions = match new.target {
+        Target::Retold(retold) => retold.instructions,
+        _ => None,
+    };
     let turn_id: TurnId = write.id();
     let message = insert_message(
         write,
@@ -183,10 +187,12 @@ pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         started_at: None,
         model: None,
         usage: Usage::default(),
+        instructions,
     };
     write.execute(
-        "INSERT INTO turns (id, conversation_id, state, channel, account, message_id, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO turns
+             (id, conversation_id, state, channel, account, message_id, created_at, instructions)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             turn.id,
             turn.conversation_id,
@@ -195,6 +201,7 @@ pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             turn.account,
             turn.message_id,
             turn.created_at,
+            turn.instructions,
         ],
     )?;
     if let Some(key) = &new.idempotency {
@@ -296,6 +303,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
         started_at: row.get("started_at")?,
         model: row.get("model")?,
         usage: usage::usage_from_row(row, ["input_tokens", "output_tokens", "cached_tokens"])?,
+        instructions: row.get("instructions")?,
     })
 }
 

@@ -13,6 +13,7 @@ use rusqlite::{CachedStatement, Connection};
 
 use super::commit::Committer;
 use super::failure::{Failure, Outcome, is_storage_fault};
+use super::meter::WriterMeter;
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
 use crate::ids::Sequence;
@@ -148,6 +149,7 @@ pub(super) struct Writer {
     jobs: RwLock<Option<Sender<Job>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     writable: Arc<AtomicBool>,
+    meter: Arc<WriterMeter>,
 }
 
 impl Writer {
@@ -155,7 +157,15 @@ impl Writer {
     pub fn start(connection: Connection, ids: Sequence, clock: Clock) -> io::Result<Writer> {
         let (sender, receiver) = bounded(QUEUE);
         let writable = Arc::new(AtomicBool::new(true));
-        let committer = Committer::new(connection, ids, clock, receiver, Arc::clone(&writable));
+        let meter = Arc::new(WriterMeter::default());
+        let committer = Committer::new(
+            connection,
+            ids,
+            clock,
+            receiver,
+            Arc::clone(&writable),
+            Arc::clone(&meter),
+        );
         let thread = thread::Builder::new()
             .name("store-writer".to_owned())
             .spawn(move || committer.run())?;
@@ -163,7 +173,19 @@ impl Writer {
             jobs: RwLock::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
             writable,
+            meter,
         })
+    }
+
+    /// What writing has come to.
+    pub fn meter(&self) -> &WriterMeter {
+        &self.meter
+    }
+
+    /// How many jobs wait.
+    pub fn waiting(&self) -> usize {
+        let jobs = self.jobs.read().unwrap_or_else(PoisonError::into_inner);
+        jobs.as_ref().map_or(0, Sender::len)
     }
 
     /// Whether the last commit worked.

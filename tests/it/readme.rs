@@ -53,10 +53,12 @@ fn settings_table(settings: &[SettingDoc]) -> String {
         let first = setting.key.split(['.', '[']).next().unwrap();
         match first {
             _ if setting.key.starts_with(ACCOUNTS) => "Webhook accounts",
-            "channels" | "allowed_origins" | "allowed_hosts" | "trusted_proxies" => "Ways in",
+            "channels" | "relay" | "tls" | "allowed_origins" | "allowed_hosts"
+            | "trusted_proxies" => "Ways in",
             "tools" => "Tools",
             "mcp_servers" => "MCP servers",
             "backup" | "retention" => "Backups and retention",
+            "openai_api" | "metrics" => "Other programs",
             _ => "Model and permissions",
         }
     };

@@ -5,6 +5,7 @@
 //! empties the room by half, so that most turns need none. What a person said
 //! stays on disk whole: only the model's view shrinks.
 
+use std::borrow::Cow;
 use std::time::Instant;
 
 use super::estimate::{Reading, text_tokens, tool_tokens};
@@ -39,6 +40,7 @@ pub struct History<'a> {
     budget: usize,
     past: Past,
     memories: Option<String>,
+    system_prompt: Cow<'a, str>,
     /// Whether a model was asked for a summary in this run.
     has_summarised: bool,
     /// Up to which turn the past was cut without a summary; on disk once the
@@ -71,6 +73,7 @@ impl<'a> History<'a> {
                 true => memories::relevant(run.store, &run.message.content)?,
                 false => None,
             },
+            system_prompt: system_prompt(run),
             has_summarised: false,
             unsaved_cut: None,
             sent: 0,
@@ -152,7 +155,7 @@ impl<'a> History<'a> {
 
     fn material<'m>(&'m self, steps: &'m [Step]) -> Material<'m> {
         Material {
-            system_prompt: &self.run.assistant.config.system_prompt,
+            system_prompt: &self.system_prompt,
             summary: self
                 .past
                 .summary
@@ -232,7 +235,10 @@ impl<'a> History<'a> {
             deadline,
             cancel: run.cancel,
         };
-        match run.assistant.provider.complete(&request, &mut |_| {}) {
+        let began = Instant::now();
+        let answer = run.assistant.provider.complete(&request, &mut |_| {});
+        run.assistant.meter.note(began.elapsed(), &answer);
+        match answer {
             Ok(reply) => {
                 usage.add(reply.usage);
                 Ok(summary::cleaned(&reply.text))
@@ -244,5 +250,14 @@ impl<'a> History<'a> {
                 Ok(None)
             }
         }
+    }
+}
+
+/// The household's prompt, and below it what the client wants of this turn.
+fn system_prompt<'a>(run: &TurnRun<'a>) -> Cow<'a, str> {
+    let own = run.assistant.config.system_prompt.as_str();
+    match &run.turn.instructions {
+        Some(instructions) => Cow::Owned(format!("{}\n\n{instructions}", own.trim_end())),
+        None => Cow::Borrowed(own),
     }
 }

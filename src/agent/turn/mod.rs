@@ -266,10 +266,12 @@ impl Loop<'_, '_> {
             };
             let observe = &mut *self.observe;
             let mut is_heard = false;
+            let began = Instant::now();
             let answer = run.assistant.provider.complete(&request, &mut |text| {
                 is_heard = true;
                 observe(Progress::Text(text));
             });
+            run.assistant.meter.note(began.elapsed(), &answer);
             match answer {
                 Ok(reply) => {
                     self.usage.add(reply.usage);

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Delivery, Message};
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::ids::{ConversationId, MessageId, TurnId};
+use crate::ids::{ConversationId, MessageId, TurnId, UserId};
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -90,6 +90,8 @@ pub struct Turn {
     pub model: Option<String>,
     /// Tokens used so far.
     pub usage: Usage,
+    /// What the model is to keep to in this turn, beside the system prompt.
+    pub instructions: Option<String>,
 }
 
 /// Where a new message goes.
@@ -107,6 +109,29 @@ pub enum Target {
         /// The caller's name, 1 to 128 characters.
         name: String,
     },
+    /// The conversation that ends in what a client tells of it; a new one that
+    /// holds it where there is none.
+    Retold(Retold),
+}
+
+/// What a client sends that names no conversation and tells the whole past.
+#[derive(Clone, Debug)]
+pub struct Retold {
+    /// Whose conversations are looked through.
+    pub user_id: UserId,
+    /// What was said before, oldest first.
+    pub history: Vec<Exchange>,
+    /// What the model is to keep to in this turn, beside the system prompt.
+    pub instructions: Option<String>,
+}
+
+/// A message and its reply, as a client tells them. Neither is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What the user said.
+    pub message: String,
+    /// What was answered.
+    pub reply: String,
 }
 
 /// A key under which a request runs once (within 24 hours).

@@ -1,0 +1,64 @@
+//! What asking models has come to since the server started.
+
+use std::time::Duration;
+
+use super::provider::{ModelReply, ProviderError};
+use crate::measure::{Counter, Histogram, MILLISECOND, SECOND};
+
+/// Bounds of how long a model takes.
+const TIMES: &[u64] = &[
+    100 * MILLISECOND,
+    250 * MILLISECOND,
+    500 * MILLISECOND,
+    SECOND,
+    2_500 * MILLISECOND,
+    5 * SECOND,
+    10 * SECOND,
+    30 * SECOND,
+    60 * SECOND,
+    120 * SECOND,
+    300 * SECOND,
+];
+
+/// The counts, kept across changes of the configuration.
+#[derive(Debug)]
+pub struct Meter {
+    /// How long answered requests took.
+    pub answered: Histogram,
+    /// Requests without an answer, but those that somebody stopped.
+    pub failed: Counter,
+    /// Tokens of the requests, cached ones included.
+    pub input: Counter,
+    /// Tokens of the replies.
+    pub output: Counter,
+    /// Part of `input` that providers had cached.
+    pub cached: Counter,
+}
+
+impl Default for Meter {
+    fn default() -> Meter {
+        Meter {
+            answered: Histogram::new(TIMES),
+            failed: Counter::default(),
+            input: Counter::default(),
+            output: Counter::default(),
+            cached: Counter::default(),
+        }
+    }
+}
+
+impl Meter {
+    /// Notes what came of a request.
+    pub fn note(&self, took: Duration, answer: &Result<ModelReply, ProviderError>) {
+        match answer {
+            Ok(reply) => {
+                self.answered.note_time(took);
+                self.input.add(reply.usage.input);
+                self.output.add(reply.usage.output);
+                self.cached.add(reply.usage.cached);
+            }
+            Err(ProviderError::Cancelled) => {}
+            Err(_) => self.failed.count(),
+        }
+    }
+}

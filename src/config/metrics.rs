@@ -1,0 +1,16 @@
+//! `metrics`: measurements for Prometheus.
+
+use super::declaration::{Rule, section};
+use super::rules::{Flag, SecretText};
+use crate::secret::Secret;
+
+section! {
+    /// The section `metrics`.
+    #[derive(Clone, Debug)]
+    pub struct Metrics {
+        /// Whether `GET /metrics` answers, in Prometheus's text format.
+        pub enabled: bool = Flag.or(false);
+        /// What a scraper must send as `Authorization: Bearer ...`, from wherever it asks.
+        pub token: Option<Secret> = SecretText.optional("none: only loopback may ask");
+    }
+}

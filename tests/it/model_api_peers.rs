@@ -1,0 +1,195 @@
+//! The public clients of OpenAI and Ollama, and Prometheus's own parser. They
+//! are installed by these tests, so they run only when asked for:
+//! `make test-peers`. Without Python or a network they say so and are skipped.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+use serde_json::json;
+
+use super::support::home::Home;
+use super::support::model::{Act, Model};
+
+/// Where the clients are installed; kept from run to run.
+fn place() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("model-api-peers")
+}
+
+fn ran(program: PathBuf, arguments: &[&str]) -> bool {
+    let log = File::create(place().join("install.log")).unwrap();
+    let status = Command::new(program)
+        .args(arguments)
+        .current_dir(place())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .status();
+    status.is_ok_and(|status| status.success())
+}
+
+/// The Python that has the clients; none where they cannot be installed.
+fn python() -> Option<PathBuf> {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    let python = place().join("clients/bin/python");
+    let is_there = *INSTALLED.get_or_init(|| {
+        std::fs::create_dir_all(place()).unwrap();
+        let packages = ["openai", "ollama", "prometheus-client"];
+        let install: Vec<&str> = ["-m", "pip", "install", "--quiet"]
+            .into_iter()
+            .chain(packages)
+            .collect();
+        let done = place().join("installed");
+        done.exists()
+            || (ran("python3".into(), &["-m", "venv", "clients"])
+                && ran(python.clone(), &install)
+                && File::create(done).is_ok())
+    });
+    if !is_there {
+        let log = place().join("install.log");
+        eprintln!("SKIPPED: see {}", log.display());
+    }
+    is_there.then_some(python)
+}
+
+/// Runs a script against a home; a failed assertion in it fails the test.
+fn run(home: &Home, script: &str) {
+    let Some(python) = python() else { return };
+    let output = Command::new(python)
+        .arg("-c")
+        .arg(script)
+        .env("HEARTH", format!("http://{}", home.address()))
+        .env("TOKEN", &home.tokens.user)
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let failed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{printed}{failed}");
+    eprint!("{printed}");
+}
+
+fn home(model: &Model) -> Home {
+    let mut config = model.config();
+    config["openai_api"] = json!({ "enabled": true, "ollama_user": "user" });
+    config["metrics"] = json!({ "enabled": true });
+    Home::start(config)
+}
+
+/// Answers with the number of user messages that it was shown.
+fn counting() -> Model {
+    Model::start(|request, _| {
+        let messages = request["messages"].as_array().unwrap();
+        let users = messages.iter().filter(|one| one["role"] == "user").count();
+        Act::say(&format!("You have said {users} things."))
+    })
+}
+
+#[test]
+#[ignore = "installs a client from PyPI: make test-peers"]
+fn openais_own_library_talks_to_the_assistant() {
+    let model = counting();
+    let home = home(&model);
+    run(
+        &home,
+        r#"
+import os, openai
+client = openai.OpenAI(base_url=os.environ["HEARTH"] + "/v1", api_key=os.environ["TOKEN"])
+names = [model.id for model in client.models.list()]
+assert names == ["hearth", "scripted"], names
+assert client.models.retrieve("hearth").owned_by == "hearth"
+
+messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "hello"}]
+answer = client.chat.completions.create(model="hearth", messages=messages)
+assert answer.choices[0].message.content == "You have said 1 things.", answer
+assert answer.usage.total_tokens == 15, answer.usage
+
+messages += [answer.choices[0].message, {"role": "user", "content": "hello again"}]
+stream = client.chat.completions.create(
+    model="hearth", messages=messages, stream=True, stream_options={"include_usage": True})
+pieces, usage = [], None
+for chunk in stream:
+    usage = chunk.usage or usage
+    pieces += [choice.delta.content or "" for choice in chunk.choices]
+assert "".join(pieces) == "You have said 2 things.", pieces
+assert len(pieces) > 3 and usage.total_tokens == 15, (pieces, usage)
+
+for key, error in [("wrong", openai.AuthenticationError)]:
+    try:
+        openai.OpenAI(base_url=client.base_url, api_key=key).models.list()
+        raise SystemExit("no error")
+    except error as found:
+        assert found.code == "invalid_api_key", found
+try:
+    client.chat.completions.create(model="gpt-5", messages=messages)
+    raise SystemExit("no error")
+except openai.NotFoundError as found:
+    assert found.code == "model_not_found", found
+print("openai", openai.__version__, "ok")
+"#,
+    );
+    let listed = home.admin().ask(json!({ "type": "list_conversations" }));
+    assert_eq!(listed["conversations"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+#[ignore = "installs a client from PyPI: make test-peers"]
+fn ollamas_own_library_talks_to_the_assistant() {
+    let model = counting();
+    let home = home(&model);
+    run(
+        &home,
+        r#"
+import os, importlib.metadata, ollama
+token = {"Authorization": "Bearer " + os.environ["TOKEN"]}
+for headers in [token, {}]:
+    client = ollama.Client(host=os.environ["HEARTH"], headers=headers)
+    names = [model.model for model in client.list().models]
+    assert names == ["hearth:latest", "scripted:latest"], names
+    assert client.show("hearth").modelinfo["general.architecture"] == "hearth"
+    assert client.ps().models == []
+
+    tool = {"type": "function", "function": {"name": "HassTurnOn", "description": "x",
+            "parameters": {"type": "object", "properties": {}}}}
+    messages = [{"role": "system", "content": "You are a voice assistant."},
+                {"role": "user", "content": "hello"}]
+    answer = client.chat("hearth:latest", messages, tools=[tool], keep_alive="5m",
+                         options={"num_ctx": 8192}, think=False)
+    assert answer.message.content == "You have said 1 things.", answer
+    assert answer.done and answer.eval_count == 5, answer
+    messages += [answer.message, {"role": "user", "content": "hello again"}]
+    parts = list(client.chat("hearth", messages, stream=True))
+    assert "".join(part.message.content for part in parts) == "You have said 2 things.", parts
+    assert parts[-1].done and not parts[0].done
+    assert client.generate("hearth", "hello").response == "You have said 1 things."
+try:
+    ollama.Client(host=os.environ["HEARTH"], headers={"Authorization": "Bearer x"}).list()
+    raise SystemExit("no error")
+except ollama.ResponseError as found:
+    assert found.status_code == 401, found
+print("ollama", importlib.metadata.version("ollama"), "ok")
+"#,
+    );
+}
+
+#[test]
+#[ignore = "installs a client from PyPI: make test-peers"]
+fn prometheuss_own_parser_reads_the_metrics() {
+    let model = counting();
+    let home = home(&model);
+    home.admin().chat("hello");
+    run(
+        &home,
+        r#"
+import os, urllib.request, importlib.metadata
+from prometheus_client.parser import text_string_to_metric_families as read
+text = urllib.request.urlopen(os.environ["HEARTH"] + "/metrics").read().decode()
+families = {family.name: family for family in read(text)}
+assert families["hearth_turns_ended"].type == "counter", families
+assert families["hearth_turn_duration_seconds"].type == "histogram"
+print(text)
+print("prometheus-client", importlib.metadata.version("prometheus-client"), len(families), "families ok")
+"#,
+    );
+}
