@@ -91,7 +91,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         ),
         (
             "teapot",
-            "there is no command `hearth teapot`; there are serve, init, chat, user",
+            "there is no command `hearth teapot`; there are serve, init, chat, ",
         ),
         (
             "user ad",

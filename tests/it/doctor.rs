@@ -51,6 +51,7 @@ fn everything_is_looked_at_once() {
             "configuration",
             "exposure",
             "provider",
+            "backup",
             "data directory",
             "database",
             "disk space",
