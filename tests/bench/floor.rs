@@ -144,6 +144,10 @@ impl Floor {
     pub fn resident_kib(&self) -> f64 {
         process::status_kib(self.child.id(), "VmRSS").expect("the floor runs")
     }
+
+    pub fn own_kib(&self) -> f64 {
+        process::status_kib(self.child.id(), "RssAnon").expect("the floor runs")
+    }
 }
 
 impl Drop for Floor {

@@ -179,6 +179,11 @@ impl Server {
         process::status_kib(self.child.id(), "VmRSS").expect("the server runs")
     }
 
+    /// What of it is no page of a file, in KiB.
+    pub fn own_kib(&self) -> f64 {
+        process::status_kib(self.child.id(), "RssAnon").expect("the server runs")
+    }
+
     /// Bytes written to the disk so far.
     pub fn written_bytes(&self) -> f64 {
         process::written_bytes(self.child.id()).expect("the kernel counts written bytes")
