@@ -95,6 +95,11 @@ impl Relay {
         self.program = Some(program);
     }
 
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.program.as_ref().expect("it runs").id()
+    }
+
     /// kill -9.
     pub fn kill(&mut self) {
         self.take().kill();

@@ -27,6 +27,7 @@ use balancer::{Balancer, raise_descriptor_limit};
 use person::Person;
 use support::eventually;
 use support::home::Home;
+use support::program::send_signal;
 use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
 const MACHINES: usize = 50;
@@ -36,7 +37,7 @@ const SERVED_AGAIN: Duration = Duration::from_secs(60);
 /// The longest that everything may take.
 const PATIENCE: Duration = Duration::from_secs(150);
 /// Between two messages of one client.
-const PAUSE: Duration = Duration::from_millis(300);
+const PAUSE: Duration = Duration::from_millis(500);
 /// Clients are threads with little to do.
 const STACK_BYTES: usize = 512 * 1024;
 
@@ -294,4 +295,30 @@ fn machines_that_moved_stay_and_new_ones_spread() {
     assert_eq!(on_first.len() + on_second.len(), new.len());
     assert!(!on_first.is_empty() && !on_second.is_empty());
     meet_all(address, &mut new);
+}
+
+#[test]
+fn a_relay_that_hangs_is_left() {
+    let Some(haproxy) = balancer::installed() else {
+        return;
+    };
+    let balancer = Balancer::start(haproxy);
+    let address = balancer.address;
+    let [first, second] = [0, 1].map(|place| balancer.relays[place].address);
+    let mut machines = small_machines(address, 12);
+    let on_first = linked_at(first, &machines);
+    assert!(!on_first.is_empty());
+
+    // Its sockets stay open, and nothing comes out of them.
+    send_signal(balancer.relays[0].id(), "STOP");
+    for small in &mut machines {
+        if on_first.contains(&small.machine.id) {
+            assert_eq!(small.machine.line.next(), Arrival::Cut);
+            small.machine = Machine::link_with(address, &small.key);
+        }
+    }
+    assert_eq!(linked_at(second, &machines).len(), machines.len());
+    send_signal(balancer.relays[0].id(), "CONT");
+    balancer.wait_for_relay_1("UP");
+    meet_all(address, &mut machines);
 }
