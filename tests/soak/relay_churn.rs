@@ -15,8 +15,9 @@ use super::support::program::Program;
 use super::support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
 const MACHINES: usize = 200;
-/// Threads that play the machines and their clients.
-const PLAYERS: usize = 20;
+/// Threads that play the machines and their clients: no more than may be without
+/// proof at once from one address.
+const PLAYERS: usize = 8;
 const TIME: Duration = Duration::from_secs(180);
 /// Until it has used what it keeps for the next time.
 const WARM_UP: usize = 3;
