@@ -10,6 +10,8 @@ mod support;
 mod scenarios;
 
 mod ceilings;
+#[cfg(feature = "relay")]
+mod relay_churn;
 mod signatures;
 
 use scenarios::{disk, kill, order, power, pressure, receivers};

@@ -58,15 +58,22 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         context.environment,
     )?;
     raise_descriptor_limit();
-    options.connections = options.connections.min(affordable_connections());
+    let affordable = affordable_connections();
+    let is_short = affordable < options.connections;
+    options.connections = options.connections.min(affordable);
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
 
     log::info!(
-        "up to {} machines with {} clients each, {} connections in all",
+        "up to {} machines with {} clients each, {} connections in all{}",
         options.machines,
         options.clients_per_machine,
-        options.connections
+        options.connections,
+        if is_short {
+            ": more need a higher limit of open files (LimitNOFILE=, ulimit -n)"
+        } else {
+            ""
+        }
     );
     let secure = identity(arguments)?;
     let is_secure = secure.is_some();

@@ -1,10 +1,13 @@
 //! HTTP, the program itself, and a server that is a relay too.
 
+use std::process::Command;
+
 use hearth::config::AddressPatterns;
 use hearth::protocol::relay::Kind;
 use hearth::relay::noise::PrivateKey;
 use serde_json::json;
 
+use crate::support::eventually;
 use crate::support::home::{Folder, Home, write_config};
 use crate::support::http::{get, post};
 use crate::support::program::{Program, hearth, printed, run};
@@ -166,6 +169,33 @@ fn the_program_keeps_nothing_and_says_when_it_stops() {
         .map(|file| file.unwrap().file_name())
         .collect();
     assert_eq!(files, ["stderr.txt"], "only what the test itself keeps");
+}
+
+#[test]
+fn the_program_says_what_its_open_files_have_room_for() {
+    let folder = Folder::new();
+    let program = hearth(folder.path());
+    let mut command = Command::new("/bin/sh");
+    command
+        .args(["-c", "ulimit -n 100 && exec \"$0\" \"$@\""])
+        .arg(program.get_program())
+        .args(["relay", "--bind", "127.0.0.1", "--port", "0"])
+        .env_clear()
+        .env("AUTH_TOKEN", TOKEN);
+    let program = Program::launch(command, folder.path());
+    let said = "18 connections in all: more need a higher limit of open files";
+    assert!(program.said.contains(said), "{}", program.said);
+
+    // Beyond it, it refuses, and does not stall or end.
+    let mut machines: Vec<Machine> = (0..18).map(|_| Machine::link(program.address)).collect();
+    let dial = || {
+        let id = PrivateKey::generate().public_key().machine_id();
+        let query = format!("?machine_id={id}&role=machine");
+        Line::open(program.address, with_token(program.address, &query))
+    };
+    assert_eq!(dial().err(), Some(503));
+    machines.pop();
+    eventually("room again", || dial().ok());
 }
 
 #[test]

@@ -1,0 +1,182 @@
+//! HAProxy with the configuration of examples/, and real relays behind it.
+
+use std::fs::{self, File};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::support::eventually;
+use crate::support::home::Folder;
+use crate::support::http::get;
+use crate::support::program::Program;
+use crate::support::relay_peers::TOKEN;
+
+/// Where distributions put it; /usr/sbin is not in everybody's PATH.
+const PLACES: [&str; 3] = ["haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy"];
+
+/// How HAProxy is started here; says that the test is left out where it is not
+/// installed.
+pub fn installed() -> Option<&'static str> {
+    let found = PLACES.into_iter().find(|place| {
+        let version = Command::new(place)
+            .arg("-v")
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status();
+        version.is_ok_and(|status| status.success())
+    });
+    if found.is_none() {
+        eprintln!("left out: haproxy is not installed");
+    }
+    found
+}
+
+/// Lets this process, and those that it starts, open as many files as they may.
+pub fn raise_descriptor_limit() {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).unwrap();
+}
+
+/// A port that stays free while nobody listens on it: not one of those that the
+/// system gives to outgoing connections.
+fn quiet_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 10_000;
+    let begin = (std::process::id() % u32::from(COUNT)) as u16;
+    (0..COUNT)
+        .map(|_| FIRST + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("one of so many ports is free")
+}
+
+/// A relay's own process, which may be lost and come again at the same address.
+pub struct Relay {
+    pub address: SocketAddr,
+    folder: Folder,
+    program: Option<Program>,
+}
+
+impl Relay {
+    fn new() -> Relay {
+        let mut relay = Relay {
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, quiet_port())),
+            folder: Folder::new(),
+            program: None,
+        };
+        relay.start();
+        relay
+    }
+
+    /// Starts it, at its own address.
+    pub fn start(&mut self) {
+        let port = self.address.port().to_string();
+        let arguments = [
+            "relay",
+            "--bind",
+            "127.0.0.1",
+            "--port",
+            &port,
+            "--trusted-proxy",
+            "127.0.0.1",
+            // All machines of the test have one address.
+            "--connections-per-address",
+            "2000",
+        ];
+        let environment = [("AUTH_TOKEN", TOKEN)];
+        let program = Program::start_in(self.folder.path(), &arguments, &environment);
+        self.program = Some(program);
+    }
+
+    /// Its process.
+    pub fn id(&self) -> u32 {
+        self.program.as_ref().expect("it runs").id()
+    }
+
+    /// kill -9.
+    pub fn kill(&mut self) {
+        self.take().kill();
+    }
+
+    /// The running program, for the caller to end.
+    pub fn take(&mut self) -> Program {
+        self.program.take().expect("it runs")
+    }
+}
+
+/// HAProxy before two relays; killed when dropped.
+pub struct Balancer {
+    pub address: SocketAddr,
+    pub relays: [Relay; 2],
+    child: Child,
+    log: PathBuf,
+    _folder: Folder,
+}
+
+impl Balancer {
+    pub fn start(haproxy: &str) -> Balancer {
+        let relays = [Relay::new(), Relay::new()];
+        let folder = Folder::new();
+        let log = folder.path().join("haproxy.txt");
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, quiet_port()));
+        let output = File::create(&log).unwrap();
+        let child = Command::new(haproxy)
+            .args(["-db", "-f"])
+            .arg(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/examples/relay/haproxy.cfg"
+            ))
+            .env("RELAY_ADDRESS", address.ip().to_string())
+            .env("RELAY_PORT", address.port().to_string())
+            .env("RELAY_1", relays[0].address.to_string())
+            .env("RELAY_2", relays[1].address.to_string())
+            .stdin(Stdio::null())
+            .stdout(output.try_clone().unwrap())
+            .stderr(output)
+            .spawn()
+            .unwrap();
+        let mut balancer = Balancer {
+            address,
+            relays,
+            child,
+            log,
+            _folder: folder,
+        };
+        balancer.wait_until_it_listens();
+        balancer
+    }
+
+    fn wait_until_it_listens(&mut self) {
+        eventually("HAProxy listens", || {
+            let ended = self.child.try_wait().unwrap();
+            assert!(ended.is_none(), "HAProxy has ended: {}", self.log());
+            std::net::TcpStream::connect(self.address).ok()
+        });
+        assert_eq!(get(self.address, "/health").status, 200, "{}", self.log());
+    }
+
+    /// What HAProxy has said.
+    pub fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Waits until HAProxy has said that the first relay is `UP` or `DOWN`.
+    pub fn wait_for_relay_1(&self, state: &str) {
+        let said = format!("Server relays/relay1 is {state}");
+        eventually(&said, || self.log().contains(&said).then_some(()));
+    }
+}
+
+impl Drop for Balancer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
