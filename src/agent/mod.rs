@@ -8,6 +8,7 @@ pub mod meter;
 pub mod outbound;
 pub mod permission;
 mod pipe;
+mod process_group;
 pub mod provider;
 pub mod repetition;
 pub mod side_by_side;
