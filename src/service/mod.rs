@@ -16,6 +16,7 @@ pub mod people;
 pub mod relays;
 pub mod responses;
 mod routines;
+mod running;
 mod schedule;
 pub mod session;
 pub mod throttle;
@@ -35,9 +36,8 @@ use crate::agent::Assistant;
 use crate::agent::mcp::Mcp;
 use crate::agent::meter::Meter as ModelMeter;
 use crate::clock::Clock;
-use crate::config::{Limits, Settings};
-use crate::error::{Error, Result};
-use crate::ids::TurnId;
+use crate::config::Settings;
+use crate::error::Result;
 use crate::secret::Secret;
 use crate::store::Store;
 use crate::tls::Trust;
@@ -47,10 +47,12 @@ use hub::Hub;
 use meter::Meter;
 use peer::Guesser;
 use relays::Relays;
-use responses::{Responses, Ticket};
+use responses::Responses;
 use schedule::Schedule;
 use throttle::Throttle;
 use workers::{Deliver, Nudge, Stalled};
+
+pub use webhooks::{Accepted, WebhookRequest};
 
 /// Numbers of events that are reserved on disk at a time: after a crash the
 /// next event gets a number above any that was given out before.
@@ -104,33 +106,6 @@ pub struct Load {
     pub waiting: usize,
     /// Deliveries that wait for a worker.
     pub due_deliveries: usize,
-}
-
-/// What an incoming webhook asks for.
-pub struct WebhookRequest {
-    /// The text to answer.
-    pub message: String,
-    /// The speaker's name for the model, chosen by the caller.
-    pub user_id: Option<String>,
-    /// The caller's own name of the conversation.
-    pub conversation_id: Option<String>,
-    /// A repeat within 24 hours gets the first answer and begins no second
-    /// turn.
-    pub idempotency_key: Option<String>,
-    /// The raw body, whose fingerprint guards the idempotency key.
-    pub body: Vec<u8>,
-}
-
-/// What was accepted, durably.
-pub struct Accepted<'a> {
-    /// The caller's own name, or the id of the new conversation.
-    pub conversation_id: String,
-    /// For the caller's records and for `get_turn`.
-    /// The turn that was begun, or the earlier one of a repeated key.
-    pub turn_id: TurnId,
-    /// The caller's place to wait for the turn's end, if it wants to and there
-    /// was one.
-    pub ticket: Option<Ticket<'a>>,
 }
 
 /// What a service is made of.
@@ -325,25 +300,5 @@ impl Service {
             Ok(()) => *reserved = more,
             Err(error) => log::warn!("event numbers: {error}"),
         }
-    }
-
-    fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
-        let now = Instant::now();
-        let mut rates = self
-            .webhook_rates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let bucket = rates
-            .entry(account.to_owned())
-            .or_insert_with(|| Bucket::full(limits.webhook_burst, now));
-        bucket
-            .take(limits.webhook_per_second, limits.webhook_burst, now)
-            .map_err(|wait| {
-                let most = limits.webhook_per_second;
-                Error::rate_limited(
-                    format!("more than {most} requests a second for this account"),
-                    wait,
-                )
-            })
     }
 }
