@@ -1,4 +1,10 @@
 //! Who may do what: sessions, commands, events, approvals and the workers.
+//!
+//! Everything that people and programs ask for comes to the one [`Service`].
+//! A message becomes a turn, whichever way it came (`turns`, `webhooks`,
+//! `followed`, `routines`); the turn waits in the `queue` until one of the
+//! [`workers`] runs it (`running`), and what happens in it is told to whoever
+//! subscribed at the [`hub`].
 
 mod accounts;
 mod approvals;
@@ -13,11 +19,11 @@ pub mod outbox;
 pub mod password;
 pub mod peer;
 pub mod people;
+mod queue;
 pub mod relays;
 pub mod responses;
 mod routines;
 mod running;
-mod schedule;
 pub mod session;
 pub mod throttle;
 mod turns;
@@ -34,7 +40,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
 use crate::agent::mcp::Mcp;
-use crate::agent::meter::Meter as ModelMeter;
+use crate::agent::meter::ModelMeter;
 use crate::clock::Clock;
 use crate::config::Settings;
 use crate::error::Result;
@@ -46,9 +52,9 @@ use connections::Connections;
 use hub::Hub;
 use meter::Meter;
 use peer::Guesser;
+use queue::WorkQueue;
 use relays::Relays;
 use responses::Responses;
-use schedule::Schedule;
 use throttle::Throttle;
 use workers::{Deliver, Nudge, Stalled};
 
@@ -72,7 +78,7 @@ pub struct Service {
     hub: Hub,
     event_numbers: Mutex<u64>,
     connections: Connections,
-    schedule: Schedule,
+    queue: WorkQueue,
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
     responses: Responses,
@@ -146,7 +152,7 @@ impl Service {
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
             connections: Connections::default(),
-            schedule: Schedule::new(config.workers),
+            queue: WorkQueue::new(config.workers),
             waiters: Mutex::default(),
             responses: Responses::default(),
             meter: Meter::default(),
@@ -222,11 +228,11 @@ impl Service {
 
     /// What the workers have to do.
     pub fn load(&self) -> Load {
-        let (running, waiting) = self.schedule.load();
+        let (running, waiting) = self.queue.load();
         Load {
             running,
             waiting,
-            due_deliveries: self.schedule.due_deliveries(),
+            due_deliveries: self.queue.due_deliveries(),
         }
     }
 
@@ -241,10 +247,6 @@ impl Service {
             .last_tick
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn schedule(&self) -> &Schedule {
-        &self.schedule
     }
 
     fn waiters(&self) -> MutexGuard<'_, turns::Waiters> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::schedule::TurnJob;
+use super::queue::TurnJob;
 use super::turns::{cancelled, reply_of};
 use super::workers::Stalled;
 use super::{Service, views};
@@ -27,11 +27,11 @@ impl Service {
         };
         let (turn, message, is_resumed) = match loaded {
             Ok(Some(loaded)) => loaded,
-            Ok(None) => return self.schedule.turn_ended(id, conversation),
+            Ok(None) => return self.queue.turn_ended(id, conversation),
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit.
                 self.answer_lost(id);
-                return self.schedule.turn_ended(id, conversation);
+                return self.queue.turn_ended(id, conversation);
             }
             Err(error) => {
                 self.answer(id, &Err(error));
@@ -83,7 +83,7 @@ impl Service {
                     self.publish(&turn, kind);
                 }
                 self.store.note_usage(id, ran.usage, &ran.model);
-                self.schedule.turn_suspended(id, conversation);
+                self.queue.turn_suspended(id, conversation);
             }
             Outcome::Replied(reply) => {
                 let (model, usage) = (&ran.model, ran.usage);
@@ -109,10 +109,10 @@ impl Service {
             }
             // Told to stop because the server stops: it is unfinished on disk
             // and goes on at the next start.
-            Outcome::Cancelled if self.schedule.is_stopping() => {
+            Outcome::Cancelled if self.queue.is_stopping() => {
                 log::info!("turn {id}: put off until the next start");
                 self.store.note_usage(id, ran.usage, &ran.model);
-                self.schedule.turn_ended(id, conversation);
+                self.queue.turn_ended(id, conversation);
             }
             Outcome::Cancelled => {
                 log::info!("turn {id}: cancelled after {took} ms");
@@ -172,7 +172,7 @@ impl Service {
                 // Its beginning was lost with a failed commit, or somebody else
                 // ended it and told the waiters.
                 self.answer_lost(turn.id);
-                return self.schedule.turn_ended(turn.id, turn.conversation_id);
+                return self.queue.turn_ended(turn.id, turn.conversation_id);
             }
             Err(error) => {
                 self.answer(turn.id, &Err(error));
@@ -217,7 +217,7 @@ impl Service {
             }
         };
         self.answer(turn.id, &result);
-        self.schedule.turn_ended(turn.id, turn.conversation_id);
+        self.queue.turn_ended(turn.id, turn.conversation_id);
         if let Some(delivery) = finished.delivery {
             self.delivery_changed(&delivery);
             self.answer_requests(turn.id, result, delivery.id, is_awaited);

@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::schedule::{TurnJob, Withdrawn};
+use super::queue::{TurnJob, Withdrawn};
 use super::session::{Caller, Responder};
 use super::{Service, views};
 use crate::error::{Code, Error, Result};
@@ -55,7 +55,7 @@ impl Service {
     ) -> Result<(), (Error, Responder)> {
         let conversation = chat.conversation_id;
         let config = self.settings.current();
-        let place = match self.schedule.reserve(conversation, &config.limits) {
+        let place = match self.queue.reserve(conversation, &config.limits) {
             Ok(place) => place,
             Err(error) => return Err((error, responder)),
         };
@@ -113,7 +113,7 @@ impl Service {
                 message: views::message(message.clone()),
             },
         );
-        self.schedule.submit(TurnJob {
+        self.queue.submit(TurnJob {
             turn: turn.id,
             conversation: turn.conversation_id,
             fresh: Some(Box::new((turn, message))),
@@ -177,7 +177,7 @@ impl Service {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));
         }
         log::info!("turn {id}: {by} stops it");
-        match self.schedule.withdraw(id, turn.conversation_id) {
+        match self.queue.withdraw(id, turn.conversation_id) {
             Withdrawn::Told => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {
                 self.expire_questions_of(id, by)?;

@@ -64,7 +64,7 @@ impl Service {
     ) -> Result<Accepted<'_>> {
         let config = self.settings.current();
         self.check_webhook_rate(&account.name, &config.limits)?;
-        let place = self.schedule.reserve(None, &config.limits)?;
+        let place = self.queue.reserve(None, &config.limits)?;
         let begun = self.store.begin_turn(NewTurn {
             target: match request.conversation_id {
                 Some(name) => Target::Named {
@@ -189,7 +189,7 @@ impl Service {
         });
         let is_due = delivery.next_at <= self.clock.now();
         match delivery.state {
-            DeliveryState::Pending if is_due => self.schedule.offer_deliveries([delivery.id]),
+            DeliveryState::Pending if is_due => self.queue.offer_deliveries([delivery.id]),
             // The conversation's next one may have moved up.
             _ => self.nudge(),
         }
