@@ -4,7 +4,7 @@
 //! # One request's way through the house
 //!
 //! ```text
-//! socket -> gate (accept, limits, sniff) -> http | websocket | lines -> service (who may do what)
+//! socket -> gate (accept, TLS, sniff) -> http | websocket | lines -> service (who may do what)
 //!        -> store (the turn is on disk) -> workers -> agent turn -> provider, tools
 //!        -> store (reply and delivery: one commit) -> hub (events, responses) -> socket
 //!                                                  deliveries -> the caller's URL
@@ -14,13 +14,18 @@
 //! told by the first bytes whether it speaks WebSocket, JSON lines or HTTP; a
 //! [`service::session::Session`] checks who it is and parses the command. The
 //! message and its turn go to the [`store`]'s writer thread, which commits
-//! whatever has queued in one transaction; the turn's id goes to the schedule,
-//! from which a worker takes it. The [`agent`] asks the model and runs its
+//! whatever has queued in one transaction; the turn's id goes to the queue, from
+//! which a worker takes it. The [`agent`] asks the model and runs its
 //! tools, each step on disk before anything with an effect depends on it. The
 //! reply, the turn's end and the webhook's callback are one commit; after it,
 //! the [`service::hub`] tells the subscribers and the response goes to the
 //! connection's outbox, whose thread sleeps in `poll` on socket and outbox at
 //! once.
+//!
+//! The other ways in end at the same queue: an account's [`webhook`], a program
+//! that speaks OpenAI's or Ollama's interface ([`model_api`]), a schedule whose
+//! time has come, and a client elsewhere, whose frames this machine's link to a
+//! `relay` hands to a session of its own.
 //!
 //! # Rooms, lowest first
 //!
@@ -36,7 +41,7 @@
 //! | [`protocol`] | wire types: envelope, commands, events, relay frames |
 //! | [`store`] | one writer thread, a pool of readers; all SQL |
 //! | [`agent`] | the turn loop, context, permission, model providers, tools |
-//! | [`service`] | sessions, commands, events, approvals, the schedule and its workers |
+//! | [`service`] | sessions, commands, events, approvals, schedules, the queue of turns and its workers |
 //! | [`gate`] | sockets: accepting, limits, strict framing of HTTP, WebSocket and JSON lines |
 //! | [`dial`] | outgoing WebSockets: to a relay, and those of `hearth chat` |
 //! | [`http`], [`webhook`] | routes; incoming accounts, callbacks and their signatures |

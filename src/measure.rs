@@ -1,6 +1,6 @@
-//! What is counted while the house works. Numbers are owned by the rooms that
-//! know them and cost an atomic addition each, whether anybody reads them or
-//! not.
+//! What is counted while the house works: counters and histograms. Numbers are
+//! owned by the rooms that know them, in a `meter` each, and cost an atomic
+//! addition, whether anybody reads them or not. The room `metrics` shows them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -22,7 +22,7 @@ const TIMES: &[u64] = &[
 
 /// The counts, kept across changes of the configuration.
 #[derive(Debug)]
-pub struct Meter {
+pub struct ModelMeter {
     /// How long answered requests took.
     pub answered: Histogram,
     /// Requests without an answer, but those that somebody stopped.
@@ -35,9 +35,9 @@ pub struct Meter {
     pub cached: Counter,
 }
 
-impl Default for Meter {
-    fn default() -> Meter {
-        Meter {
+impl Default for ModelMeter {
+    fn default() -> ModelMeter {
+        ModelMeter {
             answered: Histogram::new(TIMES),
             failed: Counter::default(),
             input: Counter::default(),
@@ -47,7 +47,7 @@ impl Default for Meter {
     }
 }
 
-impl Meter {
+impl ModelMeter {
     /// Notes what came of a request.
     pub fn note(&self, took: Duration, answer: &Result<ModelReply, ProviderError>) {
         match answer {

@@ -8,6 +8,7 @@ pub mod meter;
 pub mod outbound;
 pub mod permission;
 mod pipe;
+mod process_group;
 pub mod provider;
 pub mod repetition;
 pub mod side_by_side;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 use crate::config::Config;
 use context::estimate::Gauge;
 use mcp::Mcp;
-use meter::Meter;
+use meter::ModelMeter;
 use provider::Provider;
 use tool::Toolbox;
 
@@ -38,7 +39,7 @@ pub struct Assistant {
     /// How long requests turned out to be.
     pub gauge: Arc<Gauge>,
     /// What asking models has come to.
-    pub meter: Arc<Meter>,
+    pub meter: Arc<ModelMeter>,
 }
 
 impl Assistant {

@@ -17,6 +17,7 @@ mod export;
 mod first_run;
 mod health;
 mod help;
+mod http;
 mod import;
 mod init;
 mod local_models;

@@ -2,8 +2,10 @@
 //! 4.2), and which web pages may use them (protocol section 3).
 //!
 //! Every request passes twice: [`Router::admit`] sees its head and refuses what
-//! can be refused before a byte of the body is read, [`Router::handle`] answers
-//! it. Paths that are not the router's own go to the webhook channel.
+//! can be refused before a byte of the body is read, [`Router::respond`] answers
+//! it. What stands above this room is led to by traits: the web front end
+//! ([`Pages`]), a relay in the same server ([`Relay`]), further paths such as
+//! /metrics ([`Extension`]). All other paths are the webhook channel's.
 
 pub mod authentication;
 mod authority;
@@ -11,6 +13,7 @@ pub mod demand;
 mod health;
 mod origin;
 pub mod registration;
+mod route;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod upgrade;
@@ -23,6 +26,9 @@ use crate::error::{Error, Result};
 use crate::gate::dialogue::OpenDialogue;
 use crate::gate::exchange::{Answer, Handler, Head, Request, Response};
 use crate::service::Service;
+use route::Route;
+
+pub use upgrade::upgrade_required;
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,82 +76,6 @@ pub struct Router {
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
     extensions: Vec<Arc<dyn Extension>>,
-}
-
-/// What a path leads to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route {
-    Health,
-    Welcome,
-    /// A file of the web front end.
-    Asset,
-    Authentication,
-    Registration,
-    /// /ws without an upgrade.
-    Socket,
-    /// One of [`Router::extensions`], by its place there.
-    Extension(usize),
-    /// Not ours: a webhook account's path, or nobody's.
-    Other,
-}
-
-impl Route {
-    fn of(path: &str, serves: Serves) -> Route {
-        // The path that is asked for most comes first.
-        match (path, serves) {
-            ("/health", _) => Route::Health,
-            (_, Serves::WebhooksOnly) => Route::Other,
-            ("/", _) => Route::Welcome,
-            ("/auth", _) => Route::Authentication,
-            ("/ws/register", _) => Route::Registration,
-            ("/ws", _) => Route::Socket,
-            (path, _) if path.starts_with("/assets/") => Route::Asset,
-            _ => Route::Other,
-        }
-    }
-
-    /// The methods it takes, as the value of `Allow`.
-    fn methods(self) -> &'static str {
-        match self {
-            Route::Health | Route::Welcome | Route::Asset => "GET, HEAD",
-            Route::Authentication => "POST, DELETE",
-            Route::Registration => "POST",
-            Route::Socket => "GET",
-            Route::Extension(_) => "GET, POST",
-            Route::Other => "",
-        }
-    }
-
-    /// Whether its requests or responses hold credentials.
-    fn is_private(self) -> bool {
-        matches!(
-            self,
-            Route::Authentication | Route::Registration | Route::Extension(_)
-        )
-    }
-
-    /// Judges a head by all that does not depend on who sends it.
-    fn judge(self, head: &Head) -> Result<(), Response> {
-        demand::method(head, self.methods())?;
-        match self {
-            Route::Authentication | Route::Registration if head.method == "POST" => {
-                demand::json(head).map_err(|error| Response::error(&error))
-            }
-            Route::Socket => Err(upgrade_required()),
-            _ => Ok(()),
-        }
-    }
-}
-
-/// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
-pub fn upgrade_required() -> Response {
-    let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")
-        .with_status(426);
-    let mut response = Response::error(&error);
-    response
-        .headers
-        .push(("Upgrade", Cow::Borrowed("websocket")));
-    response
 }
 
 impl Router {
@@ -366,66 +296,6 @@ impl Handler for Router {
 mod tests {
     use super::testing::head;
     use super::*;
-
-    const JSON: (&str, &str) = ("content-type", "application/json");
-
-    #[test]
-    fn heads_are_judged_before_bodies_are_read() {
-        let text = ("content-type", "text/plain");
-        for (method, path, headers, status) in [
-            ("GET", "/health", &[][..], None),
-            ("HEAD", "/health", &[], None),
-            ("POST", "/health", &[JSON], Some(405)),
-            ("GET", "/", &[], None),
-            ("HEAD", "/", &[], None),
-            ("POST", "/", &[], Some(405)),
-            ("HEAD", "/assets/1/app.js", &[], None),
-            ("POST", "/assets/1/app.js", &[JSON], Some(405)),
-            ("POST", "/auth", &[JSON], None),
-            ("POST", "/auth", &[text], Some(415)),
-            ("POST", "/auth", &[], Some(415)),
-            ("DELETE", "/auth", &[], None),
-            ("GET", "/auth", &[], Some(405)),
-            ("OPTIONS", "/auth", &[], Some(405)),
-            ("POST", "/ws/register", &[JSON], None),
-            ("POST", "/ws/register", &[text], Some(415)),
-            ("DELETE", "/ws/register", &[], Some(405)),
-            ("GET", "/ws", &[], Some(426)),
-            ("POST", "/ws", &[JSON], Some(405)),
-        ] {
-            let head = head(method, path, headers);
-            let refused = Route::of(path, Serves::Everything).judge(&head).err();
-            assert_eq!(
-                refused.map(|response| response.status),
-                status,
-                "{method} {path}"
-            );
-        }
-    }
-
-    #[test]
-    fn a_path_leads_to_one_route() {
-        for (path, everything, webhooks_only) in [
-            ("/health", Route::Health, Route::Health),
-            ("/", Route::Welcome, Route::Other),
-            ("/auth", Route::Authentication, Route::Other),
-            ("/ws/register", Route::Registration, Route::Other),
-            ("/ws", Route::Socket, Route::Other),
-            ("/hooks/a", Route::Other, Route::Other),
-            ("/assets/1/app.js", Route::Asset, Route::Other),
-            ("/assets", Route::Other, Route::Other),
-            ("/auth/", Route::Other, Route::Other),
-            ("/Health", Route::Other, Route::Other),
-            ("", Route::Other, Route::Other),
-        ] {
-            assert_eq!(Route::of(path, Serves::Everything), everything, "{path}");
-            assert_eq!(
-                Route::of(path, Serves::WebhooksOnly),
-                webhooks_only,
-                "{path}"
-            );
-        }
-    }
 
     #[test]
     fn only_listed_pages_from_elsewhere_may_read_responses() {

@@ -1,4 +1,7 @@
-//! The query of a WebSocket's address: which machine is meant.
+//! What leads to a WebSocket at /ws: which machine the query of its address
+//! means, and what a plain request is told.
+
+use std::borrow::Cow;
 
 use super::Relay;
 use crate::error::{Error, Result};
@@ -36,6 +39,17 @@ pub fn lead(
 /// relay leads to, rather than for this server.
 pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
     Meant::by(head.query.as_deref(), own) != Meant::Us
+}
+
+/// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
+pub fn upgrade_required() -> Response {
+    let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")
+        .with_status(426);
+    let mut response = Response::error(&error);
+    response
+        .headers
+        .push(("Upgrade", Cow::Borrowed("websocket")));
+    response
 }
 
 /// Who is meant by a query.

@@ -3,9 +3,9 @@
 
 mod identity;
 mod lock;
-#[cfg(not(feature = "relay"))]
-mod no_relay;
 mod ports;
+#[cfg_attr(not(feature = "relay"), path = "no_relay.rs")]
+mod relay;
 pub mod restore;
 mod start_error;
 
@@ -15,23 +15,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::config::{Config, Problems, Settings};
-use crate::error::Error;
+use crate::config::{Problems, Settings};
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
 use crate::http::{Extension, Pages, Relay, Router, Serves};
 use crate::metrics::Metrics;
 use crate::model_api::ModelApi;
-#[cfg(feature = "relay")]
-use crate::relay::link::Links;
 use crate::service::backups::how_to_restore;
 use crate::service::workers::{Deliver, Workers};
 use crate::service::{Parts, Service};
 use crate::store::{Store, check_at_start};
 use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
-#[cfg(not(feature = "relay"))]
-use no_relay::Links;
+use relay::Links;
 
 pub use lock::Lock;
 pub use start_error::StartError;
@@ -82,7 +78,7 @@ impl Server {
         let config = settings.current();
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;
-        let relay = relay(&config)?;
+        let relay = relay::open(&config)?;
         let database = options.data_dir.join(DATABASE_FILE);
         let store = check_at_start(&database)
             .and_then(|()| Store::open(&database, clock.clone()))
@@ -271,37 +267,6 @@ fn pages() -> Option<Arc<dyn Pages>> {
     return Some(Arc::new(crate::web::Web::new()));
     #[cfg(not(feature = "web"))]
     None
-}
-
-/// The relay that this server is for other machines too, if it is one.
-///
-/// Errors: it has no token, or a short one.
-#[cfg(feature = "relay")]
-fn relay(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
-    use crate::relay::server::{self, Rules, Token};
-
-    if !config.relay.enabled {
-        return Ok(None);
-    }
-    let token = config.relay.token().ok_or_else(|| {
-        Error::invalid_request(
-            "\"relay.enabled\" is set, but neither \"relay.auth_token\" nor the environment variable \
-             AUTH_TOKEN; `hearth relay --show-token` makes a good one",
-        )
-    })?;
-    let relay = server::Relay::new(Token::new(token)?, Rules::under(&config.limits));
-    Ok(Some(relay))
-}
-
-#[cfg(not(feature = "relay"))]
-fn relay(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
-    match config.relay.enabled {
-        false => Ok(None),
-        true => Err(Error::invalid_request(
-            "\"relay.enabled\" is set, but this program was built without the feature relay",
-        )
-        .into()),
-    }
 }
 
 fn serve(

@@ -1,10 +1,12 @@
-//! What stands for the links to relays where they are not built in.
+//! What stands for relays, and the links to them, where they are not built in.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::StartError;
 use crate::config::{Channel, Config};
+use crate::error::Error;
+use crate::http::Relay;
 use crate::service::Service;
 
 /// No links.
@@ -28,4 +30,15 @@ impl Links {
     }
 
     pub fn stop(&self) {}
+}
+
+/// Refuses to be a relay.
+pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
+    match config.relay.enabled {
+        false => Ok(None),
+        true => Err(Error::invalid_request(
+            "\"relay.enabled\" is set, but this program was built without the feature relay",
+        )
+        .into()),
+    }
 }

@@ -77,7 +77,7 @@ impl Service {
         let decided = self.store.decide(id, decision.clone())?;
         self.publish_decision(&decided.approval, &decision);
         if decided.resumes {
-            self.schedule
+            self.queue
                 .resume(decided.approval.turn_id, decided.approval.conversation_id);
         }
         Ok(views::approval(&decided.approval))

@@ -273,13 +273,13 @@ fn server_info(service: &Service) -> Result<Value> {
     let config = &assistant.config;
     let month = service.store().tokens_of_month(service.clock().now())?;
     let standings = assistant.provider.standings(&config.model);
-    let (running, waiting) = service.schedule().load();
+    let (running, waiting) = service.queue.load();
     let mut turns: Map<String, Value> = counts
         .turns
         .iter()
         .map(|(state, count)| (state.as_str().to_owned(), json!(count)))
         .collect();
-    // The database learns of a turn's start with its next commit; the schedule
+    // The database learns of a turn's start with its next commit; the queue
     // knows at once.
     turns.insert("running".to_owned(), json!(running));
     turns.insert("queued".to_owned(), json!(waiting));

@@ -99,7 +99,7 @@ impl Service {
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<Followed> {
         let config = self.settings.current();
-        let place = self.schedule().reserve(None, &config.limits)?;
+        let place = self.queue.reserve(None, &config.limits)?;
         let outbox = Arc::new(Outbox::new(config.limits.outbox_bytes, wake));
         let end = Arc::new(Mutex::new(None));
         let followed = |turn| Followed {

@@ -1,4 +1,10 @@
 //! Who may do what: sessions, commands, events, approvals and the workers.
+//!
+//! Everything that people and programs ask for comes to the one [`Service`].
+//! A message becomes a turn, whichever way it came (`turns`, `webhooks`,
+//! `followed`, `routines`); the turn waits in the `queue` until one of the
+//! [`workers`] runs it (`running`), and what happens in it is told to whoever
+//! subscribed at the [`hub`].
 
 mod accounts;
 mod approvals;
@@ -13,10 +19,11 @@ pub mod outbox;
 pub mod password;
 pub mod peer;
 pub mod people;
+mod queue;
 pub mod relays;
 pub mod responses;
 mod routines;
-mod schedule;
+mod running;
 pub mod session;
 pub mod throttle;
 mod turns;
@@ -33,11 +40,10 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::agent::Assistant;
 use crate::agent::mcp::Mcp;
-use crate::agent::meter::Meter as ModelMeter;
+use crate::agent::meter::ModelMeter;
 use crate::clock::Clock;
-use crate::config::{Limits, Settings};
-use crate::error::{Error, Result};
-use crate::ids::TurnId;
+use crate::config::Settings;
+use crate::error::Result;
 use crate::secret::Secret;
 use crate::store::Store;
 use crate::tls::Trust;
@@ -46,11 +52,13 @@ use connections::Connections;
 use hub::Hub;
 use meter::Meter;
 use peer::Guesser;
+use queue::WorkQueue;
 use relays::Relays;
-use responses::{Responses, Ticket};
-use schedule::Schedule;
+use responses::Responses;
 use throttle::Throttle;
 use workers::{Deliver, Nudge, Stalled};
+
+pub use webhooks::{Accepted, WebhookRequest};
 
 /// Numbers of events that are reserved on disk at a time: after a crash the
 /// next event gets a number above any that was given out before.
@@ -70,7 +78,7 @@ pub struct Service {
     hub: Hub,
     event_numbers: Mutex<u64>,
     connections: Connections,
-    schedule: Schedule,
+    queue: WorkQueue,
     deliver: Arc<dyn Deliver>,
     waiters: Mutex<turns::Waiters>,
     responses: Responses,
@@ -104,33 +112,6 @@ pub struct Load {
     pub waiting: usize,
     /// Deliveries that wait for a worker.
     pub due_deliveries: usize,
-}
-
-/// What an incoming webhook asks for.
-pub struct WebhookRequest {
-    /// The text to answer.
-    pub message: String,
-    /// The speaker's name for the model, chosen by the caller.
-    pub user_id: Option<String>,
-    /// The caller's own name of the conversation.
-    pub conversation_id: Option<String>,
-    /// A repeat within 24 hours gets the first answer and begins no second
-    /// turn.
-    pub idempotency_key: Option<String>,
-    /// The raw body, whose fingerprint guards the idempotency key.
-    pub body: Vec<u8>,
-}
-
-/// What was accepted, durably.
-pub struct Accepted<'a> {
-    /// The caller's own name, or the id of the new conversation.
-    pub conversation_id: String,
-    /// For the caller's records and for `get_turn`.
-    /// The turn that was begun, or the earlier one of a repeated key.
-    pub turn_id: TurnId,
-    /// The caller's place to wait for the turn's end, if it wants to and there
-    /// was one.
-    pub ticket: Option<Ticket<'a>>,
 }
 
 /// What a service is made of.
@@ -171,7 +152,7 @@ impl Service {
             hub: Hub::after(last_event),
             event_numbers: Mutex::new(last_event),
             connections: Connections::default(),
-            schedule: Schedule::new(config.workers),
+            queue: WorkQueue::new(config.workers),
             waiters: Mutex::default(),
             responses: Responses::default(),
             meter: Meter::default(),
@@ -247,11 +228,11 @@ impl Service {
 
     /// What the workers have to do.
     pub fn load(&self) -> Load {
-        let (running, waiting) = self.schedule.load();
+        let (running, waiting) = self.queue.load();
         Load {
             running,
             waiting,
-            due_deliveries: self.schedule.due_deliveries(),
+            due_deliveries: self.queue.due_deliveries(),
         }
     }
 
@@ -266,10 +247,6 @@ impl Service {
             .last_tick
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn schedule(&self) -> &Schedule {
-        &self.schedule
     }
 
     fn waiters(&self) -> MutexGuard<'_, turns::Waiters> {
@@ -325,25 +302,5 @@ impl Service {
             Ok(()) => *reserved = more,
             Err(error) => log::warn!("event numbers: {error}"),
         }
-    }
-
-    fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
-        let now = Instant::now();
-        let mut rates = self
-            .webhook_rates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let bucket = rates
-            .entry(account.to_owned())
-            .or_insert_with(|| Bucket::full(limits.webhook_burst, now));
-        bucket
-            .take(limits.webhook_per_second, limits.webhook_burst, now)
-            .map_err(|wait| {
-                let most = limits.webhook_per_second;
-                Error::rate_limited(
-                    format!("more than {most} requests a second for this account"),
-                    wait,
-                )
-            })
     }
 }

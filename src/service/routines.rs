@@ -88,10 +88,7 @@ impl Service {
                 .map(drop);
         }
         // Where there is no place it stays due, and is tried again.
-        let Ok(place) = self
-            .schedule
-            .reserve(schedule.conversation_id, &config.limits)
-        else {
+        let Ok(place) = self.queue.reserve(schedule.conversation_id, &config.limits) else {
             return Ok(());
         };
         let (id, due) = (schedule.id, schedule.timing.next_at);

@@ -1,21 +1,55 @@
 //! Webhook messages as turns: accepted, and answered by a callback or, to a
 //! caller that waits, in the response.
 
-use std::time::Duration;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
 
-use super::responses::Answer;
+use super::Service;
+use super::bucket::Bucket;
+use super::responses::{Answer, Ticket};
 use super::turns::{Reply, cancelled};
-use super::{Accepted, Service, WebhookRequest};
-use crate::config::WebhookAccount;
-use crate::error::Result;
+use crate::config::{Limits, WebhookAccount};
+use crate::error::{Error, Result};
 use crate::ids::{DeliveryId, TurnId};
 use crate::protocol::envelope;
+use crate::protocol::event::{Event, Kind};
 use crate::secret::sha256;
-use crate::store::{Attempt, Begun, IdempotencyKey, NewDelivery, NewTurn, Target, Turn, TurnEnd};
+use crate::store::{
+    Attempt, Begun, Delivery, DeliveryState, IdempotencyKey, NewDelivery, NewTurn, Target, Turn,
+    TurnEnd,
+};
 
 /// How long a response may take that stands for a callback, before the callback
 /// is sent after all.
 const RESPONSE_TIME: Duration = Duration::from_secs(30);
+
+/// What an incoming webhook asks for.
+pub struct WebhookRequest {
+    /// The text to answer.
+    pub message: String,
+    /// The speaker's name for the model, chosen by the caller.
+    pub user_id: Option<String>,
+    /// The caller's own name of the conversation.
+    pub conversation_id: Option<String>,
+    /// A repeat within 24 hours gets the first answer and begins no second
+    /// turn.
+    pub idempotency_key: Option<String>,
+    /// The raw body, whose fingerprint guards the idempotency key.
+    pub body: Vec<u8>,
+}
+
+/// What was accepted, durably.
+pub struct Accepted<'a> {
+    /// The caller's own name, or the id of the new conversation.
+    pub conversation_id: String,
+    /// The turn that was begun, or the earlier one of a repeated key: for the
+    /// caller's records and for `get_turn`.
+    pub turn_id: TurnId,
+    /// The caller's place to wait for the turn's end, if it wants to and there
+    /// was one.
+    pub ticket: Option<Ticket<'a>>,
+}
+
 impl Service {
     /// Accepts a webhook message: when this returns, it is on disk and its turn
     /// will run and be called back. With `may_wait` there is a ticket to wait
@@ -30,7 +64,7 @@ impl Service {
     ) -> Result<Accepted<'_>> {
         let config = self.settings.current();
         self.check_webhook_rate(&account.name, &config.limits)?;
-        let place = self.schedule.reserve(None, &config.limits)?;
+        let place = self.queue.reserve(None, &config.limits)?;
         let begun = self.store.begin_turn(NewTurn {
             target: match request.conversation_id {
                 Some(name) => Target::Named {
@@ -77,6 +111,26 @@ impl Service {
         })
     }
 
+    fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
+        let now = Instant::now();
+        let mut rates = self
+            .webhook_rates
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let bucket = rates
+            .entry(account.to_owned())
+            .or_insert_with(|| Bucket::full(limits.webhook_burst, now));
+        bucket
+            .take(limits.webhook_per_second, limits.webhook_burst, now)
+            .map_err(|wait| {
+                let most = limits.webhook_per_second;
+                Error::rate_limited(
+                    format!("more than {most} requests a second for this account"),
+                    wait,
+                )
+            })
+    }
+
     /// Tells the requests that wait for a turn which was over before they came.
     /// Its callback is on its way already.
     fn tell_if_over(&self, id: TurnId) {
@@ -117,6 +171,27 @@ impl Service {
             }
             // It stays due, and is sent when its delay is over.
             Err(error) => log::warn!("delivery {delivery}: {error}"),
+        }
+    }
+
+    /// A delivery was stored or attempted: tells the subscribers, and the
+    /// workers when it is due.
+    pub fn delivery_changed(&self, delivery: &Delivery) {
+        self.meter.delivery_changed(delivery.state);
+        self.hub.publish(Event {
+            turn_id: Some(delivery.turn_id),
+            conversation_id: Some(delivery.conversation_id),
+            kind: Kind::DeliveryUpdated {
+                delivery_id: delivery.id,
+                state: delivery.state.as_str().to_owned(),
+                attempts: delivery.attempts,
+            },
+        });
+        let is_due = delivery.next_at <= self.clock.now();
+        match delivery.state {
+            DeliveryState::Pending if is_due => self.queue.offer_deliveries([delivery.id]),
+            // The conversation's next one may have moved up.
+            _ => self.nudge(),
         }
     }
 

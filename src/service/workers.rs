@@ -9,7 +9,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::Service;
 use super::backups::Nightly;
-use super::schedule::{Job, TurnJob};
+use super::queue::{Job, TurnJob};
 use crate::agent::provider::Cancel;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
@@ -84,7 +84,7 @@ impl Workers {
     /// until the next start, and joins the threads.
     pub fn stop(&self, grace: Duration) {
         let service = &self.0.service;
-        service.schedule.stop(grace);
+        service.queue.stop(grace);
         service.responses.close();
         service.stop_keeping_time();
         let handles = {
@@ -113,7 +113,7 @@ impl Pool {
     }
 
     fn work(self: &Arc<Pool>) {
-        while let Some(job) = self.service.schedule.next() {
+        while let Some(job) = self.service.queue.next() {
             self.leave_a_spare();
             match job {
                 Job::Turn(job, cancel) => self.service.work_on_turn(job, &cancel),
@@ -160,9 +160,9 @@ impl Service {
         let count = unfinished.len();
         for turn in unfinished {
             if turn.state == TurnState::WaitingApproval {
-                self.schedule.adopt_suspended(turn.id, turn.conversation_id);
+                self.queue.adopt_suspended(turn.id, turn.conversation_id);
             } else {
-                self.schedule.submit(TurnJob {
+                self.queue.submit(TurnJob {
                     turn: turn.id,
                     conversation: turn.conversation_id,
                     fresh: None,
@@ -184,13 +184,13 @@ impl Service {
         );
         match self.store.turn(id) {
             Ok(turn) => self.conclude(&turn, TurnEnd::Failed(error), Usage::default(), ""),
-            Err(_) => self.schedule.turn_ended(id, conversation),
+            Err(_) => self.queue.turn_ended(id, conversation),
         }
     }
 
     fn work_on_delivery(&self, id: DeliveryId) {
         let attempt = catch_unwind(AssertUnwindSafe(|| self.deliver.deliver(id)));
-        self.schedule.delivery_ended(id);
+        self.queue.delivery_ended(id);
         match attempt {
             Ok(Ok(Some(delivery))) => self.delivery_changed(&delivery),
             Ok(Ok(None)) => {}
@@ -209,7 +209,7 @@ impl Service {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push((retry_at, stalled));
-        self.schedule.turn_suspended(turn, conversation);
+        self.queue.turn_suspended(turn, conversation);
     }
 
     /// Lets the timekeeper look for due deliveries now.
@@ -225,7 +225,7 @@ impl Service {
 
     /// Tells the turns that run to stop now; they go on at the next start.
     pub fn abandon_turns(&self) {
-        self.schedule.stop(Duration::ZERO);
+        self.queue.stop(Duration::ZERO);
     }
 
     fn stop_keeping_time(&self) {
@@ -317,7 +317,7 @@ impl Service {
 
     fn offer_due_deliveries(&self) -> Result<()> {
         let due = self.store.due_deliveries(self.clock.now(), DUE_AT_A_TIME)?;
-        self.schedule
+        self.queue
             .offer_deliveries(due.into_iter().map(|delivery| delivery.id));
         Ok(())
     }
@@ -349,7 +349,7 @@ impl Service {
         };
         for stalled in due {
             match stalled {
-                Stalled::Run { turn, conversation } => self.schedule.resume(turn, conversation),
+                Stalled::Run { turn, conversation } => self.queue.resume(turn, conversation),
                 Stalled::Conclude {
                     turn,
                     end,

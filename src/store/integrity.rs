@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::connection::{self, Purpose};
-use super::schema::{Cause, OpenError};
+use super::schema::{self, Cause, OpenError};
+use crate::clock::Timestamp;
 
 /// Steps of SQLite's machine between two looks at the watcher: some
 /// milliseconds on a small board.
@@ -18,6 +19,8 @@ const FINDINGS: usize = 5;
 /// How long the start may look for damage after a clean stop, and after a crash.
 const START_TIME: Duration = Duration::from_secs(1);
 const CRASH_TIME: Duration = Duration::from_secs(10);
+/// How long another program's lock is waited for.
+const BUSY_WAIT: Duration = Duration::from_secs(2);
 
 /// How far long work is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,9 +37,26 @@ pub struct Progress {
 /// second, from the thread that works.
 pub type Watch = Arc<dyn Fn(Progress) -> bool + Send + Sync>;
 
+/// What was found in a database file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Examination {
+    /// What is wrong with it, at most five faults.
+    pub faults: Vec<String>,
+    /// Whether everything was looked at within the time.
+    pub is_complete: bool,
+    /// When the newest message was stored.
+    pub last_message_at: Option<Timestamp>,
+}
+
 /// A watcher that lets everything happen.
 pub fn unwatched() -> Watch {
     Arc::new(|_| true)
+}
+
+/// A watcher that lets work go on for this long.
+fn lasting(time: Duration) -> Watch {
+    let deadline = Instant::now() + time;
+    Arc::new(move |_| Instant::now() < deadline)
 }
 
 /// Reads a whole database and returns what is wrong with it, at most five
@@ -45,11 +65,7 @@ pub fn unwatched() -> Watch {
 ///
 /// Errors: the file cannot be opened or read.
 pub fn check_integrity(path: &Path, watch: &Watch) -> Result<Option<Vec<String>>, OpenError> {
-    let checked = open_untouched(path).and_then(|mut connection| {
-        connection::prepare(&connection, Purpose::Read)?;
-        examine(&mut connection, "PRAGMA integrity_check", watch)
-    });
-    match checked {
+    match check(path, "PRAGMA integrity_check", watch) {
         Err(error) if is_damage(&error) => Ok(Some(vec![error.to_string()])),
         checked => checked.map_err(|error| OpenError::new(path, error)),
     }
@@ -70,13 +86,7 @@ pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
         0 => START_TIME,
         _ => CRASH_TIME,
     };
-    let deadline = Instant::now() + time;
-    let watch: Watch = Arc::new(move |_| Instant::now() < deadline);
-    let checked = open_untouched(path).and_then(|mut connection| {
-        connection::prepare(&connection, Purpose::Read)?;
-        examine(&mut connection, "PRAGMA quick_check", &watch)
-    });
-    match checked {
+    match check(path, "PRAGMA quick_check", &lasting(time)) {
         Ok(findings) => match findings.unwrap_or_default().into_iter().next() {
             Some(finding) => Err(OpenError::new(path, Cause::Inconsistent(finding))),
             None => Ok(()),
@@ -87,15 +97,44 @@ pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
     }
 }
 
-/// Opens the file so that closing it does not write to it either.
-fn open_untouched(path: &Path) -> rusqlite::Result<Connection> {
-    let connection = connection::open(path)?;
+/// Examines the database at `path` for at most `limit`, without changing it; a
+/// server may run on it meanwhile.
+///
+/// Errors: it is not there, cannot be read, or is not ours.
+pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
+    let failed = |error| OpenError::new(path, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
+    schema::check(path, &connection)?;
+    // What is damaged is named below.
+    let last_message_at = connection
+        .query_row(
+            "SELECT created_at FROM messages ORDER BY id DESC LIMIT 1",
+            [],
+            |row| row.get(0),
+        )
+        .ok()
+        .map(Timestamp::from_millis);
+    let checked = check_integrity(path, &lasting(limit))?;
+    Ok(Examination {
+        is_complete: checked.is_some(),
+        faults: checked.unwrap_or_default(),
+        last_message_at,
+    })
+}
+
+/// Runs a check on a file; none when the watcher stopped it. Closing the file
+/// does not write to it either.
+fn check(path: &Path, pragma: &str, watch: &Watch) -> rusqlite::Result<Option<Vec<String>>> {
+    let mut connection = connection::open(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
-    Ok(connection)
+    connection::prepare(&connection, Purpose::Read)?;
+    run_check(&mut connection, pragma, watch)
 }
 
 /// Runs `integrity_check` or `quick_check`; none when the watcher stopped it.
-pub(super) fn examine(
+pub(super) fn run_check(
     connection: &mut Connection,
     pragma: &str,
     watch: &Watch,
@@ -143,4 +182,59 @@ fn is_damage(error: &rusqlite::Error) -> bool {
         error.sqlite_error_code(),
         Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::FileExt;
+
+    use super::*;
+    use crate::store::testing::{TempDir, open};
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    #[test]
+    fn a_whole_file_has_no_faults_while_it_is_open_and_after() {
+        let dir = TempDir::new();
+        let path = dir.path().join("hearth.db");
+        let store = open(&dir);
+        let expected = Examination {
+            faults: Vec::new(),
+            is_complete: true,
+            last_message_at: None,
+        };
+        assert_eq!(examine(&path, LIMIT).unwrap(), expected);
+        store.close();
+        let before = fs::read(&path).unwrap();
+        assert_eq!(examine(&path, LIMIT).unwrap(), expected);
+        assert_eq!(fs::read(&path).unwrap(), before);
+    }
+
+    #[test]
+    fn what_is_damaged_is_named() {
+        let dir = TempDir::new();
+        let path = dir.path().join("hearth.db");
+        open(&dir).close();
+        let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
+        let pages = file.metadata().unwrap().len() / 4096;
+        for page in 2..pages {
+            file.write_all_at(&[0xff; 4096], page * 4096).unwrap();
+        }
+        match examine(&path, LIMIT) {
+            Ok(found) => assert!(!found.faults.is_empty()),
+            Err(error) => assert!(error.to_string().contains("hearth.db"), "{error}"),
+        }
+    }
+
+    #[test]
+    fn what_is_no_database_of_ours_is_an_error() {
+        let dir = TempDir::new();
+        let path = dir.path().join("hearth.db");
+        assert!(examine(&path, LIMIT).is_err(), "there is none");
+        assert!(!path.exists(), "and none was made");
+        fs::write(&path, "this is a letter to my aunt, not a database").unwrap();
+        let error = examine(&path, LIMIT).unwrap_err().to_string();
+        assert!(error.contains("not a database"), "{error}");
+    }
 }

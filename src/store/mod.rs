@@ -16,7 +16,6 @@ mod commit;
 mod connection;
 mod conversations;
 mod deliveries;
-mod examination;
 mod excerpt;
 mod failure;
 mod fulltext;
@@ -60,10 +59,11 @@ pub use approvals::Decided;
 pub use backup::{
     BackUp, BackedUp, BackupError, Contents, Enclosed, PARTIAL, back_up, inspect, unpack,
 };
-pub use examination::{Examination, examine};
 pub use excerpt::excerpt;
 pub use import::{ImportedConversation, ImportedMessage, Importing};
-pub use integrity::{Progress, Watch, check_at_start, check_integrity, unwatched};
+pub use integrity::{
+    Examination, Progress, Watch, check_at_start, check_integrity, examine, unwatched,
+};
 pub use meter::WriterMeter;
 pub use records::*;
 pub use schema::OpenError;

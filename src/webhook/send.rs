@@ -9,6 +9,7 @@ use ureq::http::HeaderValue;
 use super::resolve::AddressesFirst;
 use super::schedule::{self, Outcome};
 use super::signature;
+use crate::agent::outbound::base_config;
 use crate::clock::Timestamp;
 use crate::config::WebhookAccount;
 use crate::store::Delivery;
@@ -42,12 +43,8 @@ impl Sender {
     /// used: callbacks go where the configuration says, and by https only to whom
     /// `trust` accepts.
     pub fn new(trust: Trust) -> Sender {
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
+        let config = base_config()
             .proxy(None)
-            .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
             .timeout_resolve(Some(CONNECT))
             .timeout_connect(Some(CONNECT))
             .timeout_recv_body(Some(DRAIN))

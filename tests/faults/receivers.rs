@@ -2,10 +2,9 @@
 //! jitter up to 38), which an injected clock lets pass in seconds.
 
 use std::io::{BufReader, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -13,7 +12,8 @@ use serde_json::{Value, json};
 use super::{echoing, with_account, within};
 use crate::support::home::Home;
 use crate::support::http::post;
-use crate::support::model::read_request;
+use crate::support::program::free_port;
+use crate::support::served::{Served, read_request};
 
 /// Attempts of the schedule.
 const ATTEMPTS: u64 = 10;
@@ -64,13 +64,13 @@ struct Failing {
     way: Way,
     address: SocketAddr,
     state: Arc<State>,
-    accepting: Option<JoinHandle<()>>,
+    /// Absent while nothing listens.
+    served: Option<Served>,
 }
 
 #[derive(Default)]
 struct State {
     is_good: AtomicBool,
-    is_over: AtomicBool,
     elsewhere: AtomicUsize,
     /// webhook-id and webhook-timestamp of every request that could be read.
     heads: Mutex<Vec<(String, i64)>>,
@@ -80,30 +80,16 @@ struct State {
 
 impl Failing {
     fn start(way: Way) -> Failing {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let mut failing = Failing {
+        let state = Arc::default();
+        let nowhere = (Ipv4Addr::LOCALHOST, free_port()).into();
+        let any = (Ipv4Addr::LOCALHOST, 0).into();
+        let served = (way != Way::Refused).then(|| listen(any, way, &state));
+        Failing {
             way,
-            address: listener.local_addr().unwrap(),
-            state: Arc::default(),
-            accepting: None,
-        };
-        if way != Way::Refused {
-            failing.accept(listener);
+            address: served.as_ref().map_or(nowhere, |served| served.address),
+            state,
+            served,
         }
-        failing
-    }
-
-    fn accept(&mut self, listener: TcpListener) {
-        let (way, state) = (self.way, Arc::clone(&self.state));
-        self.accepting = Some(std::thread::spawn(move || {
-            for socket in listener.incoming() {
-                if state.is_over.load(Ordering::SeqCst) {
-                    return;
-                }
-                let state = Arc::clone(&state);
-                std::thread::spawn(move || serve(socket.unwrap(), way, &state));
-            }
-        }));
     }
 
     fn url(&self) -> String {
@@ -118,20 +104,15 @@ impl Failing {
     /// From now on it takes what comes, if it can.
     fn relent(&mut self) {
         self.state.is_good.store(true, Ordering::SeqCst);
-        if self.accepting.is_none() {
-            self.accept(TcpListener::bind(self.address).unwrap());
+        if self.served.is_none() {
+            self.served = Some(listen(self.address, self.way, &self.state));
         }
     }
 }
 
-impl Drop for Failing {
-    fn drop(&mut self) {
-        self.state.is_over.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        if let Some(accepting) = self.accepting.take() {
-            let _ = accepting.join();
-        }
-    }
+fn listen(address: SocketAddr, way: Way, state: &Arc<State>) -> Served {
+    let state = Arc::clone(state);
+    Served::on(address, move |socket| serve(socket, way, &state))
 }
 
 fn serve(mut socket: TcpStream, way: Way, state: &State) {

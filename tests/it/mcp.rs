@@ -309,19 +309,11 @@ fn silence_ends_a_call_and_progress_goes_on_with_it() {
 fn a_cancelled_turn_cancels_the_call() {
     let stub = Stub::new();
     let (mut home, mut client) = ready(&stub, json!({}));
-    client.ask(json!({"type": "subscribe", "events": ["chat.tool_call"]}));
-    client.send(&json!({"type": "chat", "message": "run mcp_stub_hang", "id": 7}));
-    let turn = client.event("chat.tool_call")["turn_id"].clone();
-    eventually("the call has arrived", || {
-        stub.got("\"name\":\"hang\"").pop()
+    let ended = client.chat_and_cancel("run mcp_stub_hang", || {
+        eventually("the call has arrived", || {
+            stub.got("\"name\":\"hang\"").pop()
+        });
     });
-    client.send(&json!({"type": "cancel", "turn_id": turn, "id": 8}));
-    let ended = loop {
-        let message = client.response();
-        if message["id"] == 7 {
-            break message;
-        }
-    };
     assert_eq!(ended["error"], "the turn was cancelled");
     eventually("the server is told", || {
         stub.got("notifications/cancelled").pop()

@@ -106,19 +106,11 @@ fn silence_ends_a_call_and_progress_goes_on_with_it() {
 fn a_cancelled_turn_breaks_the_call() {
     let server = McpServer::start(Kind::Sessions);
     let (mut home, mut client) = ready(&server, json!({}));
-    client.ask(json!({"type": "subscribe", "events": ["chat.tool_call"]}));
-    client.send(&json!({"type": "chat", "message": "run mcp_web_hang", "id": 7}));
-    let turn = client.event("chat.tool_call")["turn_id"].clone();
-    eventually("the call has arrived", || {
-        server.requests("tools/call").pop()
+    let ended = client.chat_and_cancel("run mcp_web_hang", || {
+        eventually("the call has arrived", || {
+            server.requests("tools/call").pop()
+        });
     });
-    client.send(&json!({"type": "cancel", "turn_id": turn, "id": 8}));
-    let ended = loop {
-        let message = client.response();
-        if message["id"] == 7 {
-            break message;
-        }
-    };
     assert_eq!(ended["error"], "the turn was cancelled");
     eventually("the server is told", || {
         server.requests("notifications/cancelled").pop()
@@ -167,7 +159,7 @@ fn a_server_that_is_gone_is_down_until_it_is_back() {
     eventually("its tools are gone", || {
         tools(&mut client).is_empty().then_some(())
     });
-    let server = McpServer::start_again(address, Kind::Sessions);
+    let server = McpServer::on(address, Kind::Sessions);
     wait_until_ready(&mut client);
     assert!(run(&mut client, "plain").ends_with("answered: plain"));
     assert_eq!(server.requests("initialize").len(), 1);

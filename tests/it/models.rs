@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 
 use super::support::client::Client;
 use super::support::home::{Folder, Home, make_people, write_config};
-use super::support::model::{Act, Model, read_request};
+use super::support::model::{Act, Model};
 use super::support::program::{Program, printed, run};
+use super::support::served::{page, read_request};
 use super::support::{PATIENCE, eventually};
 
 /// Where nobody listens.
@@ -35,10 +36,7 @@ impl Scripted {
                 let (head, request) = read_request(&mut reader).unwrap();
                 let path = head.split(' ').nth(1).unwrap().to_owned();
                 heard.push((path, serde_json::from_slice(&request).unwrap_or_default()));
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{body}",
-                    body.len()
-                );
+                let answer = page(kind, &body);
                 reader.get_mut().write_all(answer.as_bytes()).unwrap();
             }
             heard

@@ -1,24 +1,21 @@
 //! A program that serves over its standard streams, in the hands of one thread,
 //! which moves all of its pipes, notices its exit, and ends it.
 
-use std::io::{self, ErrorKind, Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, ExitStatus, Stdio};
+use std::io::{self, Read, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
-};
+use rustix::process::Signal;
 
 use super::lines::{IncomingLines, Line};
 use super::log_lines::LogLines;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::Peer;
 use super::stdio::{Haste, Shared, Start};
-use crate::agent::pipe::{drain, is_transient};
+use crate::agent::pipe::{drain, is_transient, readable, sleep, writable};
+use crate::agent::process_group::ProcessGroup;
 
 /// Bytes read at a time.
 const CHUNK: usize = 16 * 1024;
@@ -34,11 +31,7 @@ const EXIT_INTERVAL: Duration = Duration::from_millis(500);
 
 /// The program and our ends of its pipes, in the hands of their thread.
 pub(super) struct Program {
-    child: Child,
-    /// Its process id, which is also that of its group.
-    leader: Pid,
-    /// Readable once it has exited; absent on old kernels.
-    exit: Option<OwnedFd>,
+    group: ProcessGroup,
     stdin: Option<ChildStdin>,
     stdout: Option<ChildStdout>,
     stderr: Option<ChildStderr>,
@@ -51,8 +44,6 @@ pub(super) struct Program {
     buffer: Box<[u8]>,
     peer: Arc<Peer>,
     shared: Arc<Shared>,
-    /// Whether nothing more is to be done about it: it was reaped, or given up.
-    is_over: bool,
 }
 
 impl Program {
@@ -62,21 +53,12 @@ impl Program {
         peer: Arc<Peer>,
         shared: Arc<Shared>,
     ) -> io::Result<Program> {
-        let mut child = start
-            .command()
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()?;
-        let leader = Pid::from_child(&child);
-        let program = Program {
-            leader,
-            exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
-            stdin: child.stdin.take(),
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
-            child,
+        let (group, pipes) = ProcessGroup::start(&mut start.command())?;
+        Ok(Program {
+            group,
+            stdin: Some(pipes.stdin),
+            stdout: Some(pipes.stdout),
+            stderr: Some(pipes.stderr),
             writing: Vec::new(),
             written: 0,
             incoming: IncomingLines::default(),
@@ -85,16 +67,7 @@ impl Program {
             buffer: vec![0; CHUNK].into_boxed_slice(),
             peer,
             shared,
-            is_over: false,
-        };
-        for pipe in [
-            program.stdin.as_ref().map(AsFd::as_fd),
-            program.stdout.as_ref().map(AsFd::as_fd),
-            program.stderr.as_ref().map(AsFd::as_fd),
-        ] {
-            rustix::io::ioctl_fionbio(pipe.expect("the three pipes were asked for"), true)?;
-        }
-        Ok(program)
+        })
     }
 
     /// Serves the pipes until the program is gone, and says so to the peer.
@@ -103,9 +76,7 @@ impl Program {
             Ok(reason) => reason,
             Err(error) => format!("it cannot be waited for: {error}"),
         };
-        if !self.is_over {
-            self.kill();
-        }
+        self.group.kill();
         self.noise.finish();
         self.log.finish();
         self.peer.close(&reason);
@@ -118,9 +89,9 @@ impl Program {
                 self.end(haste)?;
                 return Ok("it was stopped".to_owned());
             }
-            if self.has_exited()? {
+            if self.group.has_exited()? {
                 // It would wake every wait for the rest of the output.
-                self.exit = None;
+                self.group.forget_exit();
                 let until = Instant::now() + OUTPUT_GRACE;
                 while (self.stdout.is_some() || self.stderr.is_some()) && self.step(Some(until))? {}
                 let status = self.reap()?;
@@ -142,9 +113,9 @@ impl Program {
                 Some(left) => Some(left),
                 None => return Ok(false),
             },
-            None => self.exit.is_none().then_some(EXIT_INTERVAL),
+            None => self.group.exit().is_none().then_some(EXIT_INTERVAL),
         };
-        self.sleep(left)?;
+        self.wait(left)?;
         self.feed();
         self.take_output();
         let buffer = &mut self.buffer;
@@ -152,30 +123,17 @@ impl Program {
         Ok(true)
     }
 
-    fn sleep(&mut self, left: Option<Duration>) -> io::Result<()> {
-        fn watch<'fd>(fd: Option<BorrowedFd<'fd>>, flags: PollFlags) -> Option<PollFd<'fd>> {
-            fd.map(|fd| PollFd::from_borrowed_fd(fd, flags))
-        }
+    fn wait(&mut self, left: Option<Duration>) -> io::Result<()> {
         let has_input = self.written < self.writing.len() || !self.shared.outbox().lines.is_empty();
         let stdin = self.stdin.as_ref().filter(|_| has_input);
-        let mut watched: Vec<PollFd<'_>> = [
-            watch(stdin.map(AsFd::as_fd), PollFlags::OUT),
-            watch(self.stdout.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            watch(self.stderr.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            watch(self.exit.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            watch(Some(self.shared.wake.as_fd()), PollFlags::IN),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let left = left
-            .map(Timespec::try_from)
-            .transpose()
-            .map_err(|_| ErrorKind::InvalidInput)?;
-        match poll(&mut watched, left.as_ref()) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
+        let watched = [
+            writable(stdin),
+            readable(self.stdout.as_ref()),
+            readable(self.stderr.as_ref()),
+            readable(self.group.exit()),
+            readable(Some(&self.shared.wake)),
+        ];
+        sleep(watched, left)?;
         // Empties the counter; there is nothing to learn from it.
         let _ = rustix::io::read(&self.shared.wake, &mut [0; 8]);
         Ok(())
@@ -238,17 +196,6 @@ impl Program {
         }
     }
 
-    /// Whether it has exited. It stays a zombie until [`Program::reap`], so
-    /// that its id, and with it that of its group, cannot be taken by another.
-    fn has_exited(&self) -> io::Result<bool> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        match waitid(WaitId::Pid(self.leader), options) {
-            Ok(status) => Ok(status.is_some()),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
     /// Closes its input, then asks its group to terminate, then kills it.
     fn end(&mut self, haste: Haste) -> io::Result<()> {
         self.stdin = None;
@@ -257,15 +204,11 @@ impl Program {
             Haste::AtOnce => HASTY_GRACE,
         };
         if !self.exits_within(grace)? {
-            self.signal(Signal::TERM);
+            self.group.signal(Signal::TERM);
             if !self.exits_within(grace)? {
-                self.signal(Signal::KILL);
+                self.group.signal(Signal::KILL);
                 if !self.exits_within(STOP_GRACE)? {
-                    self.is_over = true;
-                    log::warn!(
-                        "process {} was killed and is still there: it hangs inside the kernel",
-                        self.leader.as_raw_nonzero()
-                    );
+                    self.group.give_up();
                     return Ok(());
                 }
             }
@@ -276,45 +219,31 @@ impl Program {
     fn exits_within(&mut self, grace: Duration) -> io::Result<bool> {
         let until = Instant::now() + grace;
         loop {
-            if self.has_exited()? {
+            if self.group.has_exited()? {
                 return Ok(true);
             }
             // Without a pidfd the exit wakes nobody.
-            let soon = match self.exit {
+            let soon = match self.group.exit() {
                 Some(_) => until,
                 None => until.min(Instant::now() + EXIT_INTERVAL / 10),
             };
             if !self.step(Some(soon))? && Instant::now() >= until {
-                return self.has_exited();
+                return self.group.has_exited();
             }
         }
     }
 
     /// Kills what it left running, while its group's id is still taken.
     fn reap(&mut self) -> io::Result<ExitStatus> {
-        self.signal(Signal::KILL);
-        self.is_over = true;
-        self.child.wait()
-    }
-
-    fn kill(&mut self) {
-        self.signal(Signal::KILL);
-        self.is_over = true;
-        let _ = self.child.wait();
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Fails only when no process of the group is left.
-        let _ = kill_process_group(self.leader, signal);
+        self.group.signal(Signal::KILL);
+        self.group.reap()
     }
 }
 
 impl Drop for Program {
     /// Reached alive only when its thread could not be started or panicked.
     fn drop(&mut self) {
-        if !self.is_over {
-            self.kill();
-        }
+        self.group.kill();
         self.peer.close("it is gone");
     }
 }

@@ -17,7 +17,9 @@ pub(crate) mod test_server;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use ureq::config::ConfigBuilder;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use ureq::typestate::AgentScope;
 use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
 
 use super::cancel::Cancel;
@@ -44,6 +46,17 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const HEAD_BYTES: usize = 32 * 1024;
 /// How long [`Answer::finish`] waits for the rest of a body.
 const FINISH_LIMIT: Duration = Duration::from_millis(20);
+
+/// What all our HTTP clients have in common: every status is an answer, no
+/// redirect is followed, nothing comes compressed, and the server is told who
+/// asks.
+pub fn base_config() -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
+        .accept_encoding("identity")
+}
 
 /// A request to send.
 pub struct Outgoing<'a> {
@@ -282,13 +295,9 @@ impl Outbound {
     fn connect(&self, origin: String, host: &str) -> Slot {
         let pace = Arc::new(Pace::default());
         let proxy = self.proxy.clone().filter(|_| !is_local(host));
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
+        let config = base_config()
             .proxy(proxy)
             .no_delay(true)
-            .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
-            .accept_encoding("identity")
             .timeout_resolve(Some(CONNECT_LIMIT))
             .timeout_connect(Some(CONNECT_LIMIT))
             .timeout_per_write(Some(WRITE_LIMIT))

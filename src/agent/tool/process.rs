@@ -6,20 +6,18 @@
 //! children behind that keep the pipes open can neither block the caller nor
 //! outlive its time.
 
-use std::io::{self, ErrorKind, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::CommandExt;
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::process::{ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
-};
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::process::Signal;
 
 use super::output::{Captured, Tail};
-use crate::agent::pipe::{drain, is_transient};
+use crate::agent::pipe::{drain, is_transient, readable, sleep, writable};
+use crate::agent::process_group::ProcessGroup;
 use crate::agent::provider::Cancel;
 
 /// How long a program that is told to stop may take before it is killed.
@@ -105,11 +103,7 @@ enum Waited {
 
 /// A running program and our ends of its pipes.
 struct Program<'a> {
-    child: Child,
-    /// Its process id, which is also that of its group.
-    leader: Pid,
-    /// Readable once it has exited; absent on old kernels.
-    exit: Option<OwnedFd>,
+    group: ProcessGroup,
     stdin: Option<ChildStdin>,
     input: &'a [u8],
     stdout: Option<ChildStdout>,
@@ -118,41 +112,22 @@ struct Program<'a> {
     captured: Captured,
     tail: Tail,
     children_may_stay: bool,
-    /// Whether nothing more is to be done about it: it was reaped, or given up.
-    is_over: bool,
 }
 
 impl<'a> Program<'a> {
     fn start(command: &mut Command, plan: Plan<'a>) -> io::Result<Self> {
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .spawn()?;
-        let leader = Pid::from_child(&child);
-        let program = Program {
-            leader,
-            exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
-            stdin: child.stdin.take(),
+        let (group, pipes) = ProcessGroup::start(command)?;
+        Ok(Program {
+            group,
+            stdin: Some(pipes.stdin),
             input: plan.input,
-            stdout: child.stdout.take(),
-            stderr: child.stderr.take(),
-            child,
+            stdout: Some(pipes.stdout),
+            stderr: Some(pipes.stderr),
             buffer: vec![0; CHUNK].into_boxed_slice(),
             captured: Captured::new(plan.output_bytes),
             tail: Tail::new(STDERR_BYTES),
             children_may_stay: plan.children_may_stay,
-            is_over: false,
-        };
-        for pipe in [
-            program.stdin.as_ref().map(AsFd::as_fd),
-            program.stdout.as_ref().map(AsFd::as_fd),
-            program.stderr.as_ref().map(AsFd::as_fd),
-        ] {
-            rustix::io::ioctl_fionbio(pipe.expect("the three pipes were asked for"), true)?;
-        }
-        Ok(program)
+        })
     }
 
     fn supervise(
@@ -165,10 +140,10 @@ impl<'a> Program<'a> {
             Waited::Reached => {
                 // Not reaped yet, it keeps its group's id from being another's.
                 if !self.children_may_stay {
-                    self.signal(Signal::KILL);
+                    self.group.signal(Signal::KILL);
                 }
                 self.wait(Goal::EndOfOutput, Instant::now() + OUTPUT_GRACE, None)?;
-                End::Exited(self.reap()?)
+                End::Exited(self.group.reap()?)
             }
             Waited::TimedOut => {
                 self.stop()?;
@@ -196,7 +171,7 @@ impl<'a> Program<'a> {
     ) -> io::Result<Waited> {
         loop {
             let reached = match goal {
-                Goal::Exit => self.has_exited()?,
+                Goal::Exit => self.group.has_exited()?,
                 Goal::EndOfOutput => self.stdout.is_none() && self.stderr.is_none(),
             };
             if reached {
@@ -218,29 +193,19 @@ impl<'a> Program<'a> {
 
     /// Sleeps until something can be done, at most `left`.
     fn sleep(&self, goal: Goal, left: Duration, wake: Option<&OwnedFd>) -> io::Result<()> {
-        fn watch<'fd>(fd: Option<BorrowedFd<'fd>>, flags: PollFlags) -> Option<PollFd<'fd>> {
-            fd.map(|fd| PollFd::from_borrowed_fd(fd, flags))
-        }
-        let exit = self.exit.as_ref().filter(|_| goal == Goal::Exit);
+        let exit = self.group.exit().filter(|_| goal == Goal::Exit);
         let left = match goal {
             Goal::Exit if exit.is_none() => left.min(EXIT_INTERVAL),
             _ => left,
         };
-        let mut watched: Vec<PollFd<'_>> = [
-            watch(self.stdin.as_ref().map(AsFd::as_fd), PollFlags::OUT),
-            watch(self.stdout.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            watch(self.stderr.as_ref().map(AsFd::as_fd), PollFlags::IN),
-            watch(exit.map(AsFd::as_fd), PollFlags::IN),
-            watch(wake.map(AsFd::as_fd), PollFlags::IN),
-        ]
-        .into_iter()
-        .flatten()
-        .collect();
-        let left = Timespec::try_from(left).map_err(|_| ErrorKind::InvalidInput)?;
-        match poll(&mut watched, Some(&left)) {
-            Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let watched = [
+            writable(self.stdin.as_ref()),
+            readable(self.stdout.as_ref()),
+            readable(self.stderr.as_ref()),
+            readable(exit),
+            readable(wake),
+        ];
+        sleep(watched, Some(left))
     }
 
     /// Writes what the pipe takes, and closes it after the last byte or when
@@ -255,54 +220,18 @@ impl<'a> Program<'a> {
         }
     }
 
-    /// Whether it has exited. It stays a zombie until [`Program::reap`], so
-    /// that its id, and with it that of its group, cannot be taken by another.
-    fn has_exited(&self) -> io::Result<bool> {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        match waitid(WaitId::Pid(self.leader), options) {
-            Ok(status) => Ok(status.is_some()),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    fn reap(&mut self) -> io::Result<ExitStatus> {
-        let status = self.child.wait()?;
-        self.is_over = true;
-        Ok(status)
-    }
-
     /// Asks the whole group to stop, then makes it. What the program still
     /// writes is read, so that it is not held up on its way out.
     fn stop(&mut self) -> io::Result<()> {
-        self.signal(Signal::TERM);
+        self.group.signal(Signal::TERM);
         self.wait(Goal::Exit, Instant::now() + STOP_GRACE, None)?;
-        self.signal(Signal::KILL);
+        self.group.signal(Signal::KILL);
         match self.wait(Goal::Exit, Instant::now() + KILL_GRACE, None)? {
-            Waited::Reached => self.reap().map(drop),
+            Waited::Reached => self.group.reap().map(drop),
             Waited::TimedOut | Waited::Cancelled => {
-                self.is_over = true;
-                log::warn!(
-                    "process {} was killed and is still there: it hangs inside the kernel",
-                    self.leader.as_raw_nonzero()
-                );
+                self.group.give_up();
                 Ok(())
             }
-        }
-    }
-
-    fn signal(&self, signal: Signal) {
-        // Fails only when no process of the group is left.
-        let _ = kill_process_group(self.leader, signal);
-    }
-}
-
-impl Drop for Program<'_> {
-    /// Reached alive only when waiting failed or panicked.
-    fn drop(&mut self) {
-        if !self.is_over {
-            self.signal(Signal::KILL);
-            let _ = self.child.wait();
         }
     }
 }
@@ -328,7 +257,7 @@ mod tests {
                 children_may_stay: true,
             };
             let mut program = Program::start(&mut command, plan).unwrap();
-            program.exit = None;
+            program.group.forget_exit();
             let wake = eventfd(0, EventfdFlags::CLOEXEC).unwrap();
             let finished = program
                 .supervise(plan.deadline, &Cancel::default(), &wake)

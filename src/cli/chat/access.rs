@@ -5,28 +5,24 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use ureq::unversioned::resolver::DefaultResolver;
 
 use super::address::{Address, DEFAULT_PORT};
 use super::connection::unreachable;
 use crate::cli::arguments::Arguments;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, password};
+use crate::cli::{Context, Failure, http, password};
 use crate::clock::Clock;
 use crate::config::{Channel, Settings};
 use crate::ids::TokenId;
 use crate::secret::{Secret, fingerprint};
 use crate::store::{NewToken, SESSION, Store, UserRole};
 use crate::tls::Trust;
-use crate::tls::connector::connect_with;
 
 /// How long a token of this machine's owner is valid, should it not be revoked.
 const LOCAL_TOKEN: Duration = Duration::from_secs(60 * 60);
 /// How long POST and DELETE /auth may take.
 const AUTH: Duration = Duration::from_secs(30);
-/// Largest answer of /auth that is read.
-const AUTH_BYTES: u64 = 64 * 1024;
 
 /// A server and what opens it.
 pub struct Access {
@@ -155,7 +151,7 @@ impl Access {
             }
             End::LogOut(token) => {
                 let bearer = format!("Bearer {}", token.expose());
-                let request = agent(self.trust).delete(&self.address.auth());
+                let request = http::agent(self.trust, AUTH).delete(&self.address.auth());
                 if let Err(error) = request.header("Authorization", &bearer).call() {
                     log::debug!("the session stays until it expires: {error}");
                 }
@@ -262,11 +258,11 @@ fn log_in(
     let ask = context.input_is_terminal;
     let password = password::read_secret(context, &format!("Password of {user}: "), ask)?;
     let body = json!({"username": user, "password": password.expose()}).to_string();
-    let response = agent(trust.clone())
+    let response = http::agent(trust.clone(), AUTH)
         .post(&address.auth())
         .header("Content-Type", "application/json")
         .send(body.as_str());
-    let mut response = response.map_err(|error| match error {
+    let response = response.map_err(|error| match error {
         ureq::Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             Failure::failed(format!(
                 "no Hearth answers at {address}: start it with `hearth serve`"
@@ -275,11 +271,8 @@ fn log_in(
         ureq::Error::Io(error) => unreachable(&address, &error),
         error => Failure::failed(format!("{address} cannot be reached: {error}")),
     })?;
-    let text = response
-        .body_mut()
-        .with_config()
-        .limit(AUTH_BYTES)
-        .read_to_string()
+    let status = response.status();
+    let text = http::text(response)
         .map_err(|error| Failure::failed(format!("{address} cannot be read: {error}")))?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     match (answer["data"]["token"].as_str(), answer["error"].as_str()) {
@@ -292,17 +285,7 @@ fn log_in(
         }),
         (None, Some(error)) => Err(Failure::failed(error)),
         (None, None) => Err(Failure::failed(format!(
-            "{address} answered {} and no token; is this Hearth?",
-            response.status()
+            "{address} answered {status} and no token; is this Hearth?"
         ))),
     }
-}
-
-fn agent(trust: Trust) -> ureq::Agent {
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(AUTH))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .build();
-    ureq::Agent::with_parts(config, connect_with(trust), DefaultResolver::default())
 }

@@ -64,9 +64,9 @@ const MEMBERS: &[Command] = &[
         name: "join",
         summary: "Link this machine to a relay and print the address for its clients",
         details: "\
-    URL is the relay's address, as in wss://relay.example/ws. Its AUTH_TOKEN is taken from the
-    environment, or asked for. The first time this makes identity.key, by which relays and clients
-    know the machine: keep a copy. A running server is told.",
+URL is the relay's address, as in wss://relay.example/ws. Its AUTH_TOKEN is taken from the
+environment, or asked for. The first time this makes identity.key, by which relays and clients
+know the machine: keep a copy. A running server is told.",
         operands: &[one("URL")],
         options: &[
             option(

@@ -4,24 +4,20 @@
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use ureq::unversioned::resolver::DefaultResolver;
 
 use super::{place, qr};
 use crate::cli::arguments::Arguments;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, Outcome, config, password, table};
+use crate::cli::{Context, Failure, Outcome, config, http, password, table};
 use crate::dial::{Address, shown};
 use crate::relay::identity::Identity;
 use crate::relay::link::{client_address, relay_address};
 use crate::secret::Secret;
 use crate::tls::Trust;
-use crate::tls::connector::connect_with;
 
 /// How long the relay may take to answer.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Largest answer that is read.
-const ANSWER_BYTES: u64 = 64 * 1024;
 /// Shortest token that a relay accepts (protocol section 6), in characters.
 const TOKEN_CHARACTERS: usize = 32;
 /// The channel's name when none is given.
@@ -156,27 +152,16 @@ fn register(relay: &Address, trust: &Trust, token: &Secret, identity: &Identity)
 }
 
 fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, Value), Failure> {
-    let config = ureq::Agent::config_builder()
-        .timeout_global(Some(ANSWER))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .build();
-    let connector = connect_with(trust.clone());
-    let agent = ureq::Agent::with_parts(config, connector, DefaultResolver::default());
-    let mut response = agent
+    let answer = http::agent(trust.clone(), ANSWER)
         .post(url)
         .header("Content-Type", "application/json")
         .header("Authorization", format!("Bearer {}", token.expose()))
         .send(body.to_string())
         .map_err(|error| Failure::failed(format!("{url} cannot be reached: {error}")))?;
-    let text = response
-        .body_mut()
-        .with_config()
-        .limit(ANSWER_BYTES)
-        .read_to_string()
+    let status = answer.status().as_u16();
+    let text = http::text(answer)
         .map_err(|error| Failure::failed(format!("{url} cannot be read: {error}")))?;
-    let answer = serde_json::from_str(&text).unwrap_or_default();
-    Ok((response.status().as_u16(), answer))
+    Ok((status, serde_json::from_str(&text).unwrap_or_default()))
 }
 
 /// What this machine is called in the household.

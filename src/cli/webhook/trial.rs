@@ -9,18 +9,16 @@ use std::io::Read;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use ureq::unversioned::resolver::DefaultResolver;
 
 use super::{advice, find, sample, server_address};
 use crate::cli::arguments::Arguments;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, Outcome, config};
+use crate::cli::{Context, Failure, Outcome, config, http};
 use crate::clock::Clock;
 use crate::config::{Config, WebhookAccount};
 use crate::ids::TurnId;
 use crate::store::{Delivery, DeliveryState, Store, Turn, TurnState};
-use crate::tls::connector::connect_with;
 
 /// How long the reply is waited for, in seconds.
 const WAIT: u64 = 60;
@@ -28,7 +26,7 @@ const WAIT: u64 = 60;
 const ACCEPT: Duration = Duration::from_secs(10);
 /// How often the database is looked at.
 const LOOK: Duration = Duration::from_millis(50);
-/// Largest body that is posted, and largest answer that is read.
+/// Most of a body that is posted, in bytes.
 const BODY_BYTES: u64 = 1 << 20;
 /// The newest deliveries, among which the message's own is looked for.
 const NEWEST: usize = 200;
@@ -117,25 +115,18 @@ impl Trial<'_, '_> {
     /// Posts the message; returns its turn.
     fn post(&mut self, url: &str, body: &str) -> Result<TurnId, Failure> {
         let began = Instant::now();
-        let config = ureq::Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
+        let mut request = http::agent(self.server.trust(), ACCEPT)
+            .post(url)
+            .config()
             .proxy(None)
-            .timeout_global(Some(ACCEPT))
-            .build();
-        let connector = connect_with(self.server.trust());
-        let agent = ureq::Agent::with_parts(config, connector, DefaultResolver::default());
-        let mut request = agent.post(url).header("Content-Type", "application/json");
+            .build()
+            .header("Content-Type", "application/json");
         if let Some(secret) = &self.account.secret {
             request = request.header("X-Service-Secret", secret.expose());
         }
-        let answered = request.send(body).and_then(|mut response| {
-            let text = response
-                .body_mut()
-                .with_config()
-                .limit(BODY_BYTES)
-                .read_to_string()?;
-            Ok((response.status().as_u16(), text))
+        let answered = request.send(body).and_then(|answer| {
+            let status = answer.status().as_u16();
+            Ok((status, http::text(answer)?))
         });
         let (status, text) = match answered {
             Ok(answered) => answered,

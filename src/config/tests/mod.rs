@@ -7,11 +7,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 
+mod channels;
 mod files;
 mod handle;
 mod mcp_servers;
 mod problems;
 mod providers;
+mod tools;
 
 /// The environment of every test.
 fn environment(name: &str) -> Option<String> {

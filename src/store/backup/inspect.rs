@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::{BackupError, Enclosed, counts};
 use crate::store::connection::log_of;
-use crate::store::integrity::{Progress, Watch, examine};
+use crate::store::integrity::{Progress, Watch, run_check};
 use crate::store::schema;
 
 /// Bytes that are copied at a time.
@@ -57,7 +57,8 @@ pub fn inspect(path: &Path, thoroughly: bool, watch: &Watch) -> Result<Contents,
         return Err(BackupError::Foreign(path.to_owned()));
     }
     if thoroughly {
-        let findings = examine(&mut connection, "PRAGMA integrity_check", watch).map_err(unread)?;
+        let findings =
+            run_check(&mut connection, "PRAGMA integrity_check", watch).map_err(unread)?;
         match findings {
             None => return Err(BackupError::Stopped),
             Some(findings) if findings.is_empty() => {}

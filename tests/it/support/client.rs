@@ -137,6 +137,22 @@ impl Client {
         self.ask(json!({ "type": "auth", "token": token }))
     }
 
+    /// A chat whose turn is stopped once it has called a tool and `began`:
+    /// what it was answered.
+    pub fn chat_and_cancel(&mut self, message: &str, began: impl FnOnce()) -> Value {
+        self.ask(json!({ "type": "subscribe", "events": ["chat.tool_call"] }));
+        self.send(&json!({ "type": "chat", "message": message, "id": "chat" }));
+        let turn = self.event("chat.tool_call")["turn_id"].clone();
+        began();
+        self.send(&json!({ "type": "cancel", "turn_id": turn, "id": "cancel" }));
+        loop {
+            let message = self.response();
+            if message["id"] == "chat" {
+                return message;
+            }
+        }
+    }
+
     /// A chat without streaming: the reply's text and the whole data.
     pub fn chat(&mut self, message: &str) -> Value {
         self.ask(json!({ "type": "chat", "message": message }))

@@ -1,15 +1,13 @@
 //! A server of the Model Context Protocol over Streamable HTTP.
 
 use std::io::{BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::model::read_request;
+use super::served::{Served, read_request};
 
 /// Which revisions the server knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +22,7 @@ pub enum Kind {
 pub struct McpServer {
     pub address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
+    _served: Served,
 }
 
 struct Shared {
@@ -38,22 +36,15 @@ struct Shared {
     streams: Mutex<Vec<TcpStream>>,
     /// All sockets, to be cut.
     sockets: Mutex<Vec<TcpStream>>,
-    stopping: AtomicBool,
 }
 
 impl McpServer {
     pub fn start(kind: Kind) -> McpServer {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        McpServer::on(listener, kind)
+        McpServer::on((Ipv4Addr::LOCALHOST, 0).into(), kind)
     }
 
-    /// A server on an address that was in use before.
-    pub fn start_again(address: SocketAddr, kind: Kind) -> McpServer {
-        McpServer::on(TcpListener::bind(address).unwrap(), kind)
-    }
-
-    fn on(listener: TcpListener, kind: Kind) -> McpServer {
-        let address = listener.local_addr().unwrap();
+    /// A server on this address, which may have been in use before.
+    pub fn on(address: SocketAddr, kind: Kind) -> McpServer {
         let tools = [
             "echo", "plain", "steady", "hang", "cut", "broken", "grow", "wants",
         ];
@@ -64,16 +55,15 @@ impl McpServer {
             requests: Mutex::default(),
             streams: Mutex::default(),
             sockets: Mutex::default(),
-            stopping: AtomicBool::new(false),
         });
-        let accepting = {
+        let served = {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || accept(&listener, &shared))
+            Served::on(address, move |socket| serve(socket, &shared))
         };
         McpServer {
-            address,
+            address: served.address,
             shared,
-            accepting: Some(accepting),
+            _served: served,
         }
     }
 
@@ -107,32 +97,16 @@ impl McpServer {
 
 impl Drop for McpServer {
     fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
         for socket in self.shared.sockets.lock().unwrap().drain(..) {
             let _ = socket.shutdown(std::net::Shutdown::Both);
         }
-        if let Some(accepting) = self.accepting.take() {
-            let _ = accepting.join();
-        }
-    }
-}
-
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    for socket in listener.incoming() {
-        if shared.stopping.load(Ordering::SeqCst) {
-            return;
-        }
-        let socket = socket.unwrap();
-        let copy = socket.try_clone().unwrap();
-        shared.sockets.lock().unwrap().push(copy);
-        let shared = Arc::clone(shared);
-        std::thread::spawn(move || serve(socket, &shared));
     }
 }
 
 fn serve(socket: TcpStream, shared: &Shared) {
     socket.set_nodelay(true).unwrap();
+    let copy = socket.try_clone().unwrap();
+    shared.sockets.lock().unwrap().push(copy);
     let mut reader = BufReader::new(socket);
     while let Some((head, body)) = read_request(&mut reader) {
         let body: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);

@@ -12,6 +12,7 @@ pub mod receiver;
 pub mod relay;
 #[cfg(feature = "relay")]
 pub mod relay_peers;
+pub mod served;
 pub mod socket;
 #[cfg(feature = "tls")]
 pub mod tls;

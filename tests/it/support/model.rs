@@ -1,15 +1,14 @@
 //! A scripted model server that speaks OpenAI's Chat Completions.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::PATIENCE;
+use super::served::{Served, read_request};
 
 /// What the model does with one request.
 #[derive(Clone, Debug)]
@@ -55,7 +54,6 @@ struct Shared {
     requests: Mutex<Vec<Value>>,
     came: Condvar,
     released: (Mutex<bool>, Condvar),
-    stopping: AtomicBool,
 }
 
 impl Shared {
@@ -71,30 +69,27 @@ impl Shared {
 pub struct Model {
     pub address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
+    _served: Served,
 }
 
 impl Model {
     /// A model whose every request is answered by `script`, which gets the
     /// request's JSON and its number from 0.
     pub fn start(script: impl Fn(&Value, usize) -> Act + Send + Sync + 'static) -> Model {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             script: Box::new(script),
             requests: Mutex::default(),
             came: Condvar::new(),
             released: Default::default(),
-            stopping: AtomicBool::new(false),
         });
-        let accepting = {
+        let served = {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || accept(&listener, &shared))
+            Served::start(move |socket| serve(socket, &shared))
         };
         Model {
-            address,
+            address: served.address,
             shared,
-            accepting: Some(accepting),
+            _served: served,
         }
     }
 
@@ -148,48 +143,8 @@ impl Model {
 
 impl Drop for Model {
     fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
         self.release();
-        let _ = TcpStream::connect(self.address);
-        if let Some(accepting) = self.accepting.take() {
-            let _ = accepting.join();
-        }
     }
-}
-
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    for socket in listener.incoming() {
-        if shared.stopping.load(Ordering::SeqCst) {
-            return;
-        }
-        let shared = Arc::clone(shared);
-        std::thread::spawn(move || serve(socket.unwrap(), &shared));
-    }
-}
-
-/// Reads one HTTP request's body; nothing when the peer has closed.
-pub fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, Vec<u8>)> {
-    let mut head = String::new();
-    loop {
-        let begin = head.len();
-        if reader.read_line(&mut head).ok()? == 0 {
-            return None;
-        }
-        if head[begin..].trim().is_empty() {
-            break;
-        }
-    }
-    let length = head
-        .lines()
-        .find_map(|line| {
-            line.to_ascii_lowercase()
-                .strip_prefix("content-length:")
-                .map(str::to_owned)
-        })
-        .map_or(0, |length| length.trim().parse().unwrap());
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((head, body))
 }
 
 fn serve(socket: TcpStream, shared: &Shared) {

@@ -1,16 +1,14 @@
 //! A receiver of webhook callbacks.
 
 use std::io::{BufReader, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::PATIENCE;
-use super::model::read_request;
+use super::served::{Served, read_request};
 
 /// One callback as it came.
 #[derive(Clone, Debug)]
@@ -36,14 +34,13 @@ struct Shared {
     answer: Answer,
     callbacks: Mutex<Vec<Callback>>,
     came: Condvar,
-    stopping: AtomicBool,
 }
 
 /// The running receiver.
 pub struct Receiver {
     pub address: SocketAddr,
     shared: Arc<Shared>,
-    accepting: Option<JoinHandle<()>>,
+    _served: Served,
 }
 
 impl Receiver {
@@ -57,22 +54,19 @@ impl Receiver {
     pub fn answering(
         answer: impl Fn(&Callback, usize) -> String + Send + Sync + 'static,
     ) -> Receiver {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let address = listener.local_addr().unwrap();
         let shared = Arc::new(Shared {
             answer: Box::new(answer),
             callbacks: Mutex::default(),
             came: Condvar::new(),
-            stopping: AtomicBool::new(false),
         });
-        let accepting = {
+        let served = {
             let shared = Arc::clone(&shared);
-            std::thread::spawn(move || accept(&listener, &shared))
+            Served::start(move |socket| serve(socket, &shared))
         };
         Receiver {
-            address,
+            address: served.address,
             shared,
-            accepting: Some(accepting),
+            _served: served,
         }
     }
 
@@ -99,26 +93,6 @@ impl Receiver {
             callbacks.len()
         );
         callbacks.clone()
-    }
-}
-
-impl Drop for Receiver {
-    fn drop(&mut self) {
-        self.shared.stopping.store(true, Ordering::SeqCst);
-        let _ = TcpStream::connect(self.address);
-        if let Some(accepting) = self.accepting.take() {
-            let _ = accepting.join();
-        }
-    }
-}
-
-fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
-    for socket in listener.incoming() {
-        if shared.stopping.load(Ordering::SeqCst) {
-            return;
-        }
-        let shared = Arc::clone(shared);
-        std::thread::spawn(move || serve(socket.unwrap(), &shared));
     }
 }
 

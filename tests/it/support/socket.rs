@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 
 use super::PATIENCE;
-use super::model::read_request;
+use super::served::{page, read_request};
 
 /// A connection whose every wait ends.
 pub fn connect(address: SocketAddr) -> TcpStream {
@@ -30,17 +30,14 @@ pub fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
 
 /// Serves the same page to whoever asks, until the test program ends, and
 /// returns its address.
-pub fn serve_page(content_type: &'static str, page: &'static str) -> SocketAddr {
+pub fn serve_page(content_type: &'static str, body: &'static str) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let mut reader = BufReader::new(socket.unwrap());
             if read_request(&mut reader).is_some() {
-                let answer = format!(
-                    "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{page}",
-                    page.len()
-                );
+                let answer = page(content_type, body);
                 let _ = reader.get_mut().write_all(answer.as_bytes());
             }
         }

@@ -1,7 +1,7 @@
 //! Certificates, and clients and servers that speak TLS.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::PATIENCE;
 use super::home::Folder;
+use super::served::{page, read_request};
 use super::socket::connect;
 
 /// A certificate and its key in files.
@@ -98,37 +99,10 @@ pub fn serve(identity: &Identity, content_type: &'static str, body: String) -> S
                 continue;
             };
             stream.set_patience(Patience::Until(deadline));
-            read_request(&mut stream);
-            let answer = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\
-                 Connection: close\r\n\r\n{body}",
-                body.len()
-            );
-            let _ = stream.write_all(answer.as_bytes());
+            let _ = read_request(&mut BufReader::new(&mut stream));
+            let _ = stream.write_all(page(content_type, &body).as_bytes());
             let _ = stream.finish();
         }
     });
     address
-}
-
-/// Reads a request with its body.
-fn read_request(stream: &mut impl Read) {
-    let mut text = Vec::new();
-    let mut piece = [0; 4096];
-    loop {
-        let shown = String::from_utf8_lossy(&text).to_ascii_lowercase();
-        if let Some((head, body)) = shown.split_once("\r\n\r\n") {
-            let length = head
-                .lines()
-                .find_map(|line| line.strip_prefix("content-length:")?.trim().parse().ok())
-                .unwrap_or(0);
-            if body.len() >= length {
-                return;
-            }
-        }
-        match stream.read(&mut piece) {
-            Ok(count @ 1..) => text.extend_from_slice(&piece[..count]),
-            _ => return,
-        }
-    }
 }

@@ -36,16 +36,16 @@ pub enum Job {
 /// What became of a request to stop a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Withdrawn {
-    /// It was not running and is now off the schedule: the caller ends it.
+    /// It was not running and is now out of the queue: the caller ends it.
     Taken,
     /// It runs and was told; its worker ends it.
     Told,
-    /// It is not on the schedule.
+    /// It is not in the queue.
     Unknown,
 }
 
-/// The schedule. All its methods return at once, but [`Schedule::next`].
-pub struct Schedule {
+/// What waits for workers, and what runs. All its methods return at once, but [`WorkQueue::next`].
+pub struct WorkQueue {
     state: Mutex<State>,
     changed: Condvar,
     /// Most turns, and most deliveries, that run at a time: neither may take
@@ -89,13 +89,13 @@ enum Phase {
 /// A place in the queue for a message that is not stored yet. Dropping it
 /// gives the place back.
 pub struct Reservation<'a> {
-    schedule: &'a Schedule,
+    queue: &'a WorkQueue,
     conversation: Option<ConversationId>,
 }
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let mut state = self.schedule.lock();
+        let mut state = self.queue.lock();
         state.waiting -= 1;
         if let Some(conversation) = self.conversation
             && let Some(places) = state.reserved.get_mut(&conversation)
@@ -108,10 +108,10 @@ impl Drop for Reservation<'_> {
     }
 }
 
-impl Schedule {
-    /// A schedule for this many workers.
-    pub fn new(workers: usize) -> Schedule {
-        Schedule {
+impl WorkQueue {
+    /// A queue for this many workers.
+    pub fn new(workers: usize) -> WorkQueue {
+        WorkQueue {
             state: Mutex::default(),
             changed: Condvar::new(),
             most_turns: (workers - (workers / 8).max(usize::from(workers > 1))).max(1),
@@ -160,7 +160,7 @@ impl Schedule {
         }
         state.waiting += 1;
         Ok(Reservation {
-            schedule: self,
+            queue: self,
             conversation,
         })
     }
@@ -286,7 +286,7 @@ impl Schedule {
         }
     }
 
-    /// Takes a turn off the schedule, or tells its worker to stop.
+    /// Takes a turn out of the queue, or tells its worker to stop.
     pub fn withdraw(&self, turn: TurnId, conversation: ConversationId) -> Withdrawn {
         let mut guard = self.lock();
         if let Some(cancel) = guard.running.get(&turn).cloned() {

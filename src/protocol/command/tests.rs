@@ -1,0 +1,94 @@
+use super::*;
+use crate::error::Code;
+use crate::protocol::people;
+
+fn error_of(text: &str) -> Error {
+    Request::parse(text).command.expect_err(text)
+}
+
+#[test]
+fn every_name_is_a_command() {
+    for name in NAMES.into_iter().chain(people::NAMES) {
+        let parsed = Request::parse(&format!(r#"{{"type":"{name}"}}"#)).command;
+        if let Err(error) = parsed {
+            assert!(error.message().contains("is required"), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn errors_name_the_field_and_keep_the_id() {
+    for (text, says) in [
+        ("[]", "must be a JSON object, not an array"),
+        ("{", "not valid JSON"),
+        (r#"{"id":1}"#, "\"type\" is required"),
+        (
+            r#"{"id":1,"type":"nope"}"#,
+            "there is no command \"nope\"; the commands are auth, chat",
+        ),
+        (r#"{"id":1,"type":"chat"}"#, "\"message\" is required"),
+        (
+            r#"{"id":1,"type":"chat","message":7}"#,
+            "\"message\" must be a string, not a number",
+        ),
+        (
+            r#"{"id":1,"type":"chat","message":" \n"}"#,
+            "\"message\" must not be empty",
+        ),
+        (
+            r#"{"id":1,"type":"get_messages","conversation_id":"conv_0000000000001","limit":0}"#,
+            "\"limit\" must be an integer from 1 to 500, not 0",
+        ),
+        (
+            r#"{"id":1,"type":"list_conversations","limit":"5"}"#,
+            "\"limit\" must be an integer from 1 to 500, not a string",
+        ),
+        (
+            r#"{"id":1,"type":"subscribe","events":["x"]}"#,
+            "there is no event \"x\"",
+        ),
+        (
+            r#"{"id":1,"type":"approve","approval_id":"appr_0000000000001","remember":"never"}"#,
+            "\"remember\" must be",
+        ),
+    ] {
+        let error = error_of(text);
+        assert_eq!(error.code(), Code::InvalidRequest, "{text}");
+        assert!(error.message().contains(says), "{text}: {error}");
+        if text.contains("\"id\"") {
+            assert_eq!(
+                Request::parse(text).id,
+                Some(RequestId::Number(1)),
+                "{text}"
+            );
+        }
+    }
+}
+
+#[test]
+fn deep_nesting_is_an_error_and_not_a_crash() {
+    let text = format!(
+        r#"{{"type":"chat","message":{}1{}}}"#,
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    assert_eq!(error_of(&text).code(), Code::InvalidRequest);
+}
+
+#[test]
+fn a_message_over_the_limit_is_too_large() {
+    let text = format!(
+        r#"{{"type":"chat","message":"{}"}}"#,
+        "x".repeat(CHAT_MESSAGE_BYTES + 1)
+    );
+    assert_eq!(error_of(&text).status(), 413);
+}
+
+#[test]
+fn unknown_fields_are_ignored() {
+    assert!(
+        Request::parse(r#"{"type":"ping","color":"red"}"#)
+            .command
+            .is_ok()
+    );
+}

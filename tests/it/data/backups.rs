@@ -1,0 +1,249 @@
+//! Backups and restoring.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use super::{eventually, exported, good, household, nightly, refused, text};
+use crate::support::client::Client;
+use crate::support::home::{Folder, make_people, write_config};
+use crate::support::program::{Program, printed, run};
+
+#[test]
+fn a_backup_under_load_is_restored_elsewhere() {
+    let folder = Folder::new();
+    write_config(
+        folder.path(),
+        json!({"limits": {"commands_per_second": 100_000, "commands_burst": 100_000}}),
+    );
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let target = folder.path().join("copy.db");
+    let said = AtomicBool::new(false);
+    let stop = AtomicBool::new(false);
+    let mut first = Client::websocket(program.address);
+    first.authenticate(&tokens.user);
+    first.chat("said before the backup");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                first.chat("said meanwhile");
+                said.store(true, Ordering::SeqCst);
+            }
+        });
+        eventually("load", || said.load(Ordering::SeqCst).then_some(()));
+        for round in 0..5 {
+            let arguments: &[&str] = match round {
+                0 => &["backup", text(&target)],
+                _ => &["backup", text(&target), "--force"],
+            };
+            let told = good(folder.path(), arguments);
+            assert!(told.contains("without secrets"), "{told}");
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    let again = refused(folder.path(), &["backup", text(&target)]);
+    assert!(
+        again.contains("exists already") && again.contains("--force"),
+        "{again}"
+    );
+    let running = refused(folder.path(), &["restore", text(&target)]);
+    assert!(running.contains("another hearth (process"), "{running}");
+    let checked = good(folder.path(), &["restore", "--check", text(&target)]);
+    assert!(checked.contains("is good: "), "{checked}");
+    assert_eq!(program.signal("TERM"), Some(0));
+    use std::os::unix::fs::PermissionsExt;
+    let mode = fs::metadata(&target).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    assert!(!folder.path().join("copy.db.partial").exists());
+
+    // All that was said until the backup, in its order, on another machine.
+    let other = Folder::new();
+    let told = good(other.path(), &["restore", text(&target)]);
+    assert!(
+        told.starts_with("Restored ") && !told.contains("before"),
+        "{told}"
+    );
+    let (before, after) = (exported(folder.path()), exported(other.path()));
+    let messages = |export: &str| -> Vec<String> {
+        let lines = export
+            .lines()
+            .filter(|line| line.contains("\"type\":\"message\""));
+        let mut lines: Vec<String> = lines.map(str::to_owned).collect();
+        // A line begins with the id, and ids rise with time.
+        lines.sort();
+        lines
+    };
+    let (before, after) = (messages(&before), messages(&after));
+    assert!(after.len() >= 2 && after.len() <= before.len());
+    assert!(
+        after[..] == before[..after.len()],
+        "{} of {}",
+        after.len(),
+        before.len()
+    );
+    let program = Program::serve(other.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
+    client.chat("and it goes on");
+}
+
+#[test]
+fn a_backup_has_secrets_only_when_asked() {
+    let folder = household();
+    let (without, with) = (folder.path().join("a.db"), folder.path().join("b.db"));
+    good(folder.path(), &["backup", text(&without)]);
+    let told = good(folder.path(), &["backup", text(&with), "--with-secrets"]);
+    assert!(told.contains("with all secrets"), "{told}");
+    let holds = |path: &Path| {
+        let bytes = fs::read(path).unwrap();
+        bytes
+            .windows(18)
+            .any(|bytes| bytes == b"sk-very-secret-key")
+    };
+    assert!(!holds(&without));
+    assert!(holds(&with));
+
+    // The secret in place is kept, and said to be.
+    let before = exported(folder.path());
+    let told = good(folder.path(), &["restore", text(&without)]);
+    assert!(
+        told.contains("kept from the configuration in place: api_key."),
+        "{told}"
+    );
+    let config = fs::read_to_string(folder.path().join("config.json")).unwrap();
+    assert!(config.contains("sk-very-secret-key"));
+    assert_eq!(exported(folder.path()), before);
+    let aside = told
+        .lines()
+        .find_map(|line| line.strip_prefix("What was here before is in "));
+    let aside = PathBuf::from(aside.unwrap().trim_end_matches('.'));
+    assert!(aside.join("hearth.db").exists() && aside.join("config.json").exists());
+
+    let other = Folder::new();
+    let told = good(other.path(), &["restore", text(&without)]);
+    assert!(
+        told.contains("Not in the backup") && told.contains(": api_key."),
+        "{told}"
+    );
+    Program::serve(other.path());
+}
+
+#[test]
+fn what_is_no_good_is_refused_and_nothing_changes() {
+    let folder = household();
+    let backup = folder.path().join("a.db");
+    good(folder.path(), &["backup", text(&backup)]);
+    let before = fs::read(folder.path().join("hearth.db")).unwrap();
+    let whole = fs::read(&backup).unwrap();
+
+    let damaged = folder.path().join("damaged.db");
+    let mut bytes = whole.clone();
+    let end = bytes.len();
+    bytes[8192..end - 8192].fill(0x5a);
+    fs::write(&damaged, &bytes).unwrap();
+    let cut = folder.path().join("cut.db");
+    fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+    let newer = folder.path().join("newer.db");
+    let mut bytes = whole.clone();
+    // The schema's number in the header (user_version).
+    bytes[60..64].copy_from_slice(&99u32.to_be_bytes());
+    fs::write(&newer, &bytes).unwrap();
+    let text_file = folder.path().join("notes.txt");
+    fs::write(&text_file, "notes\n".repeat(2000)).unwrap();
+    for (file, says) in [
+        (&damaged, "is damaged"),
+        (&cut, "is damaged"),
+        (&newer, "was made by a newer Hearth (schema 99)"),
+        (&text_file, "is no backup of Hearth"),
+        (&folder.path().join("nowhere.db"), "cannot be read"),
+    ] {
+        for arguments in [
+            &["restore", text(file)][..],
+            &["restore", "--check", text(file)],
+        ] {
+            let told = refused(folder.path(), arguments);
+            assert!(told.contains(says) && told.contains(text(file)), "{told}");
+        }
+    }
+    assert_eq!(fs::read(folder.path().join("hearth.db")).unwrap(), before);
+    assert!(!folder.path().join("restore.partial").exists());
+    let names = nightly(folder.path());
+    assert!(
+        !names.iter().any(|name| name.starts_with("replaced-")),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_plain_copy_of_the_database_is_restored_too() {
+    let folder = household();
+    let expected = exported(folder.path());
+    let other = Folder::new();
+    let database = folder.path().join("hearth.db");
+    let told = good(other.path(), &["restore", text(&database)]);
+    assert!(told.contains("holds no configuration"), "{told}");
+    assert_eq!(exported(other.path()), expected);
+}
+
+#[test]
+fn a_damaged_database_says_how_to_restore_it() {
+    let folder = household();
+    let backups = folder.path().join("backups");
+    fs::create_dir(&backups).unwrap();
+    let newest = backups.join("hearth-nightly-2026-11-20.db");
+    good(folder.path(), &["backup", text(&newest)]);
+    let database = folder.path().join("hearth.db");
+    let mut bytes = fs::read(&database).unwrap();
+    let end = bytes.len();
+    bytes[8192..end - 4096].fill(0x5a);
+    fs::write(&database, &bytes).unwrap();
+
+    let told = refused(
+        folder.path(),
+        &["serve", "--bind", "127.0.0.1", "--port", "0"],
+    );
+    assert!(told.contains("hearth.db is damaged"), "{told}");
+    assert!(told.contains("Nothing was changed."), "{told}");
+    let command = format!(
+        "hearth restore --data-dir {} {}",
+        text(folder.path()),
+        text(&newest)
+    );
+    assert!(told.contains(&command), "{told}");
+    assert_eq!(fs::read(&database).unwrap(), bytes, "nothing was changed");
+    let doctor = run(folder.path(), &["doctor"]);
+    assert!(
+        printed(&doctor).contains("hearth.db is damaged"),
+        "{}",
+        printed(&doctor)
+    );
+
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    good(folder.path(), &words);
+    Program::serve(folder.path());
+}
+
+#[test]
+fn an_interrupted_restore_is_finished_by_the_next_start() {
+    let folder = household();
+    let expected = exported(folder.path());
+    let ready = folder.path().join("restore.ready");
+    fs::create_dir(&ready).unwrap();
+    fs::create_dir(folder.path().join("replaced-1")).unwrap();
+    fs::write(ready.join("aside"), "replaced-1").unwrap();
+    // The moment in which there is no database in place.
+    fs::rename(folder.path().join("hearth.db"), ready.join("hearth.db")).unwrap();
+    let told = refused(folder.path(), &["export", "--all"]);
+    assert!(told.contains("`hearth serve` finishes it"), "{told}");
+    let program = Program::serve(folder.path());
+    assert!(
+        !program.said.contains("Password"),
+        "no new household: {}",
+        program.said
+    );
+    assert!(!ready.exists());
+    assert_eq!(exported(folder.path()), expected);
+}

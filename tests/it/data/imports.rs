@@ -1,0 +1,127 @@
+//! Exports and imports.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use super::{exported, good, household, refused, sample, text};
+use crate::support::client::Client;
+use crate::support::home::{Folder, make_people, write_config};
+use crate::support::program::{Program, run};
+
+#[test]
+fn exports_are_imported_as_they_were() {
+    let folder = household();
+    let export = exported(folder.path());
+    let file = folder.path().join("export.jsonl");
+    let told = good(folder.path(), &["export", "--all", "--output", text(&file)]);
+    assert!(
+        told.starts_with("Exported 4 messages in 2 conversations"),
+        "{told}"
+    );
+    assert_eq!(fs::read_to_string(&file).unwrap(), export);
+    let again = refused(folder.path(), &["export", "--all", "--output", text(&file)]);
+    assert!(again.contains("exists already"), "{again}");
+
+    let told = good(folder.path(), &["import", text(&file)]);
+    assert_eq!(
+        told,
+        "Imported 0 messages in 0 conversations; 2 were already there.\n"
+    );
+    let other = Folder::new();
+    write_config(other.path(), json!({}));
+    let tokens = make_people(other.path());
+    let program = Program::serve(other.path());
+    let told = good(other.path(), &["import", text(&file)]);
+    assert_eq!(
+        told,
+        "Imported 4 messages in 2 conversations; 0 were already there.\n"
+    );
+    assert_eq!(exported(other.path()), export);
+    let told = good(other.path(), &["import", text(&file)]);
+    assert!(told.contains("2 were already there"), "{told}");
+    // The running server has it.
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
+    let found = client.ask(json!({"type": "search_messages", "query": "boiler"}));
+    let found = found["messages"].as_array().unwrap();
+    assert!(
+        found
+            .iter()
+            .any(|message| message["content"] == "the boiler hums")
+    );
+
+    let one: Value = serde_json::from_str(export.lines().nth(1).unwrap()).unwrap();
+    let id = one["id"].as_str().unwrap();
+    let markdown = good(
+        folder.path(),
+        &["export", "--conversation", id, "--format", "markdown"],
+    );
+    assert!(
+        markdown.starts_with("# good morning\n\nconv_"),
+        "{markdown}"
+    );
+    assert!(markdown.contains("\n## admin, 20") && markdown.contains("\n## Assistant, 20"));
+    let usage = run(folder.path(), &["export"]);
+    assert_eq!(usage.status.code(), Some(2));
+}
+
+#[test]
+fn conversations_of_chatgpt_and_claude_are_taken_in_once() {
+    let folder = household();
+    let told = good(folder.path(), &["import", &sample("chatgpt.json")]);
+    assert_eq!(
+        told,
+        "Imported 4 messages in 2 conversations; 0 were already there.\n\
+         Left out 2: conversations without messages\n\
+         Left out 2: items that are no conversation of ChatGPT or Claude\n"
+    );
+    let told = good(folder.path(), &["import", &sample("claude.json"), "--json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(
+        (&told["imported"], &told["messages"]),
+        (&json!(2), &json!(3))
+    );
+    let again = good(folder.path(), &["import", &sample("chatgpt.json")]);
+    assert!(
+        again.starts_with("Imported 0 messages in 0 conversations; 2 were"),
+        "{again}"
+    );
+
+    let markdown = good(folder.path(), &["export", "--all", "--format", "markdown"]);
+    for piece in [
+        "# Sourdough\n\nconv_",
+        ", import, 2023-11-14T22:13:20.250Z\n\n## User, 2023-11-14T22:13:21.500Z\n\n[image]\n\nHow long",
+        "## Assistant, 2023-11-14T22:13:23.000Z\n\nLet me look.\n\nFour hours at 26 degrees.\n",
+        "# ChatGPT\n",
+        "## Assistant, 2020-09-13T12:26:40.000Z\n\nAlder.\n",
+        "# Garden plan\n",
+        "[attachment: beds.txt]\n\nbed one: north wall\n\n[file: garden.jpg]\n",
+        "## Assistant, 2024-05-01T06:00:09.000Z\n\nFerns and hostas.\n",
+    ] {
+        assert!(markdown.contains(piece), "{piece} is not in {markdown}");
+    }
+    for piece in ["abandoned", "a web page", "search('leaven')", "hidden"] {
+        assert!(!markdown.contains(piece), "{piece} is in {markdown}");
+    }
+    // What is old is listed after what is new, and found by its words.
+    let at = |title: &str| markdown.find(title).unwrap();
+    assert!(at("# good morning") < at("# Claude") && at("# Garden plan") < at("# Sourdough"));
+    let found = good(folder.path(), &["search", "degrees"]);
+    assert!(found.contains("2023-11-14T22:13:23.000Z"), "{found}");
+
+    for (name, content, says) in [
+        ("export.zip", &b"PK\x03\x04...."[..], "unzip it first"),
+        ("notes.txt", b"notes", "is no export that Hearth knows"),
+        (
+            "cut.json",
+            b"[{\"title\": \"x\", ",
+            "the file ends or breaks off",
+        ),
+    ] {
+        let path = folder.path().join(name);
+        fs::write(&path, content).unwrap();
+        let told = refused(folder.path(), &["import", text(&path)]);
+        assert!(told.contains(says) && told.contains(name), "{told}");
+    }
+}
