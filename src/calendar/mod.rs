@@ -7,6 +7,8 @@ mod timing;
 #[cfg(test)]
 mod tests;
 
+use std::path::{Component, Path};
+
 use jiff::civil::DateTime;
 use jiff::tz::{AmbiguousOffset, TimeZone};
 
@@ -16,6 +18,11 @@ use crate::error::{Error, Result};
 pub use cron::Cron;
 pub use timing::Timing;
 
+/// Where systems keep the rules of all zones (tzfile(5)).
+const ZONES: &str = "/usr/share/zoneinfo";
+/// The system's own zone: a link to its rules (localtime(5)).
+const LOCALTIME: &str = "/etc/localtime";
+
 /// A time zone.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Zone(TimeZone);
@@ -23,18 +30,21 @@ pub struct Zone(TimeZone);
 impl Zone {
     /// The zone that the system is set to: `TZ`, else /etc/localtime, else UTC.
     pub fn system() -> Zone {
-        Zone(TimeZone::system())
+        Zone(linked().unwrap_or_else(TimeZone::system))
     }
 
     /// The zone of an IANA name, as the system knows it.
     ///
     /// Errors: `invalid_request` when there is none.
     pub fn named(name: &str) -> Result<Zone> {
-        TimeZone::get(name).map(Zone).map_err(|_| {
-            Error::invalid_request(format!(
-                "there is no time zone {name:?}: give an IANA name such as Europe/Berlin"
-            ))
-        })
+        match read(name) {
+            Some(zone) => Ok(Zone(zone)),
+            None => TimeZone::get(name).map(Zone).map_err(|_| {
+                Error::invalid_request(format!(
+                    "there is no time zone {name:?}: give an IANA name such as Europe/Berlin"
+                ))
+            }),
+        }
     }
 
     /// The household's zone: the one that its configuration names, else the
@@ -80,4 +90,32 @@ impl Zone {
         };
         Some(Timestamp::from_millis(time.as_millisecond()))
     }
+}
+
+/// The zone that the system's link leads to, unless the environment names one.
+fn linked() -> Option<TimeZone> {
+    if std::env::var_os("TZ").is_some() {
+        return None;
+    }
+    let target = std::fs::read_link(LOCALTIME).ok()?;
+    let (_, name) = target.to_str()?.split_once("zoneinfo/")?;
+    read(name)
+}
+
+/// The zone of a name that is written as its file is. jiff alone would list
+/// all zones first, and keep the list: 150 KiB of memory for one of 600.
+fn read(name: &str) -> Option<TimeZone> {
+    if name == "UTC" {
+        return Some(TimeZone::UTC);
+    }
+    // `right/` counts leap seconds, and `posix/` holds all a second time: the
+    // names of zones begin with a capital.
+    let is_plain = |part: Component| matches!(part, Component::Normal(_));
+    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && Path::new(name).components().all(is_plain);
+    if !is_name || std::env::var_os("TZDIR").is_some() {
+        return None;
+    }
+    let rules = std::fs::read(Path::new(ZONES).join(name)).ok()?;
+    TimeZone::tzif(name, &rules).ok()
 }

@@ -217,3 +217,23 @@ fn the_household_s_zone_is_named_or_the_system_s() {
     assert_eq!(Zone::of_household(None), Zone::system());
     assert!(Zone::named("Mars/Olympus").is_err());
 }
+
+#[test]
+fn a_zone_that_is_read_is_the_one_that_jiff_finds() {
+    assert_eq!(Zone::system().0, TimeZone::system());
+    for name in ["Europe/Berlin", "Etc/UTC"] {
+        if let Ok(found) = TimeZone::get(name) {
+            assert_eq!(read(name), Some(found), "{name}");
+        }
+    }
+    let not_names = [
+        "",
+        "/etc/localtime",
+        "../../../etc/localtime",
+        "Etc/../../zone",
+        "right/UTC",
+    ];
+    for name in not_names {
+        assert_eq!(read(name), None, "{name}");
+    }
+}

@@ -42,21 +42,7 @@ impl<R: Rule> Rule for List<R> {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output> {
-        let Some(items) = value.as_array() else {
-            reader.mistyped(path, &self.expected(), value);
-            return None;
-        };
-        if !(self.least..=ITEMS).contains(&items.len()) {
-            let least = self.least;
-            reader.problem(
-                path,
-                format!(
-                    "\"{path}\" must have from {least} to {ITEMS} items, not {}",
-                    items.len()
-                ),
-            );
-            return None;
-        }
+        let items = items_of(self.least, &self.expected(), reader, path, value)?;
         let read: Vec<Option<R::Output>> = items
             .iter()
             .enumerate()
@@ -68,6 +54,31 @@ impl<R: Rule> Rule for List<R> {
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         self.item.document_members(&format!("{key}[]"), docs);
     }
+}
+
+/// The items of an array that has from `least` to [`ITEMS`].
+fn items_of<'v>(
+    least: usize,
+    expected: &str,
+    reader: &mut Reader<'_>,
+    path: &KeyPath,
+    value: &'v Value,
+) -> Option<&'v [Value]> {
+    let Some(items) = value.as_array() else {
+        reader.mistyped(path, expected, value);
+        return None;
+    };
+    if !(least..=ITEMS).contains(&items.len()) {
+        reader.problem(
+            path,
+            format!(
+                "\"{path}\" must have from {least} to {ITEMS} items, not {}",
+                items.len()
+            ),
+        );
+        return None;
+    }
+    Some(items)
 }
 
 /// An object whose keys are names of the owner's choice.
@@ -101,23 +112,8 @@ impl<R: Rule, C: FromIterator<(String, R::Output)>> Rule for NamedMap<R, C> {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<C> {
-        let expected = self.expected();
-        let members = reader.members(path, &expected, value)?;
-        if members.len() > ITEMS {
-            reader.problem(path, format!("\"{path}\" has more than {ITEMS} members"));
-            return None;
-        }
-        let mut read = Vec::with_capacity(members.len());
-        for (key, value) in members {
-            // What can be a name is one: programs have variables such as `_JAVA_OPTIONS`.
-            if is_comment(key) && !(self.key.check)(key) {
-                continue;
-            }
-            let inner = path.key(key);
-            if !(self.key.check)(key) {
-                let expected = self.key.expected;
-                reader.problem(&inner, format!("{key:?} in \"{path}\" is not {expected}"));
-            }
+        let mut read = Vec::new();
+        for (key, inner, value) in members_of(&self.key, &self.expected(), reader, path, value)? {
             let value = self.value.read(reader, &inner, value);
             read.push(value.map(|value| (key.clone(), value)));
         }
@@ -127,6 +123,36 @@ impl<R: Rule, C: FromIterator<(String, R::Output)>> Rule for NamedMap<R, C> {
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         self.value.document_members(&format!("{key}.NAME"), docs);
     }
+}
+
+/// The members of an object with names of the owner's choice, each with where
+/// it stands.
+fn members_of<'v>(
+    names: &Checked,
+    expected: &str,
+    reader: &mut Reader<'_>,
+    path: &KeyPath,
+    value: &'v Value,
+) -> Option<Vec<(&'v String, KeyPath, &'v Value)>> {
+    let members = reader.members(path, expected, value)?;
+    if members.len() > ITEMS {
+        reader.problem(path, format!("\"{path}\" has more than {ITEMS} members"));
+        return None;
+    }
+    let mut found = Vec::with_capacity(members.len());
+    for (key, value) in members {
+        // What can be a name is one: programs have variables such as `_JAVA_OPTIONS`.
+        if is_comment(key) && !(names.check)(key) {
+            continue;
+        }
+        let inner = path.key(key);
+        if !(names.check)(key) {
+            let expected = names.expected;
+            reader.problem(&inner, format!("{key:?} in \"{path}\" is not {expected}"));
+        }
+        found.push((key, inner, value));
+    }
+    Some(found)
 }
 
 /// Address patterns.

@@ -198,19 +198,26 @@ impl Section<'_, '_> {
         match self.members.get(key).filter(|value| !value.is_null()) {
             Some(value) => rule.read(self.reader, &path, value),
             None => rule.absent().or_else(|| {
-                let expected = rule.expected();
-                self.reader
-                    .problem(&path, format!("\"{path}\" is required: {expected}"));
+                self.report_missing(&path, &rule.expected());
                 None
             }),
         }
     }
 
+    fn report_missing(&mut self, path: &KeyPath, expected: &str) {
+        self.reader
+            .problem(path, format!("\"{path}\" is required: {expected}"));
+    }
+
     /// Reports every key that is neither a setting of `D`, nor among `beside`,
     /// nor a comment.
     pub fn refuse_unknown<D: Declared>(&mut self, beside: &[&'static str]) {
+        self.refuse_beside(D::SETTINGS, beside);
+    }
+
+    fn refuse_beside(&mut self, settings: &[Setting], beside: &[&'static str]) {
         let known = || {
-            let settings = D::SETTINGS.iter().map(|setting| setting.key);
+            let settings = settings.iter().map(|setting| setting.key);
             settings.chain(beside.iter().copied())
         };
         for key in self.members.keys().filter(|key| !is_comment(key)) {
@@ -255,15 +262,19 @@ pub(super) fn document_setting<T>(
     writable: bool,
     docs: &mut Vec<SettingDoc>,
 ) {
-    let documentation: Vec<&str> = doc_lines.iter().map(|line| line.trim()).collect();
     docs.push(SettingDoc {
         key: key.clone(),
         expects: rule.expected(),
         default: rule.default_text(),
-        documentation: documentation.join(" "),
+        documentation: sentence(doc_lines),
         writable,
     });
     rule.document_members(&key, docs);
+}
+
+fn sentence(doc_lines: &[&str]) -> String {
+    let lines: Vec<&str> = doc_lines.iter().map(|line| line.trim()).collect();
+    lines.join(" ")
 }
 
 /// Declares a section:

@@ -41,18 +41,21 @@ impl<T: TryFrom<u64>> Rule for Integer<T> {
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
         let resolved = reader.resolve(path, value)?;
-        let number = match (resolved.as_u64(), resolved.as_str()) {
-            // The environment holds text only, so its text may be a number.
-            (None, Some(text)) if value.as_str() != Some(text) => text.trim().parse().ok(),
-            (number, _) => number,
-        };
-        let fitting = number
+        let fitting = whole_number(value, &resolved)
             .filter(|number| self.range.contains(number))
             .and_then(|number| T::try_from(number).ok());
         if fitting.is_none() {
             reader.mistyped(path, &self.expected(), value);
         }
         fitting
+    }
+}
+
+fn whole_number(value: &Value, resolved: &Value) -> Option<u64> {
+    match (resolved.as_u64(), resolved.as_str()) {
+        // The environment holds text only, so its text may be a number.
+        (None, Some(text)) if value.as_str() != Some(text) => text.trim().parse().ok(),
+        (number, _) => number,
     }
 }
 
@@ -193,27 +196,48 @@ impl<T: Copy> Rule for Choice<T> {
     type Output = T;
 
     fn expected(&self) -> String {
-        let words: Vec<String> = self.0.iter().map(|(word, _)| format!("{word:?}")).collect();
-        match words.as_slice() {
-            [only] => only.clone(),
-            [before @ .., last] => format!("{} or {last}", before.join(", ")),
-            [] => String::new(),
-        }
+        one_of(&self.words())
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
-        let expected = self.expected();
-        let text = reader.text(path, &expected, value)?;
-        if let Some((_, chosen)) = self.0.iter().find(|(word, _)| *word == text) {
-            return Some(*chosen);
-        }
+        let place = choose(&self.words(), reader, path, value)?;
+        self.0.get(place).map(|(_, chosen)| *chosen)
+    }
+}
+
+impl<T> Choice<T> {
+    fn words(&self) -> Vec<&'static str> {
+        self.0.iter().map(|(word, _)| *word).collect()
+    }
+}
+
+fn one_of(words: &[&str]) -> String {
+    let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
+    match quoted.as_slice() {
+        [only] => only.clone(),
+        [before @ .., last] => format!("{} or {last}", before.join(", ")),
+        [] => String::new(),
+    }
+}
+
+/// The place of the word that was chosen.
+fn choose(
+    words: &[&'static str],
+    reader: &mut Reader<'_>,
+    path: &KeyPath,
+    value: &Value,
+) -> Option<usize> {
+    let expected = one_of(words);
+    let text = reader.text(path, &expected, value)?;
+    let place = words.iter().position(|word| *word == text);
+    if place.is_none() {
         reader.mistyped(path, &expected, value);
-        let hint = suggestion(&text, self.0.iter().map(|(word, _)| *word));
+        let hint = suggestion(&text, words.iter().copied());
         if let Some(problem) = reader.problems.last_mut() {
             problem.message.push_str(&hint);
         }
-        None
     }
+    place
 }
 
 /// An absolute URL of one of some schemes.

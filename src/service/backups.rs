@@ -14,6 +14,7 @@ use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::Service;
+use crate::calendar::Zone;
 use crate::clock::Timestamp;
 use crate::config::{Backup, TimeOfDay, without_secrets};
 use crate::store::{BackUp, BackedUp, Enclosed, PARTIAL, Watch, back_up};
@@ -222,7 +223,7 @@ impl Service {
             return None;
         }
         let now = self.clock.now();
-        let (night, hour) = latest_night(now, config.at, &TimeZone::system())?;
+        let (night, hour) = latest_night(now, config.at, Zone::system().rules())?;
         let since = match self.store.in_use_since() {
             Ok(since) => since?,
             Err(error) => {

@@ -3,7 +3,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{any::Any, io};
@@ -91,8 +91,19 @@ struct Call<T, F> {
     work: Option<F>,
     result: Option<Result<T>>,
     /// Absent when nobody waits.
-    caller: Option<Sender<Result<T>>>,
+    caller: Option<Caller<T>>,
 }
+
+/// Whoever waits for a job's answer.
+struct Caller<T> {
+    place: Place<T>,
+    /// Wakes the caller by being dropped, whatever the place then holds. A
+    /// channel of answers would be compiled anew for each type of them.
+    _over: Sender<()>,
+}
+
+/// Where a job's answer is put down before its caller wakes.
+type Place<T> = Arc<Mutex<Option<Result<T>>>>;
 
 impl<T: Send, F: FnOnce(&Write<'_>) -> Outcome<T> + Send> Work for Call<T, F> {
     fn run(&mut self, write: &Write<'_>) -> Ran {
@@ -124,8 +135,7 @@ impl<T: Send, F: FnOnce(&Write<'_>) -> Outcome<T> + Send> Work for Call<T, F> {
             (None, None) => Err(super::closed()),
         };
         match self.caller {
-            // Never blocks: the channel has room for the one answer.
-            Some(caller) => drop(caller.send(result)),
+            Some(caller) => drop(hold(&caller.place).replace(result)),
             None => {
                 if let Err(error) = result {
                     log::warn!("a write that nobody waits for failed: {error}");
@@ -206,9 +216,15 @@ impl Writer {
         answer: Answer,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        let (caller, result) = bounded(1);
+        let place = Place::default();
+        let (_over, over) = bounded(0);
+        let caller = Caller {
+            place: Arc::clone(&place),
+            _over,
+        };
         self.submit(answer, work, Some(caller))?;
-        wait(&result)
+        wait(&over)?;
+        hold(&place).take().unwrap_or_else(|| Err(super::closed()))
     }
 
     /// Queues a job that nobody waits for. It is on disk as one that is
@@ -223,22 +239,25 @@ impl Writer {
         &self,
         answer: Answer,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-        caller: Option<Sender<Result<T>>>,
+        caller: Option<Caller<T>>,
     ) -> Result<()> {
-        let jobs = self
-            .jobs
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-            .ok_or_else(super::closed)?;
-        let job = Job {
+        self.queue_up(Job {
             answer,
             work: Box::new(Call {
                 work: Some(work),
                 result: None,
                 caller,
             }),
-        };
+        })
+    }
+
+    fn queue_up(&self, job: Job) -> Result<()> {
+        let jobs = self
+            .jobs
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+            .ok_or_else(super::closed)?;
         jobs.send_timeout(job, QUEUE_WAIT)
             .map_err(|refused| match refused {
                 SendTimeoutError::Timeout(_) => {
@@ -276,14 +295,18 @@ impl Drop for Writer {
     }
 }
 
-fn wait<T>(result: &Receiver<Result<T>>) -> Result<T> {
-    match result.recv_timeout(ANSWER_WAIT) {
-        Ok(result) => result,
+fn hold<T>(place: &Mutex<Option<Result<T>>>) -> MutexGuard<'_, Option<Result<T>>> {
+    place.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits for the job to be over.
+fn wait(over: &Receiver<()>) -> Result<()> {
+    match over.recv_timeout(ANSWER_WAIT) {
+        Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),
         Err(RecvTimeoutError::Timeout) => Err(Error::server(
             "the database did not answer in time; what was asked may still happen",
             format_args!("no answer of the writer within {ANSWER_WAIT:?}"),
         )
         .with_status(503)),
-        Err(RecvTimeoutError::Disconnected) => Err(super::closed()),
     }
 }
