@@ -18,7 +18,7 @@ use super::{address, check, check_hosts, say, until_last_reply};
 const PROBLEM: &str = "document.querySelector('.sign-in #problem')?.textContent";
 
 /// Fills in the form and sends it.
-fn sign_in_through(page: &mut Page, relay: &str, machine: &str) {
+pub fn sign_in_through(page: &mut Page, relay: &str, machine: &str) {
     page.until("document.querySelector('.sign-in form')");
     page.evaluate("document.querySelector('.away').open = true");
     page.fill("[name=username]", "admin");
@@ -29,7 +29,7 @@ fn sign_in_through(page: &mut Page, relay: &str, machine: &str) {
     page.click("button[type=submit]");
 }
 
-fn until_signed_in(page: &mut Page) {
+pub fn until_signed_in(page: &mut Page) {
     page.until("document.querySelector('.who-am-i strong')?.textContent === 'admin'");
 }
 

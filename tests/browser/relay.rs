@@ -19,7 +19,8 @@ use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
-pub const TOKEN: &str = "a-relay-token-of-thirty-two-letters-or-more";
+pub use super::support::relay::TOKEN;
+
 const PROTOCOL: &str = "Noise_NK_25519_AESGCM_SHA256";
 const MORE: u8 = 1;
 const REKEY: u8 = 2;

@@ -37,7 +37,15 @@ fn addresses(address: SocketAddr) -> BTreeSet<String> {
             }
         }
     }
-    for page in ["settings", "tools", "memories", "webhooks", "status"] {
+    for page in [
+        "settings",
+        "tools",
+        "memories",
+        "reminders",
+        "people",
+        "webhooks",
+        "status",
+    ] {
         found.insert(format!("{folder}{page}.js"));
     }
     found

@@ -36,6 +36,7 @@ export function chat({ household, go, id, sought }) {
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
   listen("conversations", head);
+  listen("deleted", ({ detail }) => { if (detail === id) gone("This conversation was deleted."); });
   listen("reload", () => { if (id) catchUp().catch(() => {}); else if (!composing.first) welcome(); });
   listen("config", () => { if (!id && !composing.first) welcome(); });
   listen("approvals", schedule);
@@ -88,10 +89,18 @@ export function chat({ household, go, id, sought }) {
     } catch (error) {
       // What has only just begun may not be on the server's disk yet.
       if (error.code === "not_found" && begun.length) return;
-      log.replaceChildren(h("li", { class: "note" }, error.code === "not_found" ? "There is no such conversation. It may have been deleted." : error.message));
-      isGone = error.code === "not_found";
+      if (error.code === "not_found") gone("There is no such conversation. It may have been deleted.");
+      else log.replaceChildren(h("li", { class: "note", role: "alert" }, error.message));
     }
     composing.draw();
+  }
+
+  function gone(why) {
+    isGone = true;
+    hasMore = false;
+    drawOlder();
+    log.replaceChildren(h("li", { class: "note", role: "alert" }, why));
+    schedule();
   }
 
   /** The newest page again: at the beginning, and after an interruption. */
@@ -278,7 +287,12 @@ export function chat({ household, go, id, sought }) {
         dropLive(turn.id);
         household.send(question.querySelector(".text").textContent, id);
       });
-      state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, "Stopped.") : failure(turn.error, again));
+      const words = turn.isCancelled ? "Stopped." : turn.error;
+      // Drawn anew only when it changes, so that the focus stays on its button.
+      if (state.dataset.words !== words) {
+        state.dataset.words = words;
+        state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, words) : failure(words, again));
+      }
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
@@ -349,12 +363,6 @@ export function chat({ household, go, id, sought }) {
       if (!text.trim() || !household.maySend || isGone) return;
       const message = household.send(text.trim(), id);
       if (!id) self.first = message;
-      for (const turn of id ? household.turnsOf(id) : []) {
-        if (turn.state === "failed") {
-          household.turns.delete(turn.id);
-          dropLive(turn.id);
-        }
-      }
       field.value = "";
       keep();
       grow();

@@ -1,6 +1,6 @@
 // How the server is doing.
 
-import { h, duration, commands } from "./dom.js";
+import { h, duration, moment } from "./dom.js";
 
 const EVERY = 10000;
 const NUMBER = new Intl.NumberFormat();
@@ -29,10 +29,8 @@ export async function show(household) {
       budget(info.budget),
       standing("MCP servers", info.mcp_servers, (one) => [one.name, one.state, one.problem]),
       standing("Models", info.models, (one) => [`${one.model} at ${one.provider}`, one.state, one.retry_in_seconds && `asked again in ${duration(one.retry_in_seconds)}`]),
-      standing("Relays", info.relays, (one) => [one.url, one.state, one.last_error]),
-      household.isAdmin && h("section", { class: "card" }, h("h2", {}, "People and tokens"),
-        h("p", {}, "Who may use Hearth is decided where it runs. To add somebody, and to make a token for a program:"),
-        commands("hearth user add NAME --role user", "hearth token create --name PURPOSE --user NAME", "hearth user list")),
+      standing("Relays", info.relays, relay),
+      backup(info.backup),
     ].filter(Boolean));
   }
 }
@@ -52,9 +50,24 @@ function bars(title, numbers, empty) {
 function standing(title, list, describe) {
   if (!list?.length) return null;
   return h("section", { class: "card" }, h("h2", {}, title), h("ul", { class: "rows" }, list.map((one) => {
-    const [name, state, problem] = describe(one);
-    return h("li", {}, h("div", { class: "grow" }, h("strong", {}, name), " ", h("span", { class: "badge" }, state), problem && h("p", { class: "problem small" }, problem)));
+    const [name, state, problem, about] = describe(one);
+    return h("li", {}, h("div", { class: "grow" }, h("strong", {}, name), " ", h("span", { class: "badge" }, state),
+      about && h("p", { class: "quiet small" }, about), problem && h("p", { class: "problem small" }, problem)));
   })));
+}
+
+/** A link to a relay. What went wrong before it was linked again is over. */
+function relay({ url, state, clients, last_error: error, next_try: next }) {
+  if (state === "linked") return [url, state, null, `${clients} ${clients === 1 ? "connection" : "connections"} through it`];
+  return [url, state, error, next && ["Tried again ", moment(next)]];
+}
+
+function backup(one) {
+  if (!one) return null;
+  const words = !one.keep ? "Nightly backups are switched off: “backup.keep” is 0."
+    : one.newest ? ["The newest is of the night of ", moment(`${one.newest}T12:00`), `. The last ${one.keep} are kept.`]
+    : `None yet: the first is made tonight. The last ${one.keep} are kept.`;
+  return h("section", { class: "card" }, h("h2", {}, "Nightly backups"), h("p", {}, words), one.problem && h("p", { class: "problem" }, one.problem));
 }
 
 function budget(one) {
