@@ -81,6 +81,7 @@ fn whatever_can_be_used_has_a_name() {
             "{name}: {title}"
         );
     }
+    go(&mut page, "people");
     page.click("[aria-label^='Remove user']");
     check_names(&mut page, "dialog");
     page.press("Escape", 0);

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::chromium::{Chromium, Page};
+use super::support;
 use super::support::home::Home;
 use super::support::http::post;
 use super::support::model::{Act, Model};
-use super::support;
 use super::{check, say, sign_in, until_last_reply};
 
 /// Goes to a page and waits until it is there.
@@ -26,6 +26,8 @@ pub fn look(page: &mut Page, name: &str) {
             page.size(width, height);
             page.scheme(scheme);
             page.until(&format!("innerWidth === {width}"));
+            // The menu slides away, and the colours are those of the scheme.
+            page.until("['hidden', 'visible'][Number(innerWidth > 600)] === getComputedStyle(document.querySelector('.side')).visibility");
             let over = page.evaluate(
                 "[...document.querySelectorAll('.main *')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('pre, .table, .unseen')).map((one) => one.outerHTML.slice(0, 200))",
             );

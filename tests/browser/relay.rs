@@ -32,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How a relay may lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
+    /// It only listens, and the machine cuts its texts small and changes its keys
+    /// often.
     None,
     /// Offers a key of its own.
     OtherKey,

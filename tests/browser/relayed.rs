@@ -40,7 +40,13 @@ pub fn machine_id(home: &Home) -> String {
     })
 }
 
-fn linked(mut config: Value, relay: &RelayServer) -> Home {
+/// A relay's address as a person types it.
+pub fn url(relay: &RelayServer) -> String {
+    format!("ws://{}", relay.local_addr())
+}
+
+/// A home with this configuration, linked to the relay.
+pub fn linked(mut config: Value, relay: &RelayServer) -> Home {
     let lan = json!({ "name": "lan", "type": "tcp", "port": 0 });
     config["channels"] = json!([lan, channel("away", relay.local_addr().port())]);
     Home::start(config)
@@ -60,13 +66,12 @@ fn a_day_with_the_relay() {
     let relay = start(0, |_| {});
     let home = linked(config, &relay);
     let machine = machine_id(&home);
-    let url = format!("ws://{}", relay.local_addr());
     let hosts = [home.address(), relay.local_addr()];
 
     let browser = Chromium::start();
     let mut page = browser.page();
     page.open(&address(&home));
-    sign_in_through(&mut page, &url, &machine);
+    sign_in_through(&mut page, &url(&relay), &machine);
     until_signed_in(&mut page);
     say(&mut page, "tell me");
     page.until("document.querySelector('.live .text')?.textContent.startsWith('first half')");
@@ -106,7 +111,7 @@ fn what_the_relay_itself_says_is_told_as_its_own_word() {
     let browser = Chromium::start();
     let mut page = browser.page();
     page.open(&address(&home));
-    sign_in_through(&mut page, &format!("ws://{}", relay.local_addr()), &machine);
+    sign_in_through(&mut page, &url(&relay), &machine);
     until_signed_in(&mut page);
     page.until("document.querySelector('.welcome')");
     page.evaluate("location.hash = '#/status'");
@@ -144,7 +149,7 @@ fn a_machine_that_is_away_is_told() {
     let browser = Chromium::start();
     let mut page = browser.page();
     page.open(&address(&other));
-    sign_in_through(&mut page, &format!("ws://{}", relay.local_addr()), &machine);
+    sign_in_through(&mut page, &url(&relay), &machine);
     page.until("document.querySelector('.sign-in #problem')?.textContent.includes('not connected to this relay')");
     relay.stop();
 }

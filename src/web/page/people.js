@@ -2,7 +2,7 @@
 
 import { h, icon, moment, ask, toast, copyButton } from "./dom.js";
 
-const ROLES = [["viewer", "Viewer: reads"], ["user", "User: and chats"], ["admin", "Admin: and everything else"]];
+const ROLES = [["viewer", "Viewer: reads along"], ["user", "User: reads and chats"], ["admin", "Admin: everything"]];
 
 /** The page. */
 export async function show(household) {

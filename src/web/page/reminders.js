@@ -26,7 +26,7 @@ export async function show(household) {
     const step = one.paused ? "Resume" : "Pause";
     const about = [
       one.paused ? "Paused" : one.next_at ? ["Next ", time(one.next_at)] : "Over",
-      one.cron && [" · repeats ", h("code", {}, one.cron)],
+      one.cron && [" · repeats ", h("span", { class: "badge" }, one.cron)],
       one.last_at && [" · last ", time(one.last_at)],
       one.owner && ` · ${one.owner}`,
       one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],

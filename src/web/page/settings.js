@@ -33,9 +33,9 @@ export async function show(household) {
   const provider = h("select", {}, known.map(([name, label]) => h("option", { value: name, selected: name === config.provider }, label)));
   const note = h("p", { role: "status" });
   const save = h("button", { type: "submit", class: "primary" }, "Save");
-  const number = h("output", { class: "quiet" });
+  const number = h("span", { class: "quiet" });
   const temperature = h("input", { type: "range", min: 0, max: 2, step: 0.1, value: config.temperature });
-  const tell = () => { number.value = ` ${Number(temperature.value).toFixed(1)}`; };
+  const tell = () => { number.textContent = ` ${Number(temperature.value).toFixed(1)}`; };
   temperature.addEventListener("input", tell);
   tell();
   field.temperature = temperature;

@@ -59,7 +59,7 @@ function standing(title, list, describe) {
 /** A link to a relay. What went wrong before it was linked again is over. */
 function relay({ url, state, clients, last_error: error, next_try: next }) {
   if (state === "linked") return [url, state, null, `${clients} ${clients === 1 ? "connection" : "connections"} through it`];
-  return [url, state, error, next && ["Tried again ", moment(next)]];
+  return [url, state, error, next && ["Next try ", moment(next)]];
 }
 
 function backup(one) {
