@@ -229,11 +229,13 @@ impl Page {
     /// Presses a key; `modifiers`: 2 is Ctrl, 8 is Shift.
     pub fn press(&mut self, key: &str, modifiers: u32) {
         let text = if key == "Enter" { "\r" } else { "" };
+        // The browser itself, such as an open dialog, goes by the number.
+        let number = if key == "Escape" { 27 } else { 0 };
         for kind in ["keyDown", "keyUp"] {
             let text = if kind == "keyDown" { text } else { "" };
             self.call(
                 "Input.dispatchKeyEvent",
-                json!({ "type": kind, "key": key, "modifiers": modifiers, "text": text }),
+                json!({ "type": kind, "key": key, "modifiers": modifiers, "text": text, "windowsVirtualKeyCode": number }),
             );
         }
     }
