@@ -106,12 +106,12 @@ async function start() {
   const links = h("ul", { class: "pages" });
   const side = h("nav", { class: "side", id: "side", "aria-label": "Conversations and pages" },
     h("div", { class: "brand" }, sign(30), h("strong", {}, "Hearth"),
-      h("button", { type: "button", class: "icon-button close-side", "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
-    h("button", { type: "button", class: "primary new", onclick: () => go(null) }, icon("plus"), "New conversation"),
+      h("button", { class: "icon-button close-side", "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
+    h("button", { class: "primary new", onclick: () => go(null) }, icon("plus"), "New conversation"),
     list.element,
     links,
-    h("div", { class: "row foot" }, who, h("button", { type: "button", class: "plain", onclick: leave }, "Sign out")));
-  const opener = h("button", { type: "button", class: "icon-button open-side", "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
+    h("div", { class: "row foot" }, who, h("button", { class: "plain", onclick: leave }, "Sign out")));
+  const opener = h("button", { class: "icon-button open-side", "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
   const banner = h("div", { class: "banner", role: "status", hidden: true });
   const tray = h("div", { class: "tray", "aria-label": "Questions of the assistant", hidden: true });
   const header = h("header", { class: "top" });
@@ -173,7 +173,7 @@ async function start() {
       banner.dataset.lost = "yes";
       // A blink of the network is not worth a word.
       late = setTimeout(() => { banner.hidden = false; }, 700);
-      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button", { type: "button", class: "plain", onclick: () => connection.wake() }, "Try now"));
+      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button", { class: "plain", onclick: () => connection.wake() }, "Try now"));
     } else if (banner.dataset.lost) {
       late = setTimeout(() => { banner.hidden = false; }, 700);
     }

@@ -17,7 +17,7 @@ export function chat({ household, go, id, sought }) {
   const older = h("div", { class: "older" });
   const content = h("div", { class: "content" }, older, log, live);
   const scroller = h("div", { class: "scroller", tabindex: -1 }, content);
-  const down = h("button", { type: "button", class: "down", "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
+  const down = h("button", { class: "down", "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
   const title = h("h1", {}, "");
   const controls = h("span", { class: "row" });
   const composing = composer();
@@ -72,8 +72,8 @@ export function chat({ household, go, id, sought }) {
     controls.replaceChildren(...(known ? [
       ...(account ? [h("span", { class: "badge", title: "This conversation came in by a webhook" }, account)] : []),
       ...(household.maySend ? [
-        h("button", { type: "button", class: "icon-button", "aria-label": "Rename conversation", title: "Rename", onclick: () => rename(household, known) }, icon("edit")),
-        h("button", { type: "button", class: "icon-button", "aria-label": "Delete conversation", title: "Delete", onclick: () => remove(household, known, go) }, icon("trash")),
+        h("button", { class: "icon-button", "aria-label": "Rename conversation", title: "Rename", onclick: () => rename(household, known) }, icon("edit")),
+        h("button", { class: "icon-button", "aria-label": "Delete conversation", title: "Delete", onclick: () => remove(household, known, go) }, icon("trash")),
       ] : []),
     ] : []));
   }
@@ -149,7 +149,7 @@ export function chat({ household, go, id, sought }) {
   }
 
   function drawOlder() {
-    older.replaceChildren(...(hasMore ? [h("button", { type: "button", class: "plain", disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
+    older.replaceChildren(...(hasMore ? [h("button", { class: "plain", disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
   }
 
   async function seek() {
@@ -257,8 +257,8 @@ export function chat({ household, go, id, sought }) {
   function failure(text, again, discard) {
     return h("div", { class: "failure", role: "alert" }, h("p", {}, text),
       h("div", { class: "row wrap" },
-        again && h("button", { type: "button", onclick: again }, icon("retry"), "Try again"),
-        discard && h("button", { type: "button", class: "plain", onclick: discard }, "Discard")));
+        again && h("button", { onclick: again }, icon("retry"), "Try again"),
+        discard && h("button", { class: "plain", onclick: discard }, "Discard")));
   }
 
   /** The reply that is being written. Kept between frames, so that an opened detail stays open. */
@@ -319,7 +319,7 @@ export function chat({ household, go, id, sought }) {
         : h("p", {}, "You can read along here. Writing needs the role “user”; an admin of this household can give it to you."),
       household.maySend && h("div", { class: "row wrap centre" },
         ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
-          h("button", { type: "button", onclick: () => composing.send(text) }, text))),
+          h("button", { onclick: () => composing.send(text) }, text))),
       household.config?.provider === "offline" && connectModel(household.isAdmin)));
   }
 

@@ -34,8 +34,8 @@ export async function show(household) {
     return h("li", {},
       h("div", { class: "grow" }, one.webhook && h("span", { class: "badge", title: "The reply goes to this webhook account" }, one.webhook), one.prompt, h("p", { class: "quiet small" }, about.flat())),
       household.maySend && h("span", { class: "row" },
-        h("button", { type: "button", "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
-        h("button", { type: "button", class: "icon-button", "aria-label": `Delete: ${one.prompt}`, title: "Delete", onclick: () => drop(one) }, icon("trash"))));
+        h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
+        h("button", { class: "icon-button", "aria-label": `Delete: ${one.prompt}`, title: "Delete", onclick: () => drop(one) }, icon("trash"))));
   }
 
   async function drop(one) {
