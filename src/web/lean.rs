@@ -3,8 +3,9 @@
 //! stay, so that what a browser's debugger shows is still the source.
 //!
 //! It knows tokens, not grammar. So in scripts a statement ends with a
-//! semicolon or a brace, and a regular expression stands behind an operator or
-//! a bracket, never behind a word.
+//! semicolon or a brace, the body of a loop or a condition is never empty, and a
+//! regular expression stands behind an operator or a bracket, never behind a
+//! word.
 
 /// What a source is written in.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -102,7 +103,7 @@ const fn copy<const N: usize>(source: &[u8], language: Language) -> Kept<N> {
             }
             gap = 0;
         }
-        if !is_script && byte == b'}' && kept.last == b';' {
+        if byte == b'}' && kept.last == b';' {
             kept.length -= 1;
         }
         if !is_script && begins_with(source, place, b"0.") && !is_part_of_number(kept.last) {
@@ -142,7 +143,7 @@ const fn separates(before: u8, gap: u8, after: u8, is_script: bool) -> bool {
         // Where a statement may end without a semicolon.
         return !matches!(
             before,
-            b'{' | b'(' | b'[' | b';' | b',' | b'=' | b'&' | b'|' | b'?' | b':'
+            b'{' | b'}' | b'(' | b'[' | b';' | b',' | b'=' | b'&' | b'|' | b'?' | b':'
         ) && !matches!(
             after,
             b'}' | b')' | b']' | b';' | b',' | b'.' | b'?' | b':' | b'&' | b'|'
@@ -246,7 +247,7 @@ mod tests {
         for (source, expected) in [
             (
                 "// head\n\n/** One. */\nfunction f() {\n  return 1 / 2; // two\n}\n",
-                "function f(){return 1/2;}",
+                "function f(){return 1/2}",
             ),
             (
                 "const a = \"b , c\", d = 'e \\' f';",
@@ -268,7 +269,7 @@ mod tests {
                 "`a  b ${ c ? `d  ${ { e: 1 } }  f` : \"\" }  // g`",
                 "`a  b ${c?`d  ${{e:1}}  f`:\"\"}  // g`",
             ),
-            ("if (a) {\n  b();\n}\nc();", "if(a){b();}\nc();"),
+            ("if (a) {\n  b();\n}\nc();", "if(a){b()}c();"),
             ("const u = \"http://x\"; // y", "const u=\"http://x\";"),
         ] {
             assert_eq!(leaned(source, Language::Script), expected);

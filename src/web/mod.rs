@@ -47,7 +47,7 @@ macro_rules! embedded {
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Everything but the page itself.
-const ASSETS: [Asset; 21] = assets! {
+const ASSETS: [Asset; 22] = assets! {
     "style.css": "text/css; charset=utf-8", Style;
     "app.js": SCRIPT, Script;
     "approvals.js": SCRIPT, Script;
@@ -61,6 +61,7 @@ const ASSETS: [Asset; 21] = assets! {
     "noise.js": SCRIPT, Script;
     "people.js": SCRIPT, Script;
     "relay.js": SCRIPT, Script;
+    "reminders.js": SCRIPT, Script;
     "session.js": SCRIPT, Script;
     "settings.js": SCRIPT, Script;
     "status.js": SCRIPT, Script;

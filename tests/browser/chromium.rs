@@ -37,6 +37,11 @@ pub struct Page {
 
 impl Chromium {
     pub fn start() -> Chromium {
+        Chromium::start_with(&[])
+    }
+
+    /// The same with more options.
+    pub fn start_with(options: &[&str]) -> Chromium {
         let program = std::env::var("BROWSER").unwrap_or_default();
         let program = if program.is_empty() {
             "chromium"
@@ -58,6 +63,7 @@ impl Chromium {
                 // A name that is this machine, and to the browser any other.
                 "--host-resolver-rules=MAP hearth.lan 127.0.0.1",
             ])
+            .args(options)
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
             .stdout(Stdio::null())
@@ -223,11 +229,13 @@ impl Page {
     /// Presses a key; `modifiers`: 2 is Ctrl, 8 is Shift.
     pub fn press(&mut self, key: &str, modifiers: u32) {
         let text = if key == "Enter" { "\r" } else { "" };
+        // The browser itself, such as an open dialog, goes by the number.
+        let number = if key == "Escape" { 27 } else { 0 };
         for kind in ["keyDown", "keyUp"] {
             let text = if kind == "keyDown" { text } else { "" };
             self.call(
                 "Input.dispatchKeyEvent",
-                json!({ "type": kind, "key": key, "modifiers": modifiers, "text": text }),
+                json!({ "type": kind, "key": key, "modifiers": modifiers, "text": text, "windowsVirtualKeyCode": number }),
             );
         }
     }

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::chromium::{Chromium, Page};
 use super::files::Files;
 use super::relay::{Lie, Relay, TOKEN};
+use super::relayed;
 use super::support::client::Client;
 use super::support::home::{Folder, Home, PASSWORD};
 use super::support::model::{Act, Model};
@@ -18,7 +19,7 @@ use super::{address, check, check_hosts, say, until_last_reply};
 const PROBLEM: &str = "document.querySelector('.sign-in #problem')?.textContent";
 
 /// Fills in the form and sends it.
-fn sign_in_through(page: &mut Page, relay: &str, machine: &str) {
+pub fn sign_in_through(page: &mut Page, relay: &str, machine: &str) {
     page.until("document.querySelector('.sign-in form')");
     page.evaluate("document.querySelector('.away').open = true");
     page.fill("[name=username]", "admin");
@@ -29,7 +30,7 @@ fn sign_in_through(page: &mut Page, relay: &str, machine: &str) {
     page.click("button[type=submit]");
 }
 
-fn until_signed_in(page: &mut Page) {
+pub fn until_signed_in(page: &mut Page) {
     page.until("document.querySelector('.who-am-i strong')?.textContent === 'admin'");
 }
 
@@ -54,7 +55,7 @@ fn the_page_and_the_vectors_agree() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
-fn a_conversation_through_a_relay() {
+fn a_relay_that_listens_learns_nothing() {
     let model = Model::start(|_, number| match number {
         0 => Act::Pause("the secret reply of the household, and the rest of it".into()),
         _ => Act::say("another"),
@@ -152,12 +153,13 @@ fn who_is_not_the_machine_gets_no_password() {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn a_relay_that_is_away_or_refuses_is_named() {
-    let home = Home::offline();
-    let relay = Relay::start(home.address(), Lie::None);
+    let relay = relayed::start(0, |_| {});
+    let home = relayed::linked(json!({}), &relay);
+    let machine = relayed::machine_id(&home);
     let browser = Chromium::start();
     let mut page = browser.page();
     page.open(&address(&home));
-    sign_in_through(&mut page, &relay.url(), &relay.machine_id);
+    sign_in_through(&mut page, &relayed::url(&relay), &machine);
     until_signed_in(&mut page);
     page.click(".foot button");
     page.fill("[name=relay_token]", "another-token");
@@ -177,7 +179,7 @@ fn a_relay_that_is_away_or_refuses_is_named() {
             .any(|url| url.contains("relay.example"))
     );
     // A wrong password is told as such, and not by the relay.
-    sign_in_through(&mut page, &relay.url(), &relay.machine_id);
+    sign_in_through(&mut page, &relayed::url(&relay), &machine);
     until_signed_in(&mut page);
     page.click(".foot button");
     page.fill("[name=password]", "wrong");
@@ -185,6 +187,7 @@ fn a_relay_that_is_away_or_refuses_is_named() {
     page.fill("[name=relay_token]", TOKEN);
     page.click("button[type=submit]");
     page.until(&format!("{PROBLEM}?.includes('do not go together')"));
+    relay.stop();
 }
 
 #[test]
@@ -248,13 +251,13 @@ fn over_plain_http_the_page_says_why_it_cannot() {
 #[ignore = "needs Chromium: make test-browser"]
 fn a_link_asks_and_never_connects() {
     let home = Home::offline();
-    let relay = Relay::start(home.address(), Lie::None);
+    let relay = relayed::start(0, |_| {});
+    let machine = "abcdefghijklmnopqrstuvwxyz234567";
     let browser = Chromium::start();
     let link = format!(
-        "{}#relay={}&machine={}",
+        "{}#relay={}&machine={machine}",
         address(&home),
-        relay.url(),
-        relay.machine_id
+        relayed::url(&relay)
     );
     let mut page = browser.page();
     page.open(&link);
@@ -264,7 +267,7 @@ fn a_link_asks_and_never_connects() {
         question
             .as_str()
             .unwrap()
-            .contains(&relay.address.to_string()),
+            .contains(&relay.local_addr().to_string()),
         "{question}"
     );
     assert!(
@@ -274,8 +277,7 @@ fn a_link_asks_and_never_connects() {
     page.screenshot("relay-link");
     page.click("dialog button[type=submit]");
     page.until(&format!(
-        "document.querySelector('[name=machine]')?.value === '{}'",
-        relay.machine_id
+        "document.querySelector('[name=machine]')?.value === '{machine}'"
     ));
     assert_eq!(page.evaluate("location.hash"), "");
     assert_eq!(page.evaluate("localStorage.length"), 0);
@@ -291,7 +293,7 @@ fn a_link_asks_and_never_connects() {
         ""
     );
     check(&page, &home);
-    assert_eq!(relay.clients(), 0);
+    relay.stop();
 }
 
 #[test]
@@ -314,19 +316,20 @@ fn an_exported_page_works_through_a_relay_and_directly() {
     let model = Model::saying("from home");
     let mut config: Value = model.config();
     config["allowed_origins"] = json!([format!("http://{}", files.address)]);
-    let home = Home::start(config);
-    let relay = Relay::start(home.address(), Lie::None);
+    let relay = relayed::start(0, |_| {});
+    let home = relayed::linked(config, &relay);
+    let machine = relayed::machine_id(&home);
     let browser = Chromium::start();
 
     let mut page = browser.page();
     page.open(&files.page());
     page.until("document.querySelector('.sign-in form')");
     page.screenshot("exported");
-    sign_in_through(&mut page, &relay.url(), &relay.machine_id);
+    sign_in_through(&mut page, &relayed::url(&relay), &machine);
     until_signed_in(&mut page);
     say(&mut page, "hello");
     until_last_reply(&mut page, "from home");
-    check_hosts(&page, &[files.address, relay.address]);
+    check_hosts(&page, &[files.address, relay.local_addr()]);
 
     let mut page = browser.page();
     page.open(&files.page());
@@ -354,4 +357,5 @@ fn an_exported_page_works_through_a_relay_and_directly() {
     page.fill("[name=password]", PASSWORD);
     page.click("button[type=submit]");
     page.until(&format!("{PROBLEM}?.includes('allowed_origins')"));
+    relay.stop();
 }

@@ -1,12 +1,17 @@
 //! The web page in a real browser: `make test-browser`. Ignored otherwise,
 //! because it needs Chromium.
 
-#![cfg(feature = "web")]
+#![cfg(all(feature = "web", feature = "relay"))]
 
 mod chromium;
 mod elsewhere;
 mod files;
+mod looks;
+mod pages;
 mod relay;
+mod relayed;
+#[cfg(feature = "tls")]
+mod secure;
 #[allow(dead_code)]
 #[path = "../it/support/mod.rs"]
 mod support;
@@ -106,6 +111,18 @@ fn signing_in_wrong_and_right_and_out() {
     page.errors.clear();
     sign_in(&mut page, &home);
     page.screenshot("welcome");
+    // Who comes again, still signed in, asks for the page alone, and for what
+    // this visit needs beside it.
+    page.call(
+        "Network.setCacheDisabled",
+        json!({ "cacheDisabled": false }),
+    );
+    page.call("Page.reload", json!({}));
+    page.until("document.querySelector('.welcome')");
+    page.call("Page.reload", json!({}));
+    page.until("document.querySelector('.welcome')");
+    let sent = page.evaluate("performance.getEntriesByType('resource').filter((one) => one.transferSize > 0).map((one) => one.name)");
+    assert_eq!(sent, json!([]), "everything else is in the browser's cache");
     let token = "(sessionStorage.getItem('hearth.token') ?? '')";
     let kept = page.evaluate(token);
     assert!(kept.as_str().unwrap().starts_with("hearth_"));
@@ -257,32 +274,6 @@ fn a_restart_loses_nothing_and_doubles_nothing() {
 
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
-fn settings_are_saved() {
-    let home = Home::offline();
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    page.evaluate("location.hash = '#/settings'");
-    page.fill("textarea", "Be a cat.");
-    page.click("[name=permission_mode][value=deny]");
-    page.click(".save button");
-    page.until("document.querySelector('.save .good')");
-    page.screenshot("settings");
-    let config = home.admin().ask(json!({ "type": "get_config" }));
-    assert_eq!(
-        (&config["system_prompt"], &config["permission_mode"]),
-        (&json!("Be a cat."), &json!("deny"))
-    );
-    for name in ["tools", "memories", "webhooks", "status"] {
-        page.evaluate(&format!("location.hash = '#/{name}'"));
-        page.until("document.querySelector('.page') && !document.querySelector('.page').textContent.includes('Loading')");
-        page.screenshot(name);
-    }
-    check(&page, &home);
-}
-
-#[test]
-#[ignore = "needs Chromium: make test-browser"]
 fn a_hostile_reply_runs_nothing_and_reaches_nobody() {
     let model = Model::saying(HOSTILE);
     let home = Home::start(model.config());
@@ -400,52 +391,5 @@ fn ten_thousand_messages_scroll() {
     println!("the longest task took {longest} ms");
     assert!(longest.as_f64().unwrap() < 500.0, "{longest} ms");
     page.screenshot("long");
-    check(&page, &home);
-}
-
-#[test]
-#[ignore = "needs Chromium: make test-browser"]
-fn people_and_tokens_come_and_go() {
-    let home = Home::offline();
-    let browser = Chromium::start();
-    let mut page = browser.page();
-    sign_in(&mut page, &home);
-    page.evaluate("location.hash = '#/people'");
-    let rows = |card: usize, text: &str| {
-        format!(
-            "[...document.querySelectorAll('.page .card')][{card}]?.querySelector('.rows').textContent.includes('{text}')"
-        )
-    };
-    page.until(&rows(0, "viewer"));
-    page.screenshot("people");
-    page.fill(".card:first-child input[type=text]", "grace");
-    page.fill(".card:first-child input[type=password]", "correct horse");
-    page.click(".card:first-child button[type=submit]");
-    page.until(&rows(0, "grace"));
-    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
-    page.fill(".card:first-child input[type=text]", "grace");
-    page.fill(".card:first-child input[type=password]", "another horse");
-    page.evaluate("document.querySelector('.card:first-child select').value = ''");
-    page.click(".card:first-child button[type=submit]");
-    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
-    let body = json!({ "username": "grace", "password": "another horse" });
-    assert_eq!(post(home.address(), "/auth", &[], &body).status, 200);
-    page.click("[aria-label='Remove grace']");
-    page.click("dialog button[type=submit]");
-    page.until(&format!("!({})", rows(0, "grace")));
-
-    page.fill(".card:last-child input[type=text]", "display");
-    page.click(".card:last-child button[type=submit]");
-    page.until(&rows(1, "display"));
-    let token = page.evaluate("document.querySelector('.card:last-child code').textContent");
-    let mut display = home.websocket(token.as_str().unwrap());
-    page.click("[aria-label='Revoke display']");
-    page.click("dialog button[type=submit]");
-    page.until(&format!("!({})", rows(1, "display")));
-    assert_eq!(display.next(), Err(support::client::End::Code(1008)));
-    // The last admin stays, and the page says so.
-    page.click("[aria-label='Remove admin']");
-    page.click("dialog button[type=submit]");
-    page.until("document.querySelector('.toast')?.textContent.includes('last admin')");
     check(&page, &home);
 }

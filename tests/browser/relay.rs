@@ -19,7 +19,8 @@ use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
-pub const TOKEN: &str = "a-relay-token-of-thirty-two-letters-or-more";
+pub use super::support::relay::TOKEN;
+
 const PROTOCOL: &str = "Noise_NK_25519_AESGCM_SHA256";
 const MORE: u8 = 1;
 const REKEY: u8 = 2;
@@ -31,6 +32,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// How a relay may lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lie {
+    /// It only listens, and the machine cuts its texts small and changes its keys
+    /// often.
     None,
     /// Offers a key of its own.
     OtherKey,

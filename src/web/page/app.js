@@ -8,12 +8,16 @@ const PAGES = [
   ["settings", "Settings"],
   ["tools", "Tools"],
   ["memories", "Memories"],
+  ["reminders", "Reminders"],
   ["people", "People"],
   ["webhooks", "Webhooks"],
   ["status", "Status"],
 ];
 /** What anybody may see; the rest is for admins. */
-const OPEN_PAGES = ["tools", "memories", "status"];
+const OPEN_PAGES = ["tools", "memories", "reminders", "status"];
+
+/** A module that did not come is a TypeError of the browser's. */
+const said = (error) => error instanceof TypeError ? "A part of this page could not be loaded. Reload to try again: Hearth may have been updated." : error.message;
 
 begin();
 
@@ -75,7 +79,7 @@ function showSignIn(note, known = way()) {
       await signIn(to, name.value.trim(), password.value, stay.checked);
       start();
     } catch (error) {
-      problem.textContent = error.message;
+      problem.textContent = said(error);
       button.disabled = false;
       password.select();
     }
@@ -102,17 +106,18 @@ async function start() {
   const links = h("ul", { class: "pages" });
   const side = h("nav", { class: "side", id: "side", "aria-label": "Conversations and pages" },
     h("div", { class: "brand" }, sign(30), h("strong", {}, "Hearth"),
-      h("button", { type: "button", class: "icon-button close-side", "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
-    h("button", { type: "button", class: "primary new", onclick: () => go(null) }, icon("plus"), "New conversation"),
+      h("button", { class: "icon-button close-side", "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
+    h("button", { class: "primary new", onclick: () => go(null) }, icon("plus"), "New conversation"),
     list.element,
     links,
-    h("div", { class: "row foot" }, who, h("button", { type: "button", class: "plain", onclick: leave }, "Sign out")));
-  const opener = h("button", { type: "button", class: "icon-button open-side", "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
+    h("div", { class: "row foot" }, who, h("button", { class: "plain", onclick: leave }, "Sign out")));
+  const opener = h("button", { class: "icon-button open-side", "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
   const banner = h("div", { class: "banner", role: "status", hidden: true });
   const tray = h("div", { class: "tray", "aria-label": "Questions of the assistant", hidden: true });
   const header = h("header", { class: "top" });
   const place = h("div", { class: "place" });
   const main = h("main", { class: "main" }, header, banner, place, tray);
+  const isWide = matchMedia("(min-width: 56rem)");
   const shade = h("div", { class: "shade", onclick: () => menu(false) });
   root.replaceChildren(h("div", { class: "frame" }, side, shade, main));
   approvals(tray, household, () => menu(false));
@@ -125,6 +130,7 @@ async function start() {
     showSignIn("You were signed out. Sign in again to go on.");
   });
   addEventListener("hashchange", route, { signal: stop.signal });
+  isWide.addEventListener("change", () => menu(false), { signal: stop.signal });
   document.addEventListener("visibilitychange", () => { if (!document.hidden && household.open) household.markRead(household.open); }, { signal: stop.signal });
   document.addEventListener("keydown", keys, { signal: stop.signal });
   route();
@@ -140,7 +146,7 @@ async function start() {
   async function leave() {
     forget();
     // Even when the server is away, this browser is signed out.
-    await connection.request("sign_out", {}, { patience: 3000 }).catch(() => {});
+    await connection.request("sign_out", {}, { keep: true, patience: 3000 }).catch(() => {});
     end();
     showSignIn();
   }
@@ -167,7 +173,7 @@ async function start() {
       banner.dataset.lost = "yes";
       // A blink of the network is not worth a word.
       late = setTimeout(() => { banner.hidden = false; }, 700);
-      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button", { type: "button", class: "plain", onclick: () => connection.wake() }, "Try now"));
+      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button", { class: "plain", onclick: () => connection.wake() }, "Try now"));
     } else if (banner.dataset.lost) {
       late = setTimeout(() => { banner.hidden = false; }, 700);
     }
@@ -175,6 +181,8 @@ async function start() {
 
   function menu(isOpen) {
     side.classList.toggle("shown", isOpen);
+    // On a phone the menu covers the rest, which must not take the focus.
+    main.inert = isOpen && !isWide.matches;
     opener.setAttribute("aria-expanded", String(isOpen));
     if (isOpen) side.querySelector(".close-side").focus();
     else if (side.contains(document.activeElement)) opener.focus();
@@ -228,7 +236,8 @@ async function start() {
   async function showPage(page) {
     const label = PAGES.find(([name]) => name === page)?.[1];
     header.replaceChildren(opener, h("h1", {}, label ?? "Nothing here"));
-    document.title = `${label ?? "Hearth"} · Hearth`;
+    document.title = label ? `${label} · Hearth` : "Hearth";
+    announce(label ?? "There is no such page.");
     if (!label) {
       place.replaceChildren(h("div", { class: "page" }, h("p", {}, "There is no such page. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
       return;
@@ -241,8 +250,7 @@ async function start() {
       else made.close?.();
     } catch (error) {
       if (shown !== page) return;
-      const text = error instanceof TypeError ? "This page could not be loaded. Reload to try again: Hearth may have been updated." : error.message;
-      place.replaceChildren(h("div", { class: "page" }, h("p", { class: "problem", role: "alert" }, text)));
+      place.replaceChildren(h("div", { class: "page" }, h("p", { class: "problem", role: "alert" }, said(error))));
     }
   }
 }

@@ -32,7 +32,7 @@ export function approvals(tray, household, openConversation) {
 
   function card(approval) {
     const choice = (decision, label, title, kind) => h("button", {
-      type: "button", class: kind, title, onclick: () => decide(decision),
+      class: kind, title, onclick: () => decide(decision),
     }, label);
     const element = h("section", { class: "approval", "aria-label": `Permission for ${approval.tool}` },
       h("h2", {}, icon("tool"), "May the assistant use ", h("code", {}, approval.tool), "?"),

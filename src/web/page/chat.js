@@ -17,7 +17,7 @@ export function chat({ household, go, id, sought }) {
   const older = h("div", { class: "older" });
   const content = h("div", { class: "content" }, older, log, live);
   const scroller = h("div", { class: "scroller", tabindex: -1 }, content);
-  const down = h("button", { type: "button", class: "down", "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
+  const down = h("button", { class: "down", "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
   const title = h("h1", {}, "");
   const controls = h("span", { class: "row" });
   const composing = composer();
@@ -36,6 +36,7 @@ export function chat({ household, go, id, sought }) {
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
   listen("conversations", head);
+  listen("deleted", ({ detail }) => { if (detail === id) gone("This conversation was deleted."); });
   listen("reload", () => { if (id) catchUp().catch(() => {}); else if (!composing.first) welcome(); });
   listen("config", () => { if (!id && !composing.first) welcome(); });
   listen("approvals", schedule);
@@ -71,8 +72,8 @@ export function chat({ household, go, id, sought }) {
     controls.replaceChildren(...(known ? [
       ...(account ? [h("span", { class: "badge", title: "This conversation came in by a webhook" }, account)] : []),
       ...(household.maySend ? [
-        h("button", { type: "button", class: "icon-button", "aria-label": "Rename conversation", title: "Rename", onclick: () => rename(household, known) }, icon("edit")),
-        h("button", { type: "button", class: "icon-button", "aria-label": "Delete conversation", title: "Delete", onclick: () => remove(household, known, go) }, icon("trash")),
+        h("button", { class: "icon-button", "aria-label": "Rename conversation", title: "Rename", onclick: () => rename(household, known) }, icon("edit")),
+        h("button", { class: "icon-button", "aria-label": "Delete conversation", title: "Delete", onclick: () => remove(household, known, go) }, icon("trash")),
       ] : []),
     ] : []));
   }
@@ -88,10 +89,18 @@ export function chat({ household, go, id, sought }) {
     } catch (error) {
       // What has only just begun may not be on the server's disk yet.
       if (error.code === "not_found" && begun.length) return;
-      log.replaceChildren(h("li", { class: "note" }, error.code === "not_found" ? "There is no such conversation. It may have been deleted." : error.message));
-      isGone = error.code === "not_found";
+      if (error.code === "not_found") gone("There is no such conversation. It may have been deleted.");
+      else log.replaceChildren(h("li", { class: "note", role: "alert" }, error.message));
     }
     composing.draw();
+  }
+
+  function gone(why) {
+    isGone = true;
+    hasMore = false;
+    drawOlder();
+    log.replaceChildren(h("li", { class: "note", role: "alert" }, why));
+    schedule();
   }
 
   /** The newest page again: at the beginning, and after an interruption. */
@@ -140,7 +149,7 @@ export function chat({ household, go, id, sought }) {
   }
 
   function drawOlder() {
-    older.replaceChildren(...(hasMore ? [h("button", { type: "button", class: "plain", disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
+    older.replaceChildren(...(hasMore ? [h("button", { class: "plain", disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
   }
 
   async function seek() {
@@ -248,8 +257,8 @@ export function chat({ household, go, id, sought }) {
   function failure(text, again, discard) {
     return h("div", { class: "failure", role: "alert" }, h("p", {}, text),
       h("div", { class: "row wrap" },
-        again && h("button", { type: "button", onclick: again }, icon("retry"), "Try again"),
-        discard && h("button", { type: "button", class: "plain", onclick: discard }, "Discard")));
+        again && h("button", { onclick: again }, icon("retry"), "Try again"),
+        discard && h("button", { class: "plain", onclick: discard }, "Discard")));
   }
 
   /** The reply that is being written. Kept between frames, so that an opened detail stays open. */
@@ -278,7 +287,12 @@ export function chat({ household, go, id, sought }) {
         dropLive(turn.id);
         household.send(question.querySelector(".text").textContent, id);
       });
-      state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, "Stopped.") : failure(turn.error, again));
+      const words = turn.isCancelled ? "Stopped." : turn.error;
+      // Drawn anew only when it changes, so that the focus stays on its button.
+      if (state.dataset.words !== words) {
+        state.dataset.words = words;
+        state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, words) : failure(words, again));
+      }
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
@@ -305,7 +319,7 @@ export function chat({ household, go, id, sought }) {
         : h("p", {}, "You can read along here. Writing needs the role “user”; an admin of this household can give it to you."),
       household.maySend && h("div", { class: "row wrap centre" },
         ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
-          h("button", { type: "button", onclick: () => composing.send(text) }, text))),
+          h("button", { onclick: () => composing.send(text) }, text))),
       household.config?.provider === "offline" && connectModel(household.isAdmin)));
   }
 
@@ -349,12 +363,6 @@ export function chat({ household, go, id, sought }) {
       if (!text.trim() || !household.maySend || isGone) return;
       const message = household.send(text.trim(), id);
       if (!id) self.first = message;
-      for (const turn of id ? household.turnsOf(id) : []) {
-        if (turn.state === "failed") {
-          household.turns.delete(turn.id);
-          dropLive(turn.id);
-        }
-      }
       field.value = "";
       keep();
       grow();

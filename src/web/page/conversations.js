@@ -100,8 +100,8 @@ export function conversations(household, go) {
         h("span", { class: "title" }, one.title || "Untitled"),
         h("span", { class: "quiet small" }, account && h("span", { class: "badge" }, account), moment(one.updated_at), isBusy && " · writing…", isUnread && h("span", { class: "unseen" }, " unread"))),
       household.maySend && h("span", { class: "actions" },
-        h("button", { type: "button", class: "icon-button", "aria-label": `Rename ${one.title}`, title: "Rename", onclick: () => rename(household, one) }, icon("edit")),
-        h("button", { type: "button", class: "icon-button", "aria-label": `Delete ${one.title}`, title: "Delete", onclick: () => remove(household, one, go) }, icon("trash"))));
+        h("button", { class: "icon-button", "aria-label": `Rename ${one.title}`, title: "Rename", onclick: () => rename(household, one) }, icon("edit")),
+        h("button", { class: "icon-button", "aria-label": `Delete ${one.title}`, title: "Delete", onclick: () => remove(household, one, go) }, icon("trash"))));
     item.dataset.id = one.id;
     return item;
   }

@@ -4,6 +4,7 @@
 /** An element: h("p", { class: "note", onclick }, "text", child, ...). */
 export function h(tag, properties, ...children) {
   const element = document.createElement(tag);
+  if (tag === "button") element.type = "button";
   for (const [name, value] of Object.entries(properties ?? {})) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
@@ -13,6 +14,9 @@ export function h(tag, properties, ...children) {
   element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
   return element;
 }
+
+/** A part of a page under a heading. */
+export const card = (title, ...children) => h("section", { class: "card" }, h("h2", {}, title), ...children);
 
 const ICONS = {
   menu: "M4 7h16M4 12h16M4 17h16",
@@ -68,7 +72,7 @@ export function ask({ title, text, value, action, danger }) {
     const form = h("form", { method: "dialog" },
       h("h2", {}, title), text && h("p", {}, text), field,
       h("div", { class: "row end" },
-        h("button", { type: "button", class: "plain", onclick: () => dialog.close() }, "Cancel"),
+        h("button", { class: "plain", onclick: () => dialog.close() }, "Cancel"),
         h("button", { type: "submit", class: danger ? "danger" : "primary" }, action)));
     const dialog = h("dialog", { "aria-label": title }, form);
     let answer = null;
@@ -94,7 +98,7 @@ export async function copy(text) {
 
 /** A button that copies what `text()` gives and says so. */
 export function copyButton(text) {
-  const button = h("button", { type: "button", class: "copy", "aria-label": "Copy" }, icon("copy"), h("span", {}, "Copy"));
+  const button = h("button", { class: "copy", "aria-label": "Copy" }, icon("copy"), h("span", {}, "Copy"));
   button.addEventListener("click", async () => {
     const label = button.lastChild;
     try {

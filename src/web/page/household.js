@@ -9,7 +9,7 @@ const PAGE = 50;
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
  * `turn` (the turn), `sent` (a message being sent changed), `reload` (look
- * again at everything), `config` and `delivery`.
+ * again at everything), `deleted` (a conversation's id), `config` and `delivery`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
@@ -73,8 +73,13 @@ export class Household extends EventTarget {
 
   async remove(id) {
     await this.connection.request("delete_conversation", { conversation_id: id });
-    this.conversations.delete(id);
+    this.#forget(id);
+  }
+
+  #forget(id) {
     for (const turn of this.turnsOf(id)) this.turns.delete(turn.id);
+    this.unread.delete(id);
+    if (this.conversations.delete(id)) this.#fire("deleted", id);
     this.#fire("conversations");
   }
 
@@ -87,11 +92,8 @@ export class Household extends EventTarget {
   async lookUp(id, conversation) {
     if (this.turns.has(id)) return;
     const turn = await this.connection.request("get_turn", { turn_id: id }, { keep: true });
-    if (this.turns.has(id) || ["done", "cancelled"].includes(turn.state)) return;
-    const known = this.#turn(id, conversation, true);
-    known.state = turn.state === "failed" ? "failed" : "running";
-    known.error = turn.error ?? null;
-    this.#fire("turn", known);
+    if (this.turns.has(id) || turn.state === "done") return;
+    this.#end(this.#turn(id, conversation, true), turn);
   }
 
   /** Sends a message; it is sent again, under its key, until it is answered. */
@@ -131,7 +133,10 @@ export class Household extends EventTarget {
       turn.hasGap = true;
       this.#fire("turn", turn);
     }
-    if (lost) this.turns.clear();
+    if (lost) {
+      this.turns.clear();
+      this.conversations.clear();
+    }
     try {
       const [config] = await Promise.all([
         this.connection.request("get_config", {}, { keep: true }),
@@ -149,13 +154,20 @@ export class Household extends EventTarget {
 
   async #refresh(turn) {
     const now = await this.connection.request("get_turn", { turn_id: turn.id }, { keep: true });
-    if (["done", "cancelled"].includes(now.state)) {
+    if (now.state === "done") {
       this.turns.delete(turn.id);
       this.#fire("turn", { ...turn, state: "done" });
-    } else if (now.state === "failed" && turn.state !== "failed") {
-      Object.assign(turn, { state: "failed", error: now.error });
-      this.#fire("turn", turn);
+    } else if (turn.state !== "failed") {
+      this.#end(turn, now);
     }
+  }
+
+  /** Marks a turn that has no reply, as `get_turn` tells it. */
+  #end(turn, { state, error }) {
+    const isCancelled = state === "cancelled";
+    turn.state = isCancelled || state === "failed" ? "failed" : "running";
+    Object.assign(turn, { error, isCancelled });
+    this.#fire("turn", turn);
   }
 
   async #loadApprovals() {
@@ -206,12 +218,8 @@ export class Household extends EventTarget {
         return turn && this.#fire("turn", { ...turn, state: "done" });
       }
       case "chat.failed": {
-        const turn = this.#turn(id, conversation, true);
-        turn.state = "failed";
-        turn.error = event.error;
         this.#settled(conversation);
-        turn.isCancelled = event.cancelled;
-        return this.#fire("turn", turn);
+        return this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error });
       }
       case "approval.requested":
         this.approvals.set(event.approval_id, event);
@@ -225,8 +233,7 @@ export class Household extends EventTarget {
         return this.#fire("conversations");
       }
       case "conversation.deleted":
-        this.conversations.delete(conversation);
-        return this.#fire("conversations");
+        return this.#forget(conversation);
       case "config.updated":
         return this.#configChanged();
       case "delivery.updated":
@@ -241,6 +248,8 @@ export class Household extends EventTarget {
 
   #messageCreated({ turn_id: id, conversation_id: conversation, message, isMissed }) {
     if (message.role === "user") {
+      // What did not work before is over once somebody goes on.
+      for (const turn of this.turnsOf(conversation)) if (turn.state === "failed") this.turns.delete(turn.id);
       this.#turn(id, conversation, isMissed).message = message;
       const mine = this.outgoing.find((one) => !one.turn && one.text.trim() === message.content.trim()
         && message.speaker === this.identity?.user && (one.conversation ?? conversation) === conversation);

@@ -21,7 +21,7 @@ export async function show(household) {
   function row(memory) {
     return h("li", {},
       h("div", { class: "grow" }, memory.content, h("p", { class: "quiet small" }, memory.speaker && `${memory.speaker} · `, moment(memory.created_at))),
-      household.maySend && h("button", { type: "button", class: "icon-button", "aria-label": `Forget: ${memory.content}`, title: "Forget", onclick: () => drop(memory) }, icon("trash")));
+      household.maySend && h("button", { class: "icon-button", "aria-label": `Forget: ${memory.content}`, title: "Forget", onclick: () => drop(memory) }, icon("trash")));
   }
 
   async function drop(memory) {

@@ -1,8 +1,8 @@
 // Who may sign in, and with which tokens. For admins.
 
-import { h, icon, moment, ask, toast, copyButton } from "./dom.js";
+import { h, card, icon, moment, ask, toast, copyButton } from "./dom.js";
 
-const ROLES = [["viewer", "Viewer: reads"], ["user", "User: and chats"], ["admin", "Admin: and everything else"]];
+const ROLES = [["viewer", "Viewer: reads along"], ["user", "User: reads and chats"], ["admin", "Admin: everything"]];
 
 /** The page. */
 export async function show(household) {
@@ -17,10 +17,10 @@ export async function show(household) {
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", {}, ROLES.map(([value, label]) => h("option", { value }, label)));
   return { element: h("div", { class: "page" },
-    h("section", { class: "card" }, h("h2", {}, "People"), users, h("h2", {}, "Add somebody"),
+    card("People", users, h("h2", {}, "Add somebody"),
       form("Save", () => request(role.value ? "add_user" : "set_password", { name: name.value.trim(), password: password.value, role: role.value }),
         h("label", {}, "Name", name), h("label", {}, "Password", password, h("span", { class: "help" }, "At least 8 characters")), h("label", {}, "Role", role))),
-    h("section", { class: "card" }, h("h2", {}, "Tokens"), h("p", { class: "help" }, "A token signs a program or a display in, as you and with this role."), tokens,
+    card("Tokens", h("p", { class: "help" }, "A token signs a program or a display in, as you and with this role."), tokens,
       form("Create", create, h("label", {}, "What it is for", purpose), h("label", {}, "Role", owner)), secret)) };
 
   async function create() {
@@ -65,6 +65,6 @@ export async function show(household) {
       if (await ask({ title: `${action} ${title}?`, text: "Open connections are closed at once.", action, danger: true })) await tried(() => request(type, fields));
     };
     return h("li", {}, h("div", { class: "grow" }, h("strong", {}, title), h("p", { class: "quiet small" }, about)),
-      h("button", { type: "button", class: "icon-button", "aria-label": `${action} ${title}`, title: action, onclick: drop }, icon("trash")));
+      h("button", { class: "icon-button", "aria-label": `${action} ${title}`, title: action, onclick: drop }, icon("trash")));
   }
 }

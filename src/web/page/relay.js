@@ -13,6 +13,12 @@ const SILENT = "The relay does not answer, or does not let you in. Check its add
 const toBase64 = (bytes) => btoa(String.fromCharCode(...bytes));
 const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
+/** What the relay itself says, which nobody has vouched for. */
+function refused({ status, code, error }) {
+  if (status !== "error") return new Distrust(ALTERED);
+  return new Distrust(code === "not_found" ? "Your machine is not connected to this relay at the moment, or the machine id is wrong." : `The relay says: ${error}.`);
+}
+
 export class RelaySocket {
   #socket;
   #machine;
@@ -65,15 +71,14 @@ export class RelaySocket {
 
   async #receive(data) {
     if (this.#channel) {
-      if (typeof data === "string") throw new Distrust(ALTERED);
+      // Your machine speaks in binary from here on: a text is the relay's own, and says why it ends.
+      if (typeof data === "string") throw refused(JSON.parse(data));
       const text = await this.#channel.open(new Uint8Array(data));
       if (text !== null) this.onmessage?.({ data: text });
       return;
     }
     const answer = JSON.parse(data);
-    if (answer.status !== "ok") {
-      throw new Distrust(answer.code === "not_found" ? "Your machine is not connected to this relay at the moment, or the machine id is wrong." : `The relay says: ${answer.error}`);
-    }
+    if (answer.status !== "ok") throw refused(answer);
     if (!this.#noise) {
       const key = fromBase64(answer.data.public_key);
       if (key.length !== 32 || await machineIdOf(key) !== this.#machine) {

@@ -1,6 +1,6 @@
 // Settings that take effect with the next message: the model, and what tools may do.
 
-import { h } from "./dom.js";
+import { h, card } from "./dom.js";
 
 const PROVIDERS = [
   ["offline", "None: the offline stand-in, which answers from rules"],
@@ -33,15 +33,15 @@ export async function show(household) {
   const provider = h("select", {}, known.map(([name, label]) => h("option", { value: name, selected: name === config.provider }, label)));
   const note = h("p", { role: "status" });
   const save = h("button", { type: "submit", class: "primary" }, "Save");
-  const number = h("output", { class: "quiet" });
+  const number = h("span", { class: "quiet" });
   const temperature = h("input", { type: "range", min: 0, max: 2, step: 0.1, value: config.temperature });
-  const tell = () => { number.value = ` ${Number(temperature.value).toFixed(1)}`; };
+  const tell = () => { number.textContent = ` ${Number(temperature.value).toFixed(1)}`; };
   temperature.addEventListener("input", tell);
   tell();
   field.temperature = temperature;
   const budget = h("input", { type: "number", min: 1, value: config.budget?.monthly_tokens ?? "", placeholder: "No limit" });
   const form = h("form", {},
-    h("section", { class: "card" }, h("h2", {}, "Model"),
+    card("Model",
       labelled("provider", "Provider", provider),
       labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "The provider’s usual address", spellcheck: "false" }),
         "Only where the provider is elsewhere, such as on another machine. A server with OpenAI’s API needs it."),
@@ -52,13 +52,13 @@ export async function show(household) {
       labelled("context_tokens", "The model’s window, in tokens", h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: "What is usual for it" })),
       labelled("reasoning_effort", "How hard it thinks", h("select", {}, EFFORTS.map((name) => h("option", { value: name, selected: name === (config.reasoning_effort ?? "") }, name || "as the model likes")))),
       h("label", {}, "Tokens a month", budget, h("span", { class: "help" }, "When they are used up, the assistant says so instead of asking the model. Empty: no limit"))),
-    h("section", { class: "card" }, h("h2", {}, "Tools"),
+    card("Tools",
       h("fieldset", {}, h("legend", {}, "Permission mode"),
         MODES.map(([value, label, meaning]) => h("label", { class: "choice" },
           h("input", { type: "radio", name: "permission_mode", value, checked: value === config.permission_mode }),
           h("span", {}, h("strong", {}, label), h("br"), meaning)))),
       h("p", { class: "help" }, "Single tools can differ: see the ", h("a", { href: "#/tools" }, "tools page"), ".")),
-    h("section", { class: "card" }, h("h2", {}, "Character"),
+    card("Character",
       labelled("system_prompt", "What the assistant is told about itself", h("textarea", { rows: 7, value: config.system_prompt }))),
     h("div", { class: "save" }, save, note));
   form.addEventListener("submit", async (event) => {

@@ -1,6 +1,6 @@
 // How the server is doing.
 
-import { h, duration, commands } from "./dom.js";
+import { h, card, duration, moment } from "./dom.js";
 
 const EVERY = 10000;
 const NUMBER = new Intl.NumberFormat();
@@ -29,10 +29,8 @@ export async function show(household) {
       budget(info.budget),
       standing("MCP servers", info.mcp_servers, (one) => [one.name, one.state, one.problem]),
       standing("Models", info.models, (one) => [`${one.model} at ${one.provider}`, one.state, one.retry_in_seconds && `asked again in ${duration(one.retry_in_seconds)}`]),
-      standing("Relays", info.relays, (one) => [one.url, one.state, one.last_error]),
-      household.isAdmin && h("section", { class: "card" }, h("h2", {}, "People and tokens"),
-        h("p", {}, "Who may use Hearth is decided where it runs. To add somebody, and to make a token for a program:"),
-        commands("hearth user add NAME --role user", "hearth token create --name PURPOSE --user NAME", "hearth user list")),
+      standing("Relays", info.relays, relay),
+      backup(info.backup),
     ].filter(Boolean));
   }
 }
@@ -41,7 +39,7 @@ export async function show(household) {
 function bars(title, numbers, empty) {
   const entries = Object.entries(numbers).filter(([, count]) => count > 0);
   const most = Math.max(1, ...entries.map(([, count]) => count));
-  return h("section", { class: "card" }, h("h2", {}, title), entries.length
+  return card(title, entries.length
     ? h("div", { class: "bars" }, entries.flatMap(([name, count]) => [
       h("span", {}, name), h("progress", { max: String(most), value: String(count), "aria-label": name }), h("span", {}, NUMBER.format(count)),
     ]))
@@ -51,17 +49,32 @@ function bars(title, numbers, empty) {
 /** What each of some parts is doing, and what is wrong with it. */
 function standing(title, list, describe) {
   if (!list?.length) return null;
-  return h("section", { class: "card" }, h("h2", {}, title), h("ul", { class: "rows" }, list.map((one) => {
-    const [name, state, problem] = describe(one);
-    return h("li", {}, h("div", { class: "grow" }, h("strong", {}, name), " ", h("span", { class: "badge" }, state), problem && h("p", { class: "problem small" }, problem)));
+  return card(title, h("ul", { class: "rows" }, list.map((one) => {
+    const [name, state, problem, about] = describe(one);
+    return h("li", {}, h("div", { class: "grow" }, h("strong", {}, name), " ", h("span", { class: "badge" }, state),
+      about && h("p", { class: "quiet small" }, about), problem && h("p", { class: "problem small" }, problem)));
   })));
+}
+
+/** A link to a relay. What went wrong before it was linked again is over. */
+function relay({ url, state, clients, last_error: error, next_try: next }) {
+  if (state === "linked") return [url, state, null, `${clients} ${clients === 1 ? "connection" : "connections"} through it`];
+  return [url, state, error, next && ["Next try ", moment(next)]];
+}
+
+function backup(one) {
+  if (!one) return null;
+  const words = !one.keep ? "Nightly backups are switched off: “backup.keep” is 0."
+    : one.newest ? ["The newest is of the night of ", moment(`${one.newest}T12:00`), `. The last ${one.keep} are kept.`]
+    : `None yet: the first is made tonight. The last ${one.keep} are kept.`;
+  return card("Nightly backups", h("p", {}, words), one.problem && h("p", { class: "problem" }, one.problem));
 }
 
 function budget(one) {
   if (!one?.monthly_tokens) return null;
   const used = one.used_this_month;
   const total = typeof used === "number" ? used : used.input + used.output;
-  return h("section", { class: "card" }, h("h2", {}, "Budget of this month"), h("div", { class: "bars" },
+  return card("Budget of this month", h("div", { class: "bars" },
     h("span", {}, "tokens"), h("progress", { max: String(one.monthly_tokens), value: String(total), "aria-label": "Used this month" }),
     h("span", {}, `${NUMBER.format(total)} of ${NUMBER.format(one.monthly_tokens)}`)));
 }

@@ -1,6 +1,6 @@
 // Webhook accounts, and the callbacks to them with a way to send one again.
 
-import { h, icon, moment, toast, commands } from "./dom.js";
+import { h, card, icon, moment, toast, commands } from "./dom.js";
 
 const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waits for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
 
@@ -18,7 +18,7 @@ export async function show(household) {
   await draw();
   return {
     element: h("div", { class: "page" },
-      h("section", { class: "card" }, h("h2", {}, "Accounts"), accounts.length
+      card("Accounts", accounts.length
         ? h("ul", { class: "rows" }, accounts.map(account))
         : [h("p", {}, "No program talks to Hearth yet. An account lets one send messages by HTTP and receive the replies. To make one, run this where Hearth runs; it prints how to call it:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
       h("div", { class: "row" }, h("h2", {}, "Deliveries"), filter),
@@ -55,7 +55,7 @@ export async function show(household) {
           one.state === "pending" && one.next_at && [" · next ", moment(one.next_at)],
           " · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")),
         one.last_error && one.state !== "delivered" && h("p", { class: "problem small" }, one.last_error)),
-      one.state !== "delivered" && h("button", { type: "button", onclick: (event) => again(one, event.currentTarget) }, icon("retry"), "Send again"));
+      one.state !== "delivered" && h("button", { onclick: (event) => again(one, event.currentTarget) }, icon("retry"), "Send again"));
   }
 
   async function again(one, button) {

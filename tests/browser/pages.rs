@@ -1,0 +1,251 @@
+//! The pages beside the chat, and what happens while one looks at them.
+
+use serde_json::json;
+
+use super::chromium::{Chromium, Page};
+use super::support;
+use super::support::home::Home;
+use super::support::http::post;
+use super::support::model::{Act, Model};
+use super::{check, say, sign_in, until_last_reply};
+
+/// Goes to a page and waits until it is there.
+pub fn go(page: &mut Page, name: &str) {
+    page.evaluate(&format!("location.hash = '#/{name}'"));
+    page.until(&format!(
+        "document.querySelector('.pages [aria-current]')?.hash === '#/{name}' \
+         && document.querySelector('.page') && !document.querySelector('.page').textContent.includes('Loading')"
+    ));
+}
+
+/// How a page looks on a phone and on a large screen, by day and by night, and
+/// that nothing of it stands out at the side.
+pub fn look(page: &mut Page, name: &str) {
+    for (size, width, height) in [("phone", 390, 844), ("desktop", 1280, 800)] {
+        for scheme in ["light", "dark"] {
+            page.size(width, height);
+            page.scheme(scheme);
+            page.until(&format!("innerWidth === {width}"));
+            // The menu slides away, and the colours are those of the scheme.
+            page.until("['hidden', 'visible'][Number(innerWidth > 600)] === getComputedStyle(document.querySelector('.side')).visibility");
+            let over = page.evaluate(
+                "[...document.querySelectorAll('.main *')].filter((one) => one.getBoundingClientRect().right > innerWidth + 1 && !one.closest('pre, .table, .unseen')).map((one) => one.outerHTML.slice(0, 200))",
+            );
+            assert_eq!(over, json!([]), "{name} on a {size}");
+            page.screenshot(&format!("{name}-{size}-{scheme}"));
+        }
+    }
+    page.scheme("light");
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn settings_are_saved() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.evaluate("location.hash = '#/settings'");
+    page.fill("textarea", "Be a cat.");
+    page.click("[name=permission_mode][value=deny]");
+    page.click(".save button");
+    page.until("document.querySelector('.save .good')");
+    page.screenshot("settings");
+    let config = home.admin().ask(json!({ "type": "get_config" }));
+    assert_eq!(
+        (&config["system_prompt"], &config["permission_mode"]),
+        (&json!("Be a cat."), &json!("deny"))
+    );
+    for name in ["tools", "memories", "webhooks"] {
+        go(&mut page, name);
+        look(&mut page, name);
+    }
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn people_and_tokens_come_and_go() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    page.evaluate("location.hash = '#/people'");
+    let rows = |card: usize, text: &str| {
+        format!(
+            "[...document.querySelectorAll('.page .card')][{card}]?.querySelector('.rows').textContent.includes('{text}')"
+        )
+    };
+    page.until(&rows(0, "viewer"));
+    look(&mut page, "people");
+    page.fill(".card:first-child input[type=text]", "grace");
+    page.fill(".card:first-child input[type=password]", "correct horse");
+    page.click(".card:first-child button[type=submit]");
+    page.until(&rows(0, "grace"));
+    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
+    page.fill(".card:first-child input[type=text]", "grace");
+    page.fill(".card:first-child input[type=password]", "another horse");
+    page.evaluate("document.querySelector('.card:first-child select').value = ''");
+    page.click(".card:first-child button[type=submit]");
+    page.until("document.querySelector('.card:first-child input[type=text]').value === ''");
+    let body = json!({ "username": "grace", "password": "another horse" });
+    assert_eq!(post(home.address(), "/auth", &[], &body).status, 200);
+    page.click("[aria-label='Remove grace']");
+    page.click("dialog button[type=submit]");
+    page.until(&format!("!({})", rows(0, "grace")));
+
+    page.fill(".card:last-child input[type=text]", "display");
+    page.click(".card:last-child button[type=submit]");
+    page.until(&rows(1, "display"));
+    let token = page.evaluate("document.querySelector('.card:last-child code').textContent");
+    let mut display = home.websocket(token.as_str().unwrap());
+    page.click("[aria-label='Revoke display']");
+    page.click("dialog button[type=submit]");
+    page.until(&format!("!({})", rows(1, "display")));
+    assert_eq!(display.next(), Err(support::client::End::Code(1008)));
+    // The last admin stays, and the page says so.
+    page.click("[aria-label='Remove admin']");
+    page.click("dialog button[type=submit]");
+    page.until("document.querySelector('.toast')?.textContent.includes('last admin')");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_stopped_reply_is_no_error_also_after_a_reload() {
+    let model = Model::acting(vec![Act::Stall("never".into()), Act::say("and on")]);
+    let home = Home::start(model.config());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "think for an hour");
+    model.wait_for_requests(1);
+    page.until("document.querySelector('.send').getAttribute('aria-label') === 'Stop'");
+    page.click(".send");
+    let stopped = "document.querySelector('.live .state')?.textContent === 'Stopped.'";
+    page.until(stopped);
+    page.call("Page.reload", json!({}));
+    page.until(stopped);
+    assert!(
+        page.evaluate("document.querySelector('.failure')")
+            .is_null()
+    );
+    look(&mut page, "stopped");
+    say(&mut page, "go on");
+    until_last_reply(&mut page, "and on");
+    page.until("!document.querySelector('.live li')");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn what_others_rename_and_delete_changes_at_once() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "hello");
+    page.until("location.hash.startsWith('#/c/') && document.title === 'hello · Hearth'");
+    let id = page.evaluate("location.hash.slice(4)");
+    let mut other = home.admin();
+    other
+        .ask(json!({ "type": "rename_conversation", "conversation_id": id, "title": "Greetings" }));
+    page.until("document.querySelector('.top h1').textContent === 'Greetings'");
+    page.until("document.querySelector('.list .title').textContent === 'Greetings'");
+    other.ask(json!({ "type": "delete_conversation", "conversation_id": id }));
+    page.until("document.querySelector('.note')?.textContent === 'This conversation was deleted.'");
+    page.until("!document.querySelector('.list .title')");
+    page.until("document.querySelector('.composer textarea').disabled");
+    look(&mut page, "deleted");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn reminders_are_paused_and_deleted() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    go(&mut page, "reminders");
+    page.until("document.querySelector('.rows').textContent === 'Nothing is scheduled.'");
+    for (prompt, when) in [
+        (
+            "Say that the bins go out tonight",
+            json!({ "at": "2030-12-24T18:00" }),
+        ),
+        (
+            "Tell the weather of today and what to wear for it",
+            json!({ "cron": "30 7 * * mon-fri" }),
+        ),
+    ] {
+        let mut request = json!({ "type": "create_schedule", "prompt": prompt });
+        for (name, value) in when.as_object().unwrap() {
+            request[name] = value.clone();
+        }
+        admin.ask(request);
+    }
+    go(&mut page, "tools");
+    go(&mut page, "reminders");
+    page.until("document.querySelectorAll('.rows > li').length === 2");
+    page.click("[aria-label='Pause: Say that the bins go out tonight']");
+    page.until("document.querySelector('.rows').textContent.includes('Paused')");
+    look(&mut page, "reminders");
+    let schedules = admin.ask(json!({ "type": "list_schedules" }))["schedules"].clone();
+    let is_paused = |prompt: &str| {
+        let schedules = schedules.as_array().unwrap();
+        let found = schedules.iter().find(|one| one["prompt"] == prompt);
+        found.unwrap()["paused"] == true
+    };
+    assert!(is_paused("Say that the bins go out tonight"));
+    assert!(!is_paused(
+        "Tell the weather of today and what to wear for it"
+    ));
+    page.click("[aria-label='Resume: Say that the bins go out tonight']");
+    page.until("!document.querySelector('.rows').textContent.includes('Paused')");
+    page.click("[aria-label='Delete: Say that the bins go out tonight']");
+    page.click("dialog button[type=submit]");
+    page.until("document.querySelectorAll('.rows > li').length === 1");
+    let left = admin.ask(json!({ "type": "list_schedules" }))["schedules"].clone();
+    assert_eq!(left.as_array().unwrap().len(), 1);
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn the_status_shows_relays_and_backups() {
+    let relay = super::relayed::start(0, |_| {});
+    // Nobody listens there.
+    let away = support::program::free_port();
+    let home = Home::start(json!({ "channels": [
+        { "name": "lan", "type": "tcp", "port": 0 },
+        super::relayed::channel("near", relay.local_addr().port()),
+        super::relayed::channel("far", away),
+    ] }));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    super::relayed::machine_id(&home);
+    support::eventually("the other link waits", || {
+        let info = home.admin().ask(json!({ "type": "server_info" }));
+        info["relays"][1]["last_error"].is_string().then_some(())
+    });
+    go(&mut page, "status");
+    let text = page.evaluate("document.querySelector('.page').innerText");
+    let text = text.as_str().unwrap();
+    for expected in [
+        "linked",
+        "0 connections through it",
+        &away.to_string(),
+        "Nightly backups",
+        "None yet",
+    ] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    page.evaluate("document.querySelector('.page').scrollTop = 1e6");
+    look(&mut page, "status");
+    check(&page, &home);
+    home.server();
+    relay.stop();
+}
