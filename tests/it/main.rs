@@ -29,6 +29,7 @@ mod readme;
 mod readme_examples;
 #[cfg(feature = "relay")]
 mod relay_link;
+#[cfg(feature = "relay")]
 mod relay_server;
 mod roles;
 mod routines;
