@@ -133,9 +133,6 @@ impl Home {
     fn start(model: Model, settings: Value) -> Home {
         let folder = Folder::new();
         let mut config = model.config();
-        for (key, value) in settings.as_object().unwrap() {
-            config[key] = value.clone();
-        }
         config["limits"] = json!({
             "connections_per_address": 512,
             "unauthenticated_per_address": 512,
@@ -154,6 +151,9 @@ impl Home {
         config["tool_permissions"] = json!({ "current_time": "allow" });
         config["openai_api"] = json!({ "enabled": true, "ollama_user": "user" });
         config["metrics"] = json!({ "enabled": true });
+        for (key, value) in settings.as_object().unwrap() {
+            config[key] = value.clone();
+        }
         write_config(folder.path(), config);
         let token = make_people(folder.path()).admin;
         let program = Program::serve(folder.path());

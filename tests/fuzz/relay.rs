@@ -14,10 +14,15 @@ use crate::support::relay_peers::{Line, Machine, TOKEN};
 /// Changed frames after a good greeting, with a client on the link; and the
 /// client's own changed messages. Links may end; the relay goes on.
 pub fn relayed_frames(effort: Effort) {
-    let home = Home::start(
-        Model::saying("Fine."),
-        json!({ "relay": { "enabled": true, "auth_token": TOKEN } }),
-    );
+    // A greeting has the time that it has in life, however busy the machine is.
+    let settings = json!({
+        "relay": { "enabled": true, "auth_token": TOKEN },
+        "limits": {
+            "connections_per_address": 512,
+            "unauthenticated_per_address": 512,
+        },
+    });
+    let home = Home::start(Model::saying("Fine."), settings);
     let frames = frames();
     let seeds = AtomicUsize::new(effort.seed as usize);
     let sent = home.attack(effort, 4, &frames, |home, bytes| {
