@@ -81,10 +81,11 @@ impl Serialize for Code {
 ///
 /// Nothing private belongs in `message`: what only the owner may see goes to
 /// the log through [`Error::server`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Error {
     code: Code,
     message: String,
+    detail: Option<Box<str>>,
     status: u16,
     retry_after: Option<u32>,
 }
@@ -98,6 +99,7 @@ impl Error {
         Error {
             code,
             message: message.into(),
+            detail: None,
             status: code.http_status(),
             retry_after: None,
         }
@@ -146,10 +148,13 @@ impl Error {
     pub fn server(public: impl fmt::Display, detail: impl fmt::Display) -> Error {
         let reference = crate::secret::reference();
         log::error!("reference {reference}: {public}: {detail}");
-        Error::new(
-            Code::ServerError,
-            format!("{public} (reference {reference})"),
-        )
+        Error {
+            detail: Some(format!("{public}: {detail}").into()),
+            ..Error::new(
+                Code::ServerError,
+                format!("{public} (reference {reference})"),
+            )
+        }
     }
 
     /// The same error with a more exact HTTP status than its code implies.
@@ -174,6 +179,12 @@ impl Error {
         &self.message
     }
 
+    /// The sentence for the machine's owner, for a command whose log nobody
+    /// sees: with what [`Error::server`] keeps from clients.
+    pub fn for_owner(&self) -> &str {
+        self.detail.as_deref().unwrap_or(&self.message)
+    }
+
     /// The HTTP status that carries this error.
     pub fn status(&self) -> u16 {
         self.status
@@ -193,6 +204,37 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
+/// Two errors are one when a client sees the same: the detail is not stored
+/// with a turn that failed.
+impl PartialEq for Error {
+    fn eq(&self, other: &Error) -> bool {
+        let seen = |error: &Error| (error.code, error.status, error.retry_after);
+        seen(self) == seen(other) && self.message == other.message
+    }
+}
+
+impl Eq for Error {}
+
+/// `text` without the numbers of the operating system's errors, which stand
+/// behind their words: "Connection refused (os error 111)".
+pub fn without_numbers(text: &str) -> String {
+    const MARK: &str = " (os error ";
+    let mut pieces = text.split(MARK);
+    let mut words = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        match piece.split_once(')') {
+            Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+                words.push_str(rest);
+            }
+            _ => {
+                words.push_str(MARK);
+                words.push_str(piece);
+            }
+        }
+    }
+    words
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +248,19 @@ mod tests {
     }
 
     #[test]
+    fn numbers_of_errors_are_left_out() {
+        for (text, expected) in [
+            ("refused (os error 111)", "refused"),
+            ("a (os error 2); b (os error 13), c", "a; b, c"),
+            ("a (os error x) b", "a (os error x) b"),
+            ("a (os error ", "a (os error "),
+            ("plain", "plain"),
+        ] {
+            assert_eq!(without_numbers(text), expected);
+        }
+    }
+
+    #[test]
     fn a_server_error_hides_its_detail_and_quotes_a_reference() {
         let error = Error::server("the reply could not be stored", "disk full at /secret/path");
         assert!(
@@ -214,5 +269,9 @@ mod tests {
                 .starts_with("the reply could not be stored (reference ")
         );
         assert!(!error.message().contains("/secret/path"));
+        assert_eq!(
+            error.for_owner(),
+            "the reply could not be stored: disk full at /secret/path"
+        );
     }
 }

@@ -1,5 +1,7 @@
 //! What the first start makes: a configuration and the first user.
 
+use std::fs;
+
 use super::Failure;
 use super::data_directory::DataDirectory;
 use super::password;
@@ -34,7 +36,9 @@ pub fn prepare(
 ) -> Result<Made, Failure> {
     let mut made = Made::default();
     let has_config = directory.config().exists();
-    if has_config && directory.database().exists() {
+    // An empty file is what a crash, or a copy that failed, may leave.
+    let has_database = fs::metadata(directory.database()).is_ok_and(|file| file.len() > 0);
+    if has_config && has_database {
         return Ok(made);
     }
     if has_config {

@@ -131,7 +131,7 @@ impl Failure {
 
 impl From<crate::error::Error> for Failure {
     fn from(error: crate::error::Error) -> Failure {
-        Failure::failed(error)
+        Failure::failed(error.for_owner())
     }
 }
 
@@ -168,6 +168,7 @@ fn run_in(arguments: Vec<OsString>, context: &mut Context) -> u8 {
         ),
     };
     // Nobody is left to tell when standard error is gone too.
+    let message = crate::error::without_numbers(&message);
     let _ = writeln!(context.errors, "hearth: {message}");
     code
 }
@@ -199,6 +200,12 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
             };
             context.output.write_all(text.as_bytes())?;
             return Ok(());
+        }
+        Some(word) if word.starts_with("--") => {
+            return Err(Failure::Usage {
+                message: format!("options such as {word} stand behind the command"),
+                command: "hearth".to_owned(),
+            });
         }
         Some(_) => {}
     }

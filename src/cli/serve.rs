@@ -147,6 +147,7 @@ fn reload(server: &Server, logging: &Logging) {
         // The service has logged what changed.
         Ok(_) => {}
         Err(problems) => {
+            let problems = problems.to_string().replace('\n', "; ");
             log::error!("the configuration was not taken over: {problems}");
         }
     }

@@ -60,7 +60,7 @@ impl fmt::Display for CertificateError {
             }
             CertificateError::Mismatch { certificate, key } => write!(
                 f,
-                "the key in {} is not that of the certificate in {}",
+                "the key in {} is not that of the certificate in {}: name the two that belong together in \"tls\"",
                 key.display(),
                 certificate.display()
             ),

@@ -12,6 +12,7 @@ use super::signature;
 use crate::agent::outbound::base_config;
 use crate::clock::Timestamp;
 use crate::config::WebhookAccount;
+use crate::error::without_numbers;
 use crate::store::Delivery;
 use crate::tls::Trust;
 use crate::tls::connector::connect_with;
@@ -130,7 +131,7 @@ fn reason(error: &ureq::Error, deadline: Duration) -> String {
         ureq::Error::Timeout(_) => format!("no answer within {} s", deadline.as_secs()),
         ureq::Error::HostNotFound => "the receiver's name has no address".to_owned(),
         ureq::Error::BadUri(_) => "outgoing_url is not a usable http or https address".to_owned(),
-        ureq::Error::Io(error) => format!("no answer: {error}"),
+        ureq::Error::Io(error) => format!("no answer: {}", without_numbers(&error.to_string())),
         other => format!("no answer: {other}"),
     }
 }

@@ -28,6 +28,7 @@ pub fn connections(token: &str) -> Vec<Vec<u8>> {
     ]
     .map(String::into_bytes)
     .to_vec();
+    samples.extend(requests_of_other_programs(token));
     let commands = commands(token);
     samples.push(commands.join("\n").into_bytes());
     // One sample for each command, so that each is changed as often.
@@ -48,6 +49,47 @@ pub fn connections(token: &str) -> Vec<Vec<u8>> {
     websocket.extend(frame(0x88, b"\x03\xe8"));
     samples.push(websocket);
     samples
+}
+
+/// What programs made for OpenAI and Ollama, and a scraper, send.
+fn requests_of_other_programs(token: &str) -> Vec<Vec<u8>> {
+    let history = r#"[{"role":"system","content":"Be brief."},{"role":"user","content":[{"type":"text","text":"Hi"}]},{"role":"assistant","content":"Fine."},{"role":"user","content":"And you?"}]"#;
+    let mut samples = vec![
+        "GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n".to_owned(),
+        "GET /api/tags HTTP/1.1\r\nHost: localhost\r\n\r\n".to_owned(),
+        format!(
+            "GET /v1/models/hearth HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\r\n"
+        ),
+    ];
+    for (path, body) in [
+        (
+            "/v1/chat/completions",
+            format!(
+                r#"{{"model":"hearth","messages":{history},"stream":true,"stream_options":{{"include_usage":true}},"temperature":0.2,"n":1}}"#
+            ),
+        ),
+        (
+            "/v1/chat/completions",
+            format!(r#"{{"model":"hearth","messages":{history},"tools":[],"user":"u"}}"#),
+        ),
+        (
+            "/api/chat",
+            format!(r#"{{"model":"hearth:latest","messages":{history},"options":{{"seed":1}}}}"#),
+        ),
+        (
+            "/api/generate",
+            r#"{"model":"hearth","prompt":"Hi","system":"Be brief.","stream":false,"context":[1,2]}"#
+                .to_owned(),
+        ),
+        ("/api/show", r#"{"model":"hearth"}"#.to_owned()),
+    ] {
+        samples.push(format!(
+            "POST {path} HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        ));
+    }
+    samples.into_iter().map(String::into_bytes).collect()
 }
 
 /// A client's frame (RFC 6455 section 5.2), masked with zeros.
@@ -85,6 +127,15 @@ fn commands(token: &str) -> Vec<String> {
             r#"{"type":"list_deliveries","state":"dead"}"#,
             r#"{"type":"rename_conversation","conversation_id":"c","title":"t"}"#,
             r#"{"type":"cancel","turn_id":"t_0000000000000"}"#,
+            r#"{"type":"create_schedule","prompt":"hello","cron":"*/15 7-9,18 1,15 jan-jun/2 mon-fri"}"#,
+            r#"{"type":"create_schedule","prompt":"hello","cron":"59 23 31 12 7","webhook":"ci"}"#,
+            r#"{"type":"create_schedule","prompt":"hello","at":"2030-12-24T18:00"}"#,
+            r#"{"type":"create_schedule","prompt":"hello","at":"+20m"}"#,
+            r#"{"type":"list_schedules"}"#,
+            r#"{"type":"pause_schedule","schedule_id":"sched_0000000000000","paused":true}"#,
+            r#"{"type":"list_users"}"#,
+            r#"{"type":"list_tokens","sessions":true}"#,
+            r#"{"type":"create_token","name":"x","role":"viewer","expires_in":60}"#,
             r#"{"type":"server_info"}"#,
         ]
         .map(str::to_owned),
@@ -114,7 +165,16 @@ pub fn model_answers() -> Vec<Vec<u8>> {
 
 /// The configurations in examples/.
 pub fn configurations() -> Vec<Vec<u8>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/config");
+    files_in("examples/config")
+}
+
+/// Conversations of other assistants.
+pub fn imports() -> Vec<Vec<u8>> {
+    files_in("tests/data/imports")
+}
+
+fn files_in(folder: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
     let mut paths: Vec<_> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())

@@ -42,3 +42,29 @@ fn broken_answers_of_the_model() {
 fn broken_configurations() {
     scenarios::configurations(effort());
 }
+
+#[test]
+#[ignore = "long"]
+fn broken_imports() {
+    scenarios::imports(effort());
+}
+
+#[test]
+#[ignore = "long"]
+fn broken_backups() {
+    scenarios::backups(effort());
+}
+
+#[cfg(feature = "relay")]
+#[test]
+#[ignore = "long"]
+fn broken_frames_of_machines() {
+    scenarios::relayed_frames(effort());
+}
+
+#[cfg(feature = "tls")]
+#[test]
+#[ignore = "long"]
+fn broken_tls() {
+    scenarios::tls_connections(effort());
+}

@@ -3,7 +3,12 @@
 //! runs a short version, `make fuzz` a long one.
 
 mod corpus;
+mod files;
 mod mutation;
+#[cfg(feature = "relay")]
+mod relay;
+#[cfg(feature = "tls")]
+mod tls;
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,14 +18,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::client::Client;
 use crate::support::home::{Folder, make_people, write_config};
 use crate::support::model::{Act, Model};
 use crate::support::program::{Program, printed, run};
-use crate::support::{http, socket};
+use crate::support::socket;
+pub use files::{backups, imports};
 use mutation::{Random, mutate};
+#[cfg(feature = "relay")]
+pub use relay::relayed_frames;
+#[cfg(feature = "tls")]
+pub use tls::tls_connections;
 
 /// After so many inputs of each thread the server must show that it is well.
 const ROUND: usize = 100;
@@ -41,18 +51,21 @@ pub struct Effort {
 
 /// Connections of every kind, broken in every way.
 pub fn connections(effort: Effort) {
-    let home = Home::start(Model::saying("Fine."));
+    let home = Home::start(Model::saying("Fine."), json!({}));
     let samples = corpus::connections(&home.token);
-    let sent = home.attack(effort, 8, &samples, |home, bytes| {
-        let mut socket = socket::connect(home.address());
-        socket.set_read_timeout(Some(LISTEN)).unwrap();
-        // It may refuse and close before it has read everything.
-        let _ = socket.write_all(bytes);
-        let _ = socket.shutdown(Shutdown::Write);
-        let mut sink = [0; 4096];
-        while matches!(socket.read(&mut sink), Ok(1..)) {}
-    });
+    let sent = home.attack(effort, 8, &samples, say);
     println!("{sent} broken connections");
+}
+
+/// Says all of it on a connection and listens for a while.
+fn say(home: &Home, bytes: &[u8]) {
+    let mut socket = socket::connect(home.address());
+    socket.set_read_timeout(Some(LISTEN)).unwrap();
+    // It may refuse and close before it has read everything.
+    let _ = socket.write_all(bytes);
+    let _ = socket.shutdown(Shutdown::Write);
+    let mut sink = [0; 4096];
+    while matches!(socket.read(&mut sink), Ok(1..)) {}
 }
 
 /// Answers of the model provider, broken in every way. Every turn must end.
@@ -69,7 +82,7 @@ pub fn model_answers(effort: Effort) {
         let answer = answers.iter().find(|(input, _)| asked.contains(*input));
         Act::Raw(String::from_utf8_lossy(answer.unwrap().1).into_owned())
     });
-    let home = Home::start(model);
+    let home = Home::start(model, json!({}));
     let count = AtomicUsize::new(0);
     let sent = home.attack(effort, CLIENTS, &corpus::model_answers(), |home, bytes| {
         let input = format!("input {} ", count.fetch_add(1, Ordering::Relaxed));
@@ -116,7 +129,8 @@ struct Home {
 }
 
 impl Home {
-    fn start(model: Model) -> Home {
+    /// With these settings beside those that let much in.
+    fn start(model: Model, settings: Value) -> Home {
         let folder = Folder::new();
         let mut config = model.config();
         config["limits"] = json!({
@@ -135,6 +149,11 @@ impl Home {
             } },
         ]);
         config["tool_permissions"] = json!({ "current_time": "allow" });
+        config["openai_api"] = json!({ "enabled": true, "ollama_user": "user" });
+        config["metrics"] = json!({ "enabled": true });
+        for (key, value) in settings.as_object().unwrap() {
+            config[key] = value.clone();
+        }
         write_config(folder.path(), config);
         let token = make_people(folder.path()).admin;
         let program = Program::serve(folder.path());
@@ -199,7 +218,8 @@ impl Home {
             !said.contains("panicked"),
             "after {count} inputs of seed {seed}: {said}"
         );
-        assert_eq!(http::get(self.address(), "/health").status, 200, "{count}");
+        let health = run(self.folder.path(), &["health"]);
+        assert!(health.status.success(), "{count}: {}", printed(&health));
         let status = fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
         let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let size = size.unwrap().trim().trim_end_matches(" kB");

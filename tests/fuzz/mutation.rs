@@ -21,7 +21,7 @@ const FRAGMENTS: [&[u8]; 16] = [
     b"\xf0\x9f\x92\xa9",
 ];
 
-/// Longest result; what is larger tests limits, which other tests do.
+/// How long a sample may become; what is larger tests limits, which other tests do.
 const LONGEST: usize = 64 * 1024;
 
 /// A generator of numbers that look random (xorshift64*).
@@ -50,7 +50,7 @@ pub fn mutate(random: &mut Random, sample: &[u8], others: &[Vec<u8>]) -> Vec<u8>
     let mut bytes = sample.to_vec();
     for _ in 0..=random.below(8) {
         change(random, &mut bytes, others);
-        bytes.truncate(LONGEST);
+        bytes.truncate(LONGEST.max(sample.len()));
     }
     bytes
 }

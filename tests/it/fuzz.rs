@@ -24,3 +24,25 @@ fn broken_answers_of_the_model_end_the_turn() {
 fn broken_configurations_are_refused_with_a_sentence() {
     broken_input::configurations(EFFORT);
 }
+
+#[test]
+fn broken_imports_take_in_what_is_good() {
+    broken_input::imports(EFFORT);
+}
+
+#[test]
+fn broken_backups_are_refused_with_a_sentence() {
+    broken_input::backups(EFFORT);
+}
+
+#[cfg(feature = "relay")]
+#[test]
+fn broken_frames_of_a_machine_end_its_link_alone() {
+    broken_input::relayed_frames(EFFORT);
+}
+
+#[cfg(feature = "tls")]
+#[test]
+fn broken_tls_disturbs_nobody() {
+    broken_input::tls_connections(EFFORT);
+}

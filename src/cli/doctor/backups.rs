@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use rustix::fs::{Access, access};
 
 use super::{Diagnosis, Level, Scene};
 use crate::service::backups::{directory, nightly_backups};
@@ -15,10 +16,32 @@ const STALE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 /// Looks for a recent backup of the database.
 pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     let data_dir = scene.place.directory.path();
-    match scene.place.directory.database().exists() {
-        true => vec![newest(scene, data_dir)],
-        false => Vec::new(),
+    if !scene.place.directory.database().exists() {
+        return Vec::new();
     }
+    let backup = &scene.settings.current().backup;
+    let mut found = vec![newest(scene, data_dir)];
+    if backup.keep > 0 {
+        found.extend(unwritable(&directory(backup, data_dir)));
+    }
+    found
+}
+
+/// Backups that cannot be made: another disk that is not mounted, for example.
+fn unwritable(place: &Path) -> Option<Diagnosis> {
+    // The server makes the directory itself.
+    let standing = place.ancestors().find(|path| path.exists())?;
+    let may_write =
+        standing.is_dir() && access(standing, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    (!may_write).then(|| {
+        let text = format!(
+            "no backup can be made in {}: {} is no directory that this user may write to",
+            place.display(),
+            standing.display()
+        );
+        Diagnosis::problem("backup", text)
+            .advise("give it to the user who runs hearth, or set backup.directory to another")
+    })
 }
 
 fn newest(scene: &Scene<'_>, data_dir: &Path) -> Diagnosis {

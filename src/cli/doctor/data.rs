@@ -100,10 +100,17 @@ pub fn database(place: &Place<'_>) -> Vec<Diagnosis> {
                 .advise("`hearth serve` makes it at its first start"),
         ];
     }
-    let restore = "stop the server and put a backup in its place";
+    let restore = format!(
+        "stop the server, then: hearth restore{} BACKUP",
+        place.option
+    );
     let size = megabytes(fs::metadata(&path).map_or(0, |status| status.len()));
     match examine(&path, EXAMINATION) {
-        Err(error) => vec![Diagnosis::problem(CHECK, error.to_string()).advise(restore)],
+        Err(error) if error.is_damage() => {
+            vec![Diagnosis::problem(CHECK, error.to_string()).advise(restore.as_str())]
+        }
+        // The error says what to do.
+        Err(error) => vec![Diagnosis::problem(CHECK, error.to_string())],
         Ok(Examination {
             faults,
             is_complete,
@@ -118,7 +125,7 @@ pub fn database(place: &Place<'_>) -> Vec<Diagnosis> {
                 .advise(format!("sqlite3 {shown} 'PRAGMA integrity_check'")),
                 (faults, _) => {
                     let text = format!("{shown} is damaged: {}", faults.join("; "));
-                    Diagnosis::problem(CHECK, text).advise(restore)
+                    Diagnosis::problem(CHECK, text).advise(restore.as_str())
                 }
             };
             let mut found = vec![first];

@@ -17,6 +17,7 @@ use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Failure, Outcome, table};
 use crate::config::Settings;
+use crate::error::without_numbers;
 
 /// Where the server lives, which can be looked at whatever the configuration is.
 struct Place<'a> {
@@ -72,7 +73,7 @@ impl Diagnosis {
         Diagnosis {
             check,
             level: Level::Ok,
-            text,
+            text: without_numbers(&text),
             advice: Vec::new(),
         }
     }

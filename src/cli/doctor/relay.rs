@@ -5,8 +5,10 @@ use std::time::{Duration, Instant};
 use super::{Diagnosis, Scene};
 use crate::agent::cancel::Cancel;
 use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
-use crate::config::{Channel, RelayChannel};
+use crate::config::{Channel, Config, RelayChannel};
 use crate::tls::Trust;
+
+const CHECK: &str = "relay";
 
 /// How long a relay may take to answer.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -19,11 +21,47 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
         _ => None,
     });
     let trust = Trust::new(config.tls.ca_file.as_deref());
-    relays.map(|relay| ask(relay, &trust)).collect()
+    let mut found: Vec<Diagnosis> = relays.map(|relay| ask(relay, &trust)).collect();
+    found.extend(own(&config, &scene.option));
+    found
+}
+
+/// Whether the server can start as a relay, where it is to be one.
+#[cfg(feature = "relay")]
+fn own(config: &Config, option: &str) -> Option<Diagnosis> {
+    use crate::relay::server::Token;
+
+    if !config.relay.enabled {
+        return None;
+    }
+    let problem = match config.relay.token().map(Token::new) {
+        Some(Ok(_)) => {
+            return Some(Diagnosis::ok(
+                CHECK,
+                "the server is a relay, too".to_owned(),
+            ));
+        }
+        Some(Err(error)) => error.to_string(),
+        None => "the server is to be a relay, and has no AUTH_TOKEN: it does not start".to_owned(),
+    };
+    let advice = format!("hearth config set{option} relay.auth_token -");
+    Some(
+        Diagnosis::problem(CHECK, problem)
+            .advise("hearth relay --show-token")
+            .advise(advice),
+    )
+}
+
+#[cfg(not(feature = "relay"))]
+fn own(config: &Config, option: &str) -> Option<Diagnosis> {
+    let problem = "this program was built without the relay, and relay.enabled is set";
+    config.relay.enabled.then(|| {
+        Diagnosis::problem(CHECK, problem.to_owned())
+            .advise(format!("hearth config set{option} relay.enabled false"))
+    })
 }
 
 fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
-    const CHECK: &str = "relay";
     let (name, url) = (&relay.name, &relay.url);
     // ws becomes http, and wss https.
     let authority = url.split_once("://").map_or("", |(_, rest)| rest);
