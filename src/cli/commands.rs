@@ -11,6 +11,10 @@ mod relay;
 mod server;
 mod settings;
 mod shell;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(feature = "web")]
+mod web;
 mod webhooks;
 
 pub use declaration::{Action, Command, Many, Operand, Setting};
@@ -39,7 +43,7 @@ pub const COMMANDS: &[Command] = &[
     conversations::SCHEDULE,
     settings::CONFIG,
     #[cfg(feature = "web")]
-    settings::WEB,
+    web::WEB,
     webhooks::WEBHOOK,
     webhooks::DELIVERIES,
     data::BACKUP,
@@ -48,7 +52,7 @@ pub const COMMANDS: &[Command] = &[
     data::IMPORT,
     conversations::USAGE,
     #[cfg(feature = "tls")]
-    server::TLS,
+    tls::TLS,
     server::DOCTOR,
     server::HEALTH,
     shell::COMPLETIONS,

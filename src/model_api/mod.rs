@@ -3,7 +3,7 @@
 //! (`/api/...`). Off unless `openai_api.enabled`.
 //!
 //! Such a program knows no conversations: it sends everything that was said with
-//! every message. [`transcript`] makes of that the new message and what came
+//! every message. `transcript` makes of that the new message and what came
 //! before it; the store finds the conversation that goes on. The turn is one
 //! like any other, with memory, tools, permissions and limits.
 

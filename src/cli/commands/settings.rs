@@ -1,10 +1,8 @@
-//! `hearth config` and `hearth web`.
+//! `hearth config` and its members.
 
-use super::declaration::{flag, one};
+use super::declaration::one;
 use super::{Action, Command, DATA_DIR, JSON, Many, Operand};
 use crate::cli::config;
-#[cfg(feature = "web")]
-use crate::cli::web;
 
 /// `hearth config`.
 pub const CONFIG: Command = Command {
@@ -61,22 +59,4 @@ history. A running server is told, and takes it up with the next turn.",
             action: Action::Run(config::keys),
         },
     ]),
-};
-
-/// `hearth web`.
-#[cfg(feature = "web")]
-pub const WEB: Command = Command {
-    name: "web",
-    summary: "Export the web page, to serve it from elsewhere",
-    details: "The server has the page built in; this is for a web server of your own.",
-    operands: &[],
-    options: &[],
-    action: Action::Group(&[Command {
-        name: "export",
-        summary: "Write the page's files to a directory",
-        details: "Says which setting lets the page talk to Hearth.",
-        operands: &[one("DIR")],
-        options: &[flag("force", "Write although the directory is not empty")],
-        action: Action::Run(web::export),
-    }]),
 };
