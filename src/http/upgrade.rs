@@ -38,6 +38,11 @@ pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
     Meant::by(head.query.as_deref(), own) != Meant::Us
 }
 
+/// Whether the address names a machine.
+pub fn names_machine(head: &Head) -> bool {
+    pairs(head.query.as_deref()).any(|(name, _)| name == "machine_id")
+}
+
 /// Who is meant by a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Meant {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::StartError;
 use crate::config::{Channel, Config};
+use crate::http::OwnMachine;
 use crate::service::Service;
 
 /// No links.
@@ -25,6 +26,10 @@ impl Links {
                 );
             }
         }
+    }
+
+    pub fn own_machine(&self) -> Option<Arc<dyn OwnMachine>> {
+        None
     }
 
     pub fn stop(&self) {}

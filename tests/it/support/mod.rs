@@ -13,6 +13,8 @@ pub mod relay;
 #[cfg(feature = "relay")]
 pub mod relay_peers;
 pub mod socket;
+#[cfg(feature = "relay")]
+pub mod tap;
 #[cfg(feature = "tls")]
 pub mod tls;
 
