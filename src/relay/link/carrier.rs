@@ -275,8 +275,9 @@ impl<'a> Carrier<'a> {
         if self.stuck.is_some() && !self.is_sent()? {
             return Ok(false);
         }
-        let mut is_more = false;
-        if self.unsent.is_empty() {
+        // Where something is left over, the clients are asked the next time.
+        let mut is_more = !self.unsent.is_empty();
+        if !is_more {
             let mut frames = std::mem::take(&mut self.refused);
             for client in self.clients.values() {
                 is_more |= client.take_frames(TURN_BYTES, &mut frames);
