@@ -15,7 +15,7 @@ struct MachineKey {
 }
 
 /// The answer to `{"type":"machine_key"}`; none to any other text.
-pub(super) fn answer(text: &str, key: &PublicKey) -> Option<String> {
+pub(super) fn answer(text: &str, key: impl FnOnce() -> PublicKey) -> Option<String> {
     if text.len() > REQUEST_BYTES || !text.contains("machine_key") {
         return None;
     }
@@ -25,7 +25,7 @@ pub(super) fn answer(text: &str, key: &PublicKey) -> Option<String> {
     }
     Some(match RequestId::from_member(request.get("id")) {
         Ok(id) => {
-            let public_key = key.to_base64();
+            let public_key = key().to_base64();
             envelope::success(id.as_ref(), MachineKey { public_key })
         }
         Err(error) => envelope::failure(None, &error),

@@ -75,7 +75,7 @@ impl Named {
 impl Dialogue for Named {
     fn receive(&mut self, text: &str) {
         if self.privacy.secured().is_none()
-            && let Some(answer) = machine_key::answer(text, &self.key.public_key())
+            && let Some(answer) = machine_key::answer(text, || self.key.public_key())
         {
             return self.say(answer);
         }

@@ -133,7 +133,7 @@ impl ClientDialogue {
             State::Attached(attached) => attached.link(),
             _ => return false,
         };
-        match machine_key::answer(text, &link.public_key) {
+        match machine_key::answer(text, || link.public_key) {
             Some(answer) => self.say(answer),
             None => return false,
         }
