@@ -32,7 +32,7 @@ fn relay_program(folder: &Folder, port: u16, more: &[&str]) -> Program {
 struct Machine {
     folder: Folder,
     tokens: Tokens,
-    _program: Program,
+    program: Program,
 }
 
 impl Machine {
@@ -44,7 +44,7 @@ impl Machine {
         Machine {
             folder,
             tokens,
-            _program: program,
+            program,
         }
     }
 
@@ -298,7 +298,7 @@ fn a_client_that_comes_straight_may_talk_as_through_a_relay() {
     let relay = relay(|_| ());
     let machine = Machine::start(model.config());
     let address = machine.join(&format!("ws://{}", relay.local_addr()), "relay");
-    let tap = Tap::before(machine._program.address);
+    let tap = Tap::before(machine.program.address);
     let straight = through(&address, &tap);
     let answer = machine.says(&straight, &["nightingale?"]);
     assert!(answer.contains("marmalade"), "{answer}");
