@@ -4,6 +4,8 @@
 use std::io;
 use std::sync::Arc;
 
+use tungstenite::Message;
+
 use super::connection::Connection;
 use super::registry::Registered;
 use super::wait::Waker;
@@ -39,6 +41,12 @@ pub trait Dialogue {
 
     /// Turns what the outbox held into the texts to send now, in order.
     fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str));
+
+    /// The same as messages of a WebSocket, of which only those are binary that
+    /// the dialogue has encrypted.
+    fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
+        self.arrange(item, &mut |text| send(Message::text(text)));
+    }
 
     /// Whether `auth` has succeeded.
     fn is_authenticated(&self) -> bool;

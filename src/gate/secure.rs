@@ -159,6 +159,10 @@ impl Stream for SecureStream {
         self.socket.set_write_deadline(deadline);
     }
 
+    fn write_without_waiting(&mut self) {
+        self.socket.write_without_waiting();
+    }
+
     fn has_buffered(&self) -> bool {
         self.buffered > 0 || self.has_ended
     }
@@ -224,21 +228,32 @@ impl Read for SecureStream {
                 return Ok(0);
             }
             // Answers of the protocol itself, such as new keys.
-            self.send_records()?;
+            sent_or_kept(self.send_records())?;
         }
     }
 }
 
 impl Write for SecureStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        // Nothing may be taken and then reported as not written, so what was
+        // kept before goes first.
+        self.send_records()?;
         let part = &bytes[..bytes.len().min(RECORD_BYTES)];
         let count = self.connection.writer().write(part)?;
-        self.send_records()?;
+        sent_or_kept(self.send_records())?;
         Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
         self.send_records()
+    }
+}
+
+/// What there was no room for is kept, and sent with what comes next.
+fn sent_or_kept(sent: io::Result<()>) -> io::Result<()> {
+    match sent {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
+        sent => sent,
     }
 }
 

@@ -30,8 +30,9 @@ pub enum Patience {
 ///
 /// Reads fail with [`io::ErrorKind::TimedOut`] when their patience ends and,
 /// only with [`Patience::Never`], with [`io::ErrorKind::WouldBlock`] when there
-/// is nothing. Writes fail with `TimedOut` at the write deadline. Interrupted
-/// calls are repeated within.
+/// is nothing. Writes fail with `TimedOut` at the write deadline and, only where
+/// they do not wait, with `WouldBlock` when there is no room. Interrupted calls
+/// are repeated within.
 pub trait Stream: Read + Write + AsFd + Send {
     /// Sets how long reads wait from now on.
     fn set_patience(&mut self, patience: Patience);
@@ -41,6 +42,10 @@ pub trait Stream: Read + Write + AsFd + Send {
 
     /// Sets when writes give up from now on.
     fn set_write_deadline(&mut self, deadline: Instant);
+
+    /// Has writes not wait at all, until a write deadline is set again. What a
+    /// flush could not send is sent by the next one.
+    fn write_without_waiting(&mut self);
 
     /// Whether a read returns something although the descriptor may have
     /// nothing (bytes that TLS has already decrypted).
@@ -62,7 +67,8 @@ pub trait Stream: Read + Write + AsFd + Send {
 pub struct Socket {
     stream: Arc<TcpStream>,
     patience: Patience,
-    write_deadline: Instant,
+    /// None where writes do not wait.
+    write_deadline: Option<Instant>,
 }
 
 /// Probes of a silent peer, each a half of the first wait after the one before.
@@ -75,7 +81,7 @@ impl Socket {
         Socket {
             stream,
             patience: Patience::Until(now),
-            write_deadline: now,
+            write_deadline: Some(now),
         }
     }
 }
@@ -92,7 +98,11 @@ impl Stream for Socket {
     }
 
     fn set_write_deadline(&mut self, deadline: Instant) {
-        self.write_deadline = deadline;
+        self.write_deadline = Some(deadline);
+    }
+
+    fn write_without_waiting(&mut self) {
+        self.write_deadline = None;
     }
 
     fn has_buffered(&self) -> bool {
@@ -167,7 +177,10 @@ impl Write for Socket {
                 Ok(count) => return Ok(count),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => {
-                    let deadline = Some(self.write_deadline);
+                    let deadline = self.write_deadline;
+                    if deadline.is_none() {
+                        return Err(io::ErrorKind::WouldBlock.into());
+                    }
                     if !wait(self.as_fd(), Interest::Write, None, deadline)?.ready {
                         return Err(io::ErrorKind::TimedOut.into());
                     }
@@ -256,5 +269,25 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() < Duration::from_secs(5));
         drop(client);
+    }
+
+    #[test]
+    fn a_write_need_not_wait() {
+        let (mut socket, mut client) = pair();
+        socket.write_without_waiting();
+        let piece = vec![7; 64 * 1024];
+        let mut sent = 0;
+        let error = loop {
+            match socket.write(&piece) {
+                Ok(count) => sent += count,
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
+        client.read_exact(&mut vec![0; sent]).unwrap();
+        let soon = Some(Instant::now() + Duration::from_secs(5));
+        let woken = wait(socket.as_fd(), Interest::ReadOrWrite, None, soon).unwrap();
+        assert!(woken.ready);
+        assert_eq!(socket.write(b"abc").unwrap(), 3);
     }
 }

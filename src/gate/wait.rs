@@ -70,6 +70,8 @@ pub enum Interest {
     Read,
     /// Room for output.
     Write,
+    /// Either of the two.
+    ReadOrWrite,
     /// Only that the other end is gone.
     Hangup,
 }
@@ -85,6 +87,7 @@ pub fn wait(
     let flags = match interest {
         Interest::Read => PollFlags::IN,
         Interest::Write => PollFlags::OUT,
+        Interest::ReadOrWrite => PollFlags::IN | PollFlags::OUT,
         Interest::Hangup => PollFlags::empty(),
     };
     let signal = waker.map_or(descriptor, |waker| waker.signal.receiver());

@@ -331,9 +331,9 @@ impl<S: Stream> Channel<'_, S> {
                         codec.flush(pipe)?;
                         return Err(End::Close(passed_frame(code, reason)));
                     }
-                    item => talk.dialogue.arrange(item, &mut |text| {
+                    item => talk.dialogue.arrange_messages(item, &mut |message| {
                         if result.is_ok() {
-                            result = send(Message::text(text));
+                            result = send(message);
                         }
                     }),
                 }

@@ -62,6 +62,13 @@ pub trait Relay: Send + Sync {
     fn register(&self, request: &Request) -> Result<Response>;
 }
 
+/// This machine as clients name it that may reach it through a relay too. What
+/// encrypts for it stands above this room.
+pub trait OwnMachine: Send + Sync {
+    /// Opens a WebSocket that names this machine; none while it has no key.
+    fn open(&self) -> Option<OpenDialogue>;
+}
+
 /// Paths that rooms above this one answer, beside those of webhook accounts.
 pub trait Extension: Handler {
     /// Whether this path leads here, under the configuration now in force.
@@ -75,6 +82,7 @@ pub struct Router {
     serves: Serves,
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
+    own_machine: Option<Arc<dyn OwnMachine>>,
     extensions: Vec<Arc<dyn Extension>>,
 }
 
@@ -88,6 +96,7 @@ impl Router {
             serves,
             pages: None,
             relay: None,
+            own_machine: None,
             extensions: Vec::new(),
         }
     }
@@ -101,6 +110,12 @@ impl Router {
     /// Is a relay for other machines too.
     pub fn with_relay(mut self, relay: Option<Arc<dyn Relay>>) -> Router {
         self.relay = relay;
+        self
+    }
+
+    /// Is talked to by its own machine_id as through a relay.
+    pub fn with_own_machine(mut self, own_machine: Option<Arc<dyn OwnMachine>>) -> Router {
+        self.own_machine = own_machine;
         self
     }
 
@@ -267,7 +282,13 @@ impl Handler for Router {
         if self.relay.is_none() || !upgrade::is_for_relay(head, own) {
             self.check_origin(head).map_err(refused)?;
         }
-        upgrade::lead(head, own, self.relay.as_deref())
+        let led = upgrade::lead(head, own, self.relay.as_deref())?;
+        let own_machine = self.own_machine.as_ref();
+        Ok(led.or_else(|| {
+            own_machine
+                .filter(|_| upgrade::names_machine(head))
+                .and_then(|own_machine| own_machine.open())
+        }))
     }
 
     fn handle(&self, request: &Request) -> Response {

@@ -41,6 +41,11 @@ pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
     Meant::by(head.query.as_deref(), own) != Meant::Us
 }
 
+/// Whether the address names a machine.
+pub fn names_machine(head: &Head) -> bool {
+    pairs(head.query.as_deref()).any(|(name, _)| name == "machine_id")
+}
+
 /// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
 pub fn upgrade_required() -> Response {
     let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")

@@ -11,5 +11,6 @@
 
 pub mod identity;
 pub mod link;
+mod machine_key;
 pub mod noise;
 pub mod server;

@@ -18,7 +18,7 @@ use crate::clock::Clock;
 use crate::config::{Problems, Settings};
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
-use crate::http::{Extension, Pages, Relay, Router, Serves};
+use crate::http::{Extension, OwnMachine, Pages, Relay, Router, Serves};
 use crate::metrics::Metrics;
 use crate::model_api::ModelApi;
 use crate::service::backups::how_to_restore;
@@ -115,6 +115,7 @@ impl Server {
         let above = Above {
             pages: pages(),
             relay,
+            own_machine: links.own_machine(),
             extensions: vec![
                 Arc::new(Metrics::new(Arc::clone(&service), gate.admissions())),
                 Arc::new(ModelApi::new(Arc::clone(&service))),
@@ -230,6 +231,7 @@ impl Server {
 struct Above {
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
+    own_machine: Option<Arc<dyn OwnMachine>>,
     extensions: Vec<Arc<dyn Extension>>,
 }
 
@@ -283,6 +285,7 @@ fn serve(
     let router = Router::new(Arc::clone(service), webhooks, serves)
         .with_pages(above.pages)
         .with_relay(above.relay)
+        .with_own_machine(above.own_machine)
         .with_extensions(above.extensions);
     let listening = match serves {
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::StartError;
 use crate::config::{Channel, Config};
 use crate::error::Error;
-use crate::http::Relay;
+use crate::http::{OwnMachine, Relay};
 use crate::service::Service;
 
 /// No links.
@@ -27,6 +27,10 @@ impl Links {
                 );
             }
         }
+    }
+
+    pub fn own_machine(&self) -> Option<Arc<dyn OwnMachine>> {
+        None
     }
 
     pub fn stop(&self) {}

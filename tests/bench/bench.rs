@@ -20,6 +20,8 @@ mod process;
 mod receiver;
 #[cfg(feature = "relay")]
 mod relay;
+#[cfg(feature = "relay")]
+mod secured;
 mod served;
 mod statistics;
 mod table;

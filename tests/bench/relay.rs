@@ -17,7 +17,8 @@ use crate::home::BINARY;
 use crate::http::{Http, PATIENCE};
 use crate::process;
 
-const TOKEN: &str = "a-token-of-more-than-32-characters";
+/// Admits everybody here to the relay.
+pub const TOKEN: &str = "a-token-of-more-than-32-characters";
 /// So high that it never limits.
 const UNLIMITED: &str = "1000000";
 /// A WebSocket frame's first byte: final, text or binary.
@@ -63,6 +64,10 @@ impl Relay {
         relay
     }
 
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub fn resident_kib(&self) -> f64 {
         process::status_kib(self.child.id(), "VmRSS").expect("the relay runs")
     }
@@ -100,7 +105,8 @@ impl Relay {
         }
     }
 
-    fn dial(&self, id: &MachineId, more: &str) -> WebSocket<TcpStream> {
+    /// A WebSocket that names this machine.
+    pub fn dial(&self, id: &MachineId, more: &str) -> WebSocket<TcpStream> {
         let url = format!("ws://{}/ws?machine_id={id}{more}", self.address);
         let request = ClientRequestBuilder::new(url.parse().unwrap())
             .with_header("Authorization", format!("Bearer {TOKEN}"));

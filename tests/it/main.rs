@@ -28,6 +28,8 @@ mod program;
 mod readme;
 mod readme_examples;
 #[cfg(feature = "relay")]
+mod relay_end_to_end;
+#[cfg(feature = "relay")]
 mod relay_link;
 #[cfg(feature = "relay")]
 mod relay_server;

@@ -307,6 +307,41 @@ fn clients_that_flood_are_cut_and_those_too_many_refused() {
 }
 
 #[test]
+fn a_relay_that_writes_and_does_not_read_is_read_all_the_same() {
+    const CLIENTS: std::ops::Range<u32> = 2..34;
+    let relay = Relay::new();
+    let home = Home::start(relay.config());
+    let mut link = relay.link();
+    link.sign_in(1, &home.tokens.user);
+    let mut conversation = Value::Null;
+    for _ in 0..4 {
+        let mut request = json!({ "type": "chat", "message": "y".repeat(200 << 10) });
+        if conversation.is_string() {
+            request["conversation_id"] = conversation;
+        }
+        conversation = link.ask(1, request)["conversation_id"].clone();
+    }
+    for number in CLIENTS {
+        link.sign_in(number, &home.tokens.user);
+    }
+    // Far more both ways than the system holds between the two.
+    let read = json!({ "type": "get_messages", "conversation_id": conversation }).to_string();
+    let large = json!({ "type": "search_messages", "query": "x".repeat(900 << 10) }).to_string();
+    for number in CLIENTS {
+        link.text(number, &read);
+    }
+    for number in CLIENTS {
+        link.text(number, &large);
+    }
+    for number in CLIENTS {
+        let answer = link.response(number);
+        let messages = answer["data"]["messages"].as_array().unwrap();
+        assert_eq!(messages[0]["content"].as_str().unwrap().len(), 200 << 10);
+        assert_eq!(link.response(number)["code"], "invalid_request");
+    }
+}
+
+#[test]
 fn nothing_acknowledged_is_lost_when_the_relay_goes_away() {
     let model = Model::acting(vec![Act::Stall("an answer".to_owned())]);
     let relay = Relay::new();

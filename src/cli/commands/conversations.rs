@@ -37,7 +37,17 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
         many: Many::AnyNumber,
     }],
     options: &[
-        option("url", "URL", "The server: ws://HOST:PORT/ws, or wss://"),
+        option(
+            "url",
+            "URL",
+            "The server: ws://HOST:PORT/ws, or wss://; through a relay,\nwhich cannot read it: wss://RELAY/ws?machine_id=M",
+        ),
+        #[cfg(feature = "relay")]
+        option(
+            "relay-token",
+            "TOKEN",
+            "The relay's AUTH_TOKEN; better given as\nHEARTH_RELAY_TOKEN",
+        ),
         option(
             "ca-file",
             "FILE",

@@ -1,6 +1,7 @@
 //! `hearth relay join`: registers this machine at a relay, writes the channel,
 //! and says where clients reach it.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -157,7 +158,16 @@ fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, 
         .header("Content-Type", "application/json")
         .header("Authorization", format!("Bearer {}", token.expose()))
         .send(body.to_string())
-        .map_err(|error| Failure::failed(format!("{url} cannot be reached: {error}")))?;
+        .map_err(|error| match error {
+            ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
+                Failure::failed(format!(
+                    "{url} cannot be trusted: {error}; if the certificate is your own, name its \
+                     file by `hearth config set tls.ca_file FILE`"
+                ))
+            }
+            ureq::Error::Io(error) => Failure::failed(format!("{url} cannot be reached: {error}")),
+            error => Failure::failed(format!("{url} cannot be reached: {error}")),
+        })?;
     let status = answer.status().as_u16();
     let text = http::text(answer)
         .map_err(|error| Failure::failed(format!("{url} cannot be read: {error}")))?;

@@ -1,6 +1,10 @@
 //! A link that stands: frames between the relay and the clients' threads.
+//!
+//! The relay waits while it writes, so this end must not: two ends that write
+//! and do not read wait for each other. While the relay takes nothing, what it
+//! sends is read all the same, into the clients' bounded inboxes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
@@ -37,6 +41,8 @@ const WRITE: Duration = Duration::from_secs(20);
 const READ_MESSAGES: usize = 64;
 /// Bytes that one client may send before the next one has its turn.
 const TURN_BYTES: usize = 64 * 1024;
+/// Refusals that may wait for the relay; it is not read from meanwhile.
+const MOST_REFUSED: usize = 1024;
 /// How long clients may take to say what they still have to say at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -55,13 +61,23 @@ pub(super) struct Carrier<'a> {
     leaving: Vec<JoinHandle<()>>,
     /// Closes of clients that were never let in.
     refused: Vec<Vec<u8>>,
+    /// What was taken from the clients and not yet given to the socket.
+    unsent: VecDeque<Message>,
+    /// Since when the relay has not taken all that was to be sent, if it has not.
+    stuck: Option<Instant>,
     heard: Instant,
     pinged: Instant,
 }
 
 impl<'a> Carrier<'a> {
-    pub fn new(link: &'a Link, socket: OpenSocket, linked: Linked, limits: Limits) -> Carrier<'a> {
+    pub fn new(
+        link: &'a Link,
+        mut socket: OpenSocket,
+        linked: Linked,
+        limits: Limits,
+    ) -> Carrier<'a> {
         let now = Instant::now();
+        socket.get_mut().write_without_waiting();
         Carrier {
             socket,
             common: Common {
@@ -77,6 +93,8 @@ impl<'a> Carrier<'a> {
             clients: BTreeMap::new(),
             leaving: Vec::new(),
             refused: Vec::new(),
+            unsent: VecDeque::new(),
+            stuck: None,
             heard: now,
             pinged: now,
             link,
@@ -113,12 +131,12 @@ impl<'a> Carrier<'a> {
             if now >= self.heard + DEAD {
                 return Err(End::lost("the relay has been silent for 60 seconds"));
             }
+            if self.stuck.is_some_and(|since| now >= since + WRITE) {
+                return Err(End::lost("the relay does not read what is sent"));
+            }
             let ping_at = self.heard.max(self.pinged) + PING;
             if now >= ping_at {
-                self.begin_write();
-                self.socket
-                    .send(Message::Ping(Bytes::new()))
-                    .map_err(broken)?;
+                self.unsent.push_back(Message::Ping(Bytes::new()));
                 self.pinged = now;
                 continue;
             }
@@ -126,6 +144,11 @@ impl<'a> Carrier<'a> {
                 self.wait(ping_at.min(self.heard + DEAD))?;
             }
         }
+    }
+
+    /// Whether what comes from the relay can be taken in.
+    fn may_read(&self) -> bool {
+        self.common.have_room() && self.refused.len() < MOST_REFUSED
     }
 
     /// Reads and writes once; tells whether there is more to do at once.
@@ -136,26 +159,37 @@ impl<'a> Carrier<'a> {
         Ok(unread || unsent)
     }
 
-    fn wait(&mut self, deadline: Instant) -> Result<(), End> {
+    fn wait(&mut self, mut deadline: Instant) -> Result<(), End> {
         let stream = self.socket.get_ref();
-        if stream.has_buffered() {
-            return Ok(());
+        let interest = match (self.may_read(), self.stuck) {
+            (true, _) if stream.has_buffered() => return Ok(()),
+            (true, None) => Interest::Read,
+            (true, Some(_)) => Interest::ReadOrWrite,
+            (false, Some(_)) => Interest::Write,
+            (false, None) => Interest::Hangup,
+        };
+        if let Some(since) = self.stuck {
+            deadline = deadline.min(since + WRITE);
         }
         let waker = Some(&*self.link.control.waker);
-        wait(stream.as_fd(), Interest::Read, waker, Some(deadline))
+        let woken = wait(stream.as_fd(), interest, waker, Some(deadline))
             .map_err(|error| End::Lost(format!("the link cannot be waited for: {error}")))?;
-        Ok(())
+        // Nothing would be read that could tell.
+        match interest == Interest::Hangup && woken.gone {
+            true => Err(End::lost("the link broke")),
+            false => Ok(()),
+        }
     }
 
     /// Reads what has arrived; tells whether there may be more.
     fn read(&mut self) -> Result<bool, End> {
-        self.begin_write();
         for _ in 0..READ_MESSAGES {
+            if !self.may_read() {
+                return Ok(false);
+            }
             let message = match self.socket.read() {
                 Ok(message) => message,
-                Err(WebSocketError::Io(error)) if error.kind() == io::ErrorKind::WouldBlock => {
-                    return Ok(false);
-                }
+                Err(error) if would_block(&error) => return Ok(false),
                 Err(error) => return Err(broken(error)),
             };
             self.heard = Instant::now();
@@ -236,19 +270,44 @@ impl<'a> Carrier<'a> {
     }
 
     /// Sends what the clients have to say, each in its turn; tells whether
-    /// there is more.
+    /// there is more that can be sent at once.
     fn write(&mut self) -> Result<bool, End> {
-        let mut frames = std::mem::take(&mut self.refused);
-        let mut is_more = false;
-        for client in self.clients.values() {
-            is_more |= client.take_frames(TURN_BYTES, &mut frames);
+        if self.stuck.is_some() && !self.is_sent()? {
+            return Ok(false);
         }
-        self.begin_write();
-        for frame in frames {
-            self.socket.write(Message::binary(frame)).map_err(broken)?;
+        // Where something is left over, the clients are asked the next time.
+        let mut is_more = !self.unsent.is_empty();
+        if !is_more {
+            let mut frames = std::mem::take(&mut self.refused);
+            for client in self.clients.values() {
+                is_more |= client.take_frames(TURN_BYTES, &mut frames);
+            }
+            self.unsent.extend(frames.into_iter().map(Message::binary));
         }
-        self.socket.flush().map_err(broken)?;
-        Ok(is_more)
+        while let Some(message) = self.unsent.pop_front() {
+            match self.socket.write(message) {
+                Ok(()) => {}
+                // It is kept by the socket, which shall hold no other.
+                Err(error) if would_block(&error) => break,
+                Err(error) => return Err(broken(error)),
+            }
+        }
+        let is_sent = self.is_sent()?;
+        Ok(is_sent && (is_more || !self.unsent.is_empty()))
+    }
+
+    /// Whether everything that was given to the socket is sent.
+    fn is_sent(&mut self) -> Result<bool, End> {
+        let is_sent = match self.socket.flush() {
+            Ok(()) => true,
+            Err(error) if would_block(&error) => false,
+            Err(error) => return Err(broken(error)),
+        };
+        self.stuck = match is_sent {
+            true => None,
+            false => self.stuck.or_else(|| Some(Instant::now())),
+        };
+        Ok(is_sent)
     }
 
     /// Lets go of clients that have ended.
@@ -287,11 +346,6 @@ impl<'a> Carrier<'a> {
             .update(|standing| standing.clients = clients);
     }
 
-    fn begin_write(&mut self) {
-        let deadline = Instant::now() + WRITE;
-        self.socket.get_mut().set_write_deadline(deadline);
-    }
-
     /// The relay broke the protocol: the two ends no longer agree on who is
     /// connected.
     fn breach(&mut self, what: &dyn fmt::Display) -> End {
@@ -319,7 +373,8 @@ impl<'a> Carrier<'a> {
     }
 
     fn say_goodbye(&mut self, code: CloseCode, reason: &'static str) {
-        self.begin_write();
+        let deadline = Instant::now() + FAREWELL;
+        self.socket.get_mut().set_write_deadline(deadline);
         // The relay may be gone already.
         let _ = self.socket.close(Some(CloseFrame {
             code,
@@ -329,11 +384,12 @@ impl<'a> Carrier<'a> {
     }
 }
 
+fn would_block(error: &WebSocketError) -> bool {
+    matches!(error, WebSocketError::Io(error) if error.kind() == io::ErrorKind::WouldBlock)
+}
+
 fn broken(error: WebSocketError) -> End {
     match error {
-        WebSocketError::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-            End::lost("the relay does not read what is sent")
-        }
         WebSocketError::Capacity(_) => End::lost("the relay sends a frame that is too large"),
         error => End::Lost(format!("the link broke: {error}")),
     }

@@ -25,7 +25,7 @@ use crate::service::peer::Peer;
 const INBOX_MESSAGES: usize = 256;
 /// Bytes of them, in messages of the largest size.
 const INBOX_LARGEST: usize = 2;
-/// Bytes of all clients' waiting messages on one link.
+/// While more bytes of all its clients' messages wait, a link is not read from.
 const LINK_INBOX_BYTES: usize = 16 * 1024 * 1024;
 /// How long a client waits between looks when nothing is due.
 const LONG: Duration = Duration::from_secs(60 * 60);
@@ -61,6 +61,14 @@ pub(super) struct Common {
     pub waiting: Arc<AtomicUsize>,
 }
 
+impl Common {
+    /// Whether the clients keep up with what comes for them. If not, the waker
+    /// is used once they do.
+    pub fn have_room(&self) -> bool {
+        self.waiting.load(Ordering::SeqCst) <= LINK_INBOX_BYTES
+    }
+}
+
 /// The link's handle on a client.
 pub(super) struct Client {
     inbox: Sender<(Input, Counted)>,
@@ -78,6 +86,8 @@ struct Shared {
     waiting: AtomicUsize,
     /// The same of all clients.
     all_waiting: Arc<AtomicUsize>,
+    /// Wakes the link's thread.
+    waker: Arc<Waker>,
 }
 
 /// Frames on their way to the relay. The client's thread adds more only when
@@ -105,7 +115,7 @@ struct Counted {
 impl Counted {
     fn new(shared: &Arc<Shared>, bytes: usize) -> Counted {
         shared.waiting.fetch_add(bytes, Ordering::Relaxed);
-        shared.all_waiting.fetch_add(bytes, Ordering::Relaxed);
+        shared.all_waiting.fetch_add(bytes, Ordering::SeqCst);
         Counted {
             bytes,
             shared: Arc::clone(shared),
@@ -116,9 +126,11 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.shared.waiting.fetch_sub(self.bytes, Ordering::Relaxed);
-        self.shared
-            .all_waiting
-            .fetch_sub(self.bytes, Ordering::Relaxed);
+        let shared = &self.shared;
+        let before = shared.all_waiting.fetch_sub(self.bytes, Ordering::SeqCst);
+        if before > LINK_INBOX_BYTES && before - self.bytes <= LINK_INBOX_BYTES {
+            shared.waker.wake();
+        }
     }
 }
 
@@ -138,6 +150,7 @@ impl Client {
             outlet: Mutex::default(),
             waiting: AtomicUsize::new(0),
             all_waiting: Arc::clone(&common.waiting),
+            waker: Arc::clone(&common.waker),
         });
         let most_waiting = INBOX_LARGEST * common.message_bytes;
         let (thread_outbox, thread_shared) = (Arc::clone(&outbox), Arc::clone(&shared));
@@ -173,8 +186,7 @@ impl Client {
     /// served is closed.
     pub fn give(&self, input: Input) {
         let counted = Counted::new(&self.shared, input.len());
-        let fits = self.shared.waiting.load(Ordering::Relaxed) <= self.most_waiting
-            && self.shared.all_waiting.load(Ordering::Relaxed) <= LINK_INBOX_BYTES;
+        let fits = self.shared.waiting.load(Ordering::Relaxed) <= self.most_waiting;
         if !fits || self.inbox.try_send((input, counted)).is_err() {
             self.close(Close::TOO_MANY);
         }
@@ -382,6 +394,7 @@ mod tests {
             outlet: Mutex::default(),
             waiting: AtomicUsize::new(0),
             all_waiting: Arc::clone(&all),
+            waker: Arc::new(Waker::new().unwrap()),
         });
         let counts = || {
             let waiting = shared.waiting.load(Ordering::Relaxed);

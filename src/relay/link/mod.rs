@@ -9,6 +9,7 @@
 mod carrier;
 mod client;
 mod control;
+mod direct;
 mod greeting;
 mod privacy;
 mod redial;
@@ -16,16 +17,18 @@ mod redial;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tungstenite::http::header::AUTHORIZATION;
 
 use super::identity::{self, Identity, IdentityError};
+use super::noise::PrivateKey;
 use crate::config::{Channel, Config, RelayChannel};
 use crate::dial::{Address, Dial, DialError, OpenSocket, open};
 use crate::gate::dialogue::{OpenDialogue, sessions};
+use crate::http::OwnMachine;
 use crate::ids::MachineId;
 use crate::protocol::relay::HEADER_BYTES;
 use crate::secret::random_fraction;
@@ -34,12 +37,16 @@ use crate::service::relays::{Link as Entry, State};
 use crate::tls::Trust;
 use carrier::Carrier;
 use control::Control;
+use direct::Own;
 use redial::Redial;
 
 /// How long it may take until a link stands.
 const OPENING: Duration = Duration::from_secs(20);
 /// Largest message of a relay's greeting.
 const GREETING_BYTES: usize = 64 * 1024;
+
+/// Bytes for answers to a relay's pings that it does not read.
+const PONG_BYTES: usize = 64 * 1024;
 
 /// The path of a relay's WebSocket (protocol section 6).
 const PATH: &str = "/ws";
@@ -48,6 +55,8 @@ const PATH: &str = "/ws";
 pub struct Links {
     service: Arc<Service>,
     data_dir: PathBuf,
+    /// What proves this machine's name, once there is a link or was one.
+    key: Arc<OnceLock<PrivateKey>>,
     running: Mutex<Vec<Running>>,
 }
 
@@ -79,8 +88,10 @@ impl Links {
             Some(_) => Some(Identity::load_or_make(&data_dir)?),
             None => Identity::load(&data_dir)?,
         };
+        let key = Arc::new(OnceLock::new());
         if let Some(identity) = identity {
             service.relays().set_machine_id(identity.machine_id);
+            key.get_or_init(|| identity.key);
         }
         if let Some(warning) = identity::warning(&data_dir) {
             log::warn!("{warning}");
@@ -88,6 +99,7 @@ impl Links {
         Ok(Links {
             service,
             data_dir,
+            key,
             running: Mutex::default(),
         })
     }
@@ -118,6 +130,7 @@ impl Links {
         self.service
             .relays()
             .set_machine_id(identity.machine_id.clone());
+        self.key.get_or_init(|| identity.key.clone());
         let address = relay_address(&channel.url).map_err(StartError::Address)?;
         let control = Arc::new(Control::new().map_err(StartError::System)?);
         let entry = self.service.relays().add(&channel.name, &address.shown());
@@ -148,6 +161,14 @@ impl Links {
                 Err(StartError::System(error))
             }
         }
+    }
+
+    /// This machine for clients that come straight to it and name it.
+    pub fn own_machine(&self) -> Option<Arc<dyn OwnMachine>> {
+        Some(Arc::new(Own {
+            sessions: sessions(Arc::clone(&self.service)),
+            key: Arc::clone(&self.key),
+        }))
     }
 
     /// Ends all links; their clients are told.
@@ -319,6 +340,8 @@ impl Link {
         socket.set_config(|config| {
             config.max_message_size = Some(message_bytes);
             config.max_frame_size = Some(message_bytes);
+            // One frame that is being sent, and answers to pings behind it.
+            config.max_write_buffer_size = message_bytes + PONG_BYTES;
         });
         Ok(Carrier::new(self, socket, linked, limits))
     }

@@ -24,7 +24,9 @@ const MUST_ENCRYPT: Close = close(1008, "this machine requires encryption");
 const NOT_AGREED: Close = close(1008, "the encrypted connection could not be agreed");
 const PLAIN_TEXT: Close = close(1008, "only encrypted messages are taken now");
 const DOES_NOT_OPEN: Close = close(1002, "an encrypted message does not open");
-const ANSWER_TOO_LARGE: Close = close(1009, "the answer is larger than the relay carries");
+/// An answer that cannot be sent.
+pub(super) const ANSWER_TOO_LARGE: Close =
+    close(1009, "the answer is larger than the relay carries");
 /// A message over the limit of its client.
 pub(super) const TOO_LARGE: Close = close(1009, "message too large");
 
@@ -117,6 +119,14 @@ impl Privacy {
             Ok(Some(text)) => Verdict::Message(text),
             Ok(None) => Verdict::Nothing,
             Err(_) => Verdict::Close(DOES_NOT_OPEN),
+        }
+    }
+
+    /// What encrypts, once that is agreed.
+    pub fn secured(&mut self) -> Option<&mut Secured> {
+        match self {
+            Privacy::Secured(secured) => Some(secured),
+            _ => None,
         }
     }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::routes::Relay;
@@ -13,8 +12,9 @@ use super::switchboard::{Attached, Link};
 use crate::error::{Error, Result};
 use crate::gate::dialogue::Dialogue;
 use crate::ids::MachineId;
-use crate::protocol::envelope::{self, RequestId};
+use crate::protocol::envelope;
 use crate::protocol::relay::{Client, Kind};
+use crate::relay::machine_key;
 use crate::secret::Secret;
 use crate::service::bucket::Bucket;
 use crate::service::outbox::{Close, Direct, Item, Outbox};
@@ -22,8 +22,6 @@ use crate::service::peer::{AddressKey, Peer};
 
 /// The field of a first message that may hold the relay's token.
 const TOKEN_FIELD: &str = "relay_token";
-/// Longest request for the machine's key. Longer texts are not looked into.
-const KEY_REQUEST_BYTES: usize = 512;
 
 const NOT_THERE: Close = Close {
     code: 1013,
@@ -63,12 +61,6 @@ enum State {
     Attached(Attached),
     /// It is being closed; what still comes is ignored.
     Ended,
-}
-
-/// What `machine_key` is answered with.
-#[derive(Serialize)]
-struct MachineKey {
-    public_key: String,
 }
 
 impl ClientDialogue {
@@ -141,20 +133,10 @@ impl ClientDialogue {
             State::Attached(attached) => attached.link(),
             _ => return false,
         };
-        if text.len() > KEY_REQUEST_BYTES || !text.contains("machine_key") {
-            return false;
+        match machine_key::answer(text, || link.public_key) {
+            Some(answer) => self.say(answer),
+            None => return false,
         }
-        let request: serde_json::Value = serde_json::from_str(text).unwrap_or_default();
-        if request["type"] != "machine_key" {
-            return false;
-        }
-        self.say(match RequestId::from_member(request.get("id")) {
-            Ok(id) => {
-                let public_key = link.public_key.to_base64();
-                envelope::success(id.as_ref(), MachineKey { public_key })
-            }
-            Err(error) => envelope::failure(None, &error),
-        });
         true
     }
 

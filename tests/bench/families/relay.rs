@@ -10,13 +10,19 @@ use rustix::process::{Resource, getrlimit};
 use crate::floor::{self, Floor};
 use crate::load::one_by_one;
 use crate::relay::{Batch, Pair, Relay, connect};
+use crate::secured::{Client, Machine};
 use crate::statistics::median;
 use crate::table::{Figure, Table, number};
+use crate::websocket::WebSocket;
 
 const RUNS: usize = 5;
 const TRIPS: usize = 2_000;
 /// Bytes of a message: a short command or a piece of a reply.
 const BYTES: usize = 64;
+
+/// Clients of one machine that stay: as many as may, with one to spare.
+const RELAYED: usize = 63;
+const PING: &str = r#"{"type":"ping"}"#;
 
 /// Links that are held at once, where there are descriptors for so many.
 const LINKS: usize = 5_000;
@@ -33,6 +39,7 @@ const TIME: Duration = Duration::from_secs(3);
 
 pub fn measure(table: &mut Table) {
     latency(table);
+    encrypted(table);
     memory(table);
     throughput(table);
 }
@@ -81,6 +88,52 @@ fn latency(table: &mut Table) {
             .how(format!(
                 "median of {RUNS} runs of {TRIPS}; floor: the direct round trip"
             )),
+    );
+}
+
+/// A command and its answer between an encrypted client and a machine of ours,
+/// through the relay and straight; and what such clients cost the machine.
+fn encrypted(table: &mut Table) {
+    let relay = Relay::start();
+    let machine = Machine::behind(&relay);
+    let mut far = Client::open(&relay, &machine);
+    let mut near = WebSocket::signed_in(machine.server.address, &machine.home.token);
+    let (mut through, mut past) = (vec![], vec![]);
+    for _ in 0..RUNS {
+        let trips = one_by_one(TRIPS, |_| {
+            far.ask(PING);
+        });
+        through.push(trips.p50());
+        let trips = one_by_one(TRIPS, |_| {
+            near.ask(PING);
+        });
+        past.push(trips.p50());
+    }
+    let past = median(past);
+    table.add(
+        Figure::new(
+            "round trip added by the relay, encrypted, p50",
+            median(through) - past,
+            "ms",
+        )
+        .floor(past)
+        .at_most(0.5)
+        .how(format!(
+            "median of {RUNS} runs of {TRIPS} pings of a real machine; floor: straight and plain"
+        )),
+    );
+
+    let before = machine.server.resident_kib();
+    let mut held: Vec<Client> = (1..RELAYED)
+        .map(|_| Client::open(&relay, &machine))
+        .collect();
+    let each = (machine.server.resident_kib() - before) / held.len() as f64;
+    held.last_mut().unwrap().ask(PING);
+    table.add(
+        Figure::new("memory of the machine for a relayed client", each, "KiB").how(format!(
+            "resident; {} encrypted clients that have signed in",
+            held.len()
+        )),
     );
 }
 

@@ -14,6 +14,8 @@ pub mod relay;
 pub mod relay_peers;
 pub mod served;
 pub mod socket;
+#[cfg(feature = "relay")]
+pub mod tap;
 #[cfg(feature = "tls")]
 pub mod tls;
 

@@ -1,0 +1,136 @@
+//! Clients that come straight to this machine and name it in the address: they
+//! may talk as through a relay, so that one address and one way of talking do
+//! for both.
+
+use std::sync::{Arc, OnceLock};
+
+use tungstenite::Message;
+
+use super::privacy::{ADDED_BYTES, ANSWER_TOO_LARGE, Privacy, TOO_LARGE, Verdict};
+use crate::config::Encryption;
+use crate::error::Error;
+use crate::gate::dialogue::{Dialogue, OpenDialogue};
+use crate::http;
+use crate::relay::machine_key;
+use crate::relay::noise::PrivateKey;
+use crate::service::outbox::{Close, Direct, Item, Outbox};
+
+/// This machine, once it has a key.
+pub(super) struct Own {
+    pub sessions: OpenDialogue,
+    pub key: Arc<OnceLock<PrivateKey>>,
+}
+
+impl http::OwnMachine for Own {
+    fn open(&self) -> Option<OpenDialogue> {
+        let key = self.key.get()?.clone();
+        let sessions = Arc::clone(&self.sessions);
+        Some(Arc::new(move |peer, transport, outbox| {
+            Box::new(Named {
+                dialogue: sessions(peer, transport, Arc::clone(&outbox)),
+                outbox,
+                key: key.clone(),
+                privacy: Privacy::Undecided,
+            })
+        }))
+    }
+}
+
+/// A client that has named this machine.
+struct Named {
+    dialogue: Box<dyn Dialogue>,
+    outbox: Arc<Outbox>,
+    key: PrivateKey,
+    privacy: Privacy,
+}
+
+impl Named {
+    fn act(&mut self, verdict: Verdict) {
+        match verdict {
+            Verdict::Nothing => {}
+            Verdict::Message(text) => self.dialogue.receive(&text),
+            Verdict::NoBinary => self.dialogue.receive_binary(&[]),
+            Verdict::TooLarge => {
+                let most = self.dialogue.message_bytes();
+                self.dialogue.refuse(Error::too_large(format!(
+                    "a message may have at most {most} bytes"
+                )));
+                self.outbox.close(TOO_LARGE);
+            }
+            Verdict::Answer(text) => self.say(text),
+            Verdict::Refuse(text, close) => {
+                self.say(text);
+                self.outbox.close(close);
+            }
+            Verdict::Close(close) => self.outbox.close(close),
+        }
+    }
+
+    /// Sends a text of ours, from before anything is encrypted.
+    fn say(&self, text: String) {
+        self.outbox.push(Item::Direct(Direct::Text(text), None));
+    }
+}
+
+impl Dialogue for Named {
+    fn receive(&mut self, text: &str) {
+        if self.privacy.secured().is_none()
+            && let Some(answer) = machine_key::answer(text, || self.key.public_key())
+        {
+            return self.say(answer);
+        }
+        let most = self.dialogue.message_bytes();
+        // Nobody stands between: whether to encrypt is the client's affair.
+        let demand = Encryption::Optional;
+        let verdict = self.privacy.text(text.to_owned(), most, &self.key, demand);
+        self.act(verdict);
+    }
+
+    fn receive_binary(&mut self, bytes: &[u8]) {
+        let verdict = self.privacy.binary(bytes, self.dialogue.message_bytes());
+        self.act(verdict);
+    }
+
+    fn has_room(&self) -> bool {
+        self.dialogue.has_room()
+    }
+
+    fn refuse(&mut self, error: Error) {
+        self.dialogue.refuse(error);
+    }
+
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+        self.dialogue.arrange(item, send);
+    }
+
+    fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
+        let Some(secured) = self.privacy.secured() else {
+            return self.dialogue.arrange_messages(item, send);
+        };
+        let mut sealed = Ok(());
+        self.dialogue.arrange(item, &mut |text| {
+            if sealed.is_ok() {
+                sealed = secured.seal(text, &mut |message| send(Message::binary(message)));
+            }
+        });
+        if sealed.is_err() {
+            self.outbox.close(ANSWER_TOO_LARGE);
+        }
+    }
+
+    fn is_authenticated(&self) -> bool {
+        self.dialogue.is_authenticated()
+    }
+
+    fn is_idle(&self) -> bool {
+        self.dialogue.is_idle()
+    }
+
+    fn message_bytes(&self) -> usize {
+        self.dialogue.message_bytes() + ADDED_BYTES
+    }
+
+    fn time_out(&mut self) -> Close {
+        self.dialogue.time_out()
+    }
+}
