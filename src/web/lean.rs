@@ -1,9 +1,11 @@
-//! Leaves out, while compiling, what only readers of the source need: comments
-//! and the white space between tokens. Names, texts and the order of things
-//! stay, so that what a browser's debugger shows is still the source.
+//! Leaves out, while compiling, what only readers of the source need: comments,
+//! the white space between tokens, `const` and `let` where the statement before
+//! begins with the same, and the parentheses around a lone parameter. Names, texts
+//! and the order of things stay, so that what a browser's debugger shows is still
+//! the source.
 //!
 //! It knows tokens, not grammar. So in scripts a statement ends with a
-//! semicolon or a brace, the body of a loop or a condition is never empty, and a
+//! semicolon or a brace, a declaration with a semicolon, the body of a loop or a condition is never empty, and a
 //! regular expression stands behind an operator or a bracket, never behind a
 //! word.
 
@@ -18,6 +20,10 @@ pub enum Language {
 
 /// Template literals within template literals.
 const DEPTH: usize = 8;
+
+/// The words that begin a declaration, whose names follow each other.
+const CONST: &[u8] = b"const ";
+const LET: &[u8] = b"let ";
 
 /// The length of `source` without what can be left out.
 pub const fn length(source: &[u8], language: Language) -> usize {
@@ -62,7 +68,11 @@ const fn copy<const N: usize>(source: &[u8], language: Language) -> Kept<N> {
     // The open braces within each `${`, and how many of those are open.
     let mut braces = [0; DEPTH];
     let mut depth = 0;
-    let mut gap = 0;
+    // Two bits for each open bracket, the innermost's lowest: whether a `const` is
+    // under way, and whether a `let`.
+    let mut declares: u64 = 0;
+    // White space behind the last token; a source begins like a line.
+    let mut gap = b'\n';
     let mut place = 0;
     while place < source.len() {
         let byte = source[place];
@@ -110,6 +120,34 @@ const fn copy<const N: usize>(source: &[u8], language: Language) -> Kept<N> {
             place += 1;
             continue;
         }
+        if is_script && matches!(kept.last, b';' | b'{' | b'}') {
+            if begins_with(source, place, CONST) {
+                declares |= 1;
+            } else if begins_with(source, place, LET) {
+                declares |= 2;
+            }
+        }
+        if byte == b';' && declares & 3 != 0 {
+            let word = if declares & 1 == 1 { CONST } else { LET };
+            let next = next_token(source, place + 1);
+            if begins_with(source, next, word) {
+                kept.copy(b",", 0, 1);
+                place = next + word.len();
+                continue;
+            }
+            declares &= !3;
+        }
+        if matches!(byte, b'}' | b')' | b']') {
+            declares >>= 2;
+        }
+        if is_script && byte == b'(' && !is_word(kept.last) {
+            let end = end_of_lone_parameter(source, place);
+            if end > 0 {
+                kept.copy(source, place + 1, end);
+                place = end + 1;
+                continue;
+            }
+        }
         let end = match byte {
             b'"' | b'\'' => end_of_text(source, place, byte),
             b'/' if is_script && may_be_before_pattern(kept.last) => end_of_pattern(source, place),
@@ -120,7 +158,7 @@ const fn copy<const N: usize>(source: &[u8], language: Language) -> Kept<N> {
             }
             _ => place + 1,
         };
-        if is_script && source[end - 1] == b'{' && begins_with(source, end - 2, b"${") {
+        if is_script && end > 1 && begins_with(source, end - 2, b"${") {
             braces[depth] = 0;
             depth += 1;
         } else if depth > 0 && byte == b'{' {
@@ -128,9 +166,44 @@ const fn copy<const N: usize>(source: &[u8], language: Language) -> Kept<N> {
         } else if depth > 0 && byte == b'}' && end == place + 1 && braces[depth - 1] > 0 {
             braces[depth - 1] -= 1;
         }
+        if is_script
+            && matches!(source[end - 1], b'{' | b'(' | b'[')
+            && !matches!(byte, b'"' | b'\'' | b'/')
+        {
+            declares <<= 2;
+        }
         place = kept.copy(source, place, end);
     }
     kept
+}
+
+/// Where the name ends that stands alone in the parentheses that begin here, if
+/// it is the parameter of an arrow function: such a one needs no parentheses.
+const fn end_of_lone_parameter(source: &[u8], begin: usize) -> usize {
+    let mut end = begin + 1;
+    while end < source.len() && is_word(source[end]) {
+        end += 1;
+    }
+    if end > begin + 1 && begins_with(source, end, b") => ") {
+        end
+    } else {
+        0
+    }
+}
+
+/// Where the next token begins, behind white space and comments.
+const fn next_token(source: &[u8], from: usize) -> usize {
+    let mut place = from;
+    while place < source.len() {
+        if begins_with(source, place, b"//") || begins_with(source, place, b"/*") {
+            place = end_of_comment(source, place);
+        } else if matches!(source[place], b' ' | b'\n') {
+            place += 1;
+        } else {
+            break;
+        }
+    }
+    place
 }
 
 /// Whether white space between two tokens means something.
@@ -271,6 +344,22 @@ mod tests {
             ),
             ("if (a) {\n  b();\n}\nc();", "if(a){b()}c();"),
             ("const u = \"http://x\"; // y", "const u=\"http://x\";"),
+            (
+                "const a = 1; // one\nconst [b] = [() => {\n  c();\n  const d = 2;\n  const e = `${f(d)}`;\n}];\nconst g = 3;\nh();\nconst i = 4;",
+                "const a=1,[b]=[()=>{c();const d=2,e=`${f(d)}`}],g=3;h();const i=4;",
+            ),
+            (
+                "a.map((b) => b.c((d, e) => (f) + 1));\nasync (g) => h;\n(() => {})();",
+                "a.map(b=>b.c((d,e)=>(f)+1));async(g)=>h;(()=>{})();",
+            ),
+            (
+                "let a;\nlet b = 1;\nconst c = 2;\nlet d;",
+                "let a,b=1;const c=2;let d;",
+            ),
+            (
+                "export const a = 1;\nconst b = 2;\nfor (const c of d) e(c);\nconst f = 3;",
+                "export const a=1;const b=2;for(const c of d)e(c);const f=3;",
+            ),
         ] {
             assert_eq!(leaned(source, Language::Script), expected);
         }

@@ -69,7 +69,7 @@ const ASSETS: [Asset; 22] = assets! {
     "webhooks.js": SCRIPT, Script;
     "icon.svg": "image/svg+xml", as_it_is;
     "icon.png": "image/png", as_it_is;
-    "manifest.webmanifest": "application/manifest+json", as_it_is;
+    "manifest.webmanifest": "application/manifest+json", Script;
 };
 
 /// The page, with a mark where the assets' version stands.

@@ -9,11 +9,8 @@ use super::support::home::{Folder, Home};
 use super::support::http::get;
 use super::support::socket::exchange;
 
-/// Most bytes of all files that anybody may come to load.
+/// Most bytes of all files together, before compression.
 const BUDGET: usize = 100 * 1024;
-/// Most bytes of the pages that only admins open, beside them.
-const ADMIN_BUDGET: usize = 12 * 1024;
-const ADMIN_PAGES: [&str; 3] = ["/settings.js", "/people.js", "/webhooks.js"];
 
 /// The addresses of the page's own files, from the page and from the modules.
 fn addresses(address: SocketAddr) -> BTreeSet<String> {
@@ -156,7 +153,6 @@ fn the_page_is_small_and_asks_nobody_else() {
     let home = Home::offline();
     let page = get(home.address(), "/").body;
     let mut bytes = page.len();
-    let mut admin_bytes = 0;
     for forbidden in [
         "<style", "style=", "<script>", " onclick", "http:", "https:",
     ] {
@@ -168,12 +164,7 @@ fn the_page_is_small_and_asks_nobody_else() {
             .lines()
             .find_map(|line| line.strip_prefix("Content-Length: "))
             .unwrap();
-        let length = length.parse::<usize>().unwrap();
-        if ADMIN_PAGES.iter().any(|page| path.ends_with(page)) {
-            admin_bytes += length;
-        } else {
-            bytes += length;
-        }
+        bytes += length.parse::<usize>().unwrap();
         if path.ends_with(".png") {
             continue;
         }
@@ -209,12 +200,8 @@ fn the_page_is_small_and_asks_nobody_else() {
             assert!(!body.contains(forbidden), "{path} holds {forbidden}");
         }
     }
-    println!("{bytes} bytes for everybody, {admin_bytes} more for admins");
+    println!("{bytes} bytes in all");
     assert!(bytes <= BUDGET, "{bytes} bytes, and the budget is {BUDGET}");
-    assert!(
-        admin_bytes <= ADMIN_BUDGET,
-        "{admin_bytes} bytes for admins"
-    );
     // Before anybody has signed in: what the sign-in form needs, and no more.
     let first = page.matches("/assets/").count() + 1 + 2;
     assert!(first <= 10, "{first} requests");

@@ -40,20 +40,20 @@ async function begin() {
 
 function showSignIn(note, known = way()) {
   document.title = "Sign in · Hearth";
-  const problem = h("p", { class: "problem", role: "alert", id: "problem" }, note ?? "");
+  const problem = h("p.problem", { role: "alert", id: "problem" }, note ?? "");
   const name = h("input", { name: "username", autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true, "aria-describedby": "problem" });
   const password = h("input", { name: "password", type: "password", autocomplete: "current-password", required: true, "aria-describedby": "problem" });
   const stay = h("input", { type: "checkbox", name: "stay" });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
-  const field = (name, label, value, more) => h("label", {}, label, h("input", { name, value, autocapitalize: "none", spellcheck: "false", required: true, ...more }));
+  const field = (name, label, value, more) => h("label", label, h("input", { name, value, autocapitalize: "none", spellcheck: "false", required: true, ...more }));
   const address = isExported && field("address", "Address of Hearth", known.address ?? "", { placeholder: "home.example:5000" });
   const mayEncrypt = Boolean(globalThis.crypto?.subtle);
-  const places = h("fieldset", {},
+  const places = h("fieldset",
     field("relay", "Address of the relay", known.relay ?? "", { placeholder: "relay.example" }),
     field("machine", "Machine id", known.machine ?? "", { required: null, placeholder: "Unless the address has it" }),
     field("relay_token", "Relay token", known.token ?? "", { type: "password", autocomplete: "off" }));
-  const away = h("details", { class: "away", open: Boolean(known.relay) }, h("summary", {}, "Through a relay, from anywhere"), mayEncrypt ? places
-    : h("p", { class: "problem" }, "This page came over plain http, where browsers withhold the encryption (WebCrypto) that a relay needs. Open the page by https, or by http://localhost on the machine itself. At home, sign in without the relay."));
+  const away = h("details.away", { open: Boolean(known.relay) }, h("summary", "Through a relay, from anywhere"), mayEncrypt ? places
+    : h("p.problem", "This page came over plain http, where browsers withhold the encryption (WebCrypto) that a relay needs. Open the page by https, or by http://localhost on the machine itself. At home, sign in without the relay."));
   const choose = () => {
     places.disabled = !away.open;
     if (address) address.hidden = address.lastChild.disabled = away.open;
@@ -61,14 +61,14 @@ function showSignIn(note, known = way()) {
   };
   away.addEventListener("toggle", choose);
   choose();
-  const form = h("form", {},
-    sign(64), h("h1", {}, "Hearth"), h("p", { class: "quiet" }, "The assistant of this home"),
+  const form = h("form",
+    sign(64), h("h1", "Hearth"), h("p.quiet", "The assistant of this home"),
     address,
-    h("label", {}, "Name", name), h("label", {}, "Password", password),
-    h("label", { class: "check" }, stay, "Stay signed in on this device"),
+    h("label", "Name", name), h("label", "Password", password),
+    h("label.check", stay, "Stay signed in on this device"),
     away, problem, button,
-    h("details", { class: "quiet small" }, h("summary", {}, "Forgot the password?"),
-      h("p", {}, "Whoever runs Hearth can set a new one: ", h("code", {}, "hearth user passwd NAME"))));
+    h("details.quiet.small", h("summary", "Forgot the password?"),
+      h("p", "Whoever runs Hearth can set a new one: ", h("code", "hearth user passwd NAME"))));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;
@@ -84,7 +84,7 @@ function showSignIn(note, known = way()) {
       password.select();
     }
   });
-  root.replaceChildren(h("main", { class: "sign-in" }, form));
+  root.replaceChildren(h("main.sign-in", form));
   name.focus();
 }
 
@@ -102,24 +102,24 @@ async function start() {
   let late = 0;
 
   const list = conversations(household, go);
-  const who = h("p", { class: "who-am-i" });
-  const links = h("ul", { class: "pages" });
-  const side = h("nav", { class: "side", id: "side", "aria-label": "Conversations and pages" },
-    h("div", { class: "brand" }, sign(30), h("strong", {}, "Hearth"),
-      h("button", { class: "icon-button close-side", "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
-    h("button", { class: "primary new", onclick: () => go(null) }, icon("plus"), "New conversation"),
+  const who = h("p.who-am-i");
+  const links = h("ul.pages");
+  const side = h("nav.side", { id: "side", "aria-label": "Conversations and pages" },
+    h("div.brand", sign(30), h("strong", "Hearth"),
+      h("button.icon-button.close-side", { "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
+    h("button.primary.new", { onclick: () => go(null) }, icon("plus"), "New conversation"),
     list.element,
     links,
-    h("div", { class: "row foot" }, who, h("button", { class: "plain", onclick: leave }, "Sign out")));
-  const opener = h("button", { class: "icon-button open-side", "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
-  const banner = h("div", { class: "banner", role: "status", hidden: true });
-  const tray = h("div", { class: "tray", "aria-label": "Questions of the assistant", hidden: true });
-  const header = h("header", { class: "top" });
-  const place = h("div", { class: "place" });
-  const main = h("main", { class: "main" }, header, banner, place, tray);
+    h("div.row.foot", who, h("button.plain", { onclick: leave }, "Sign out")));
+  const opener = h("button.icon-button.open-side", { "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
+  const banner = h("div.banner", { role: "status", hidden: true });
+  const tray = h("div.tray", { "aria-label": "Questions of the assistant", hidden: true });
+  const header = h("header.top");
+  const place = h("div.place");
+  const main = h("main.main", header, banner, place, tray);
   const isWide = matchMedia("(min-width: 56rem)");
-  const shade = h("div", { class: "shade", onclick: () => menu(false) });
-  root.replaceChildren(h("div", { class: "frame" }, side, shade, main));
+  const shade = h("div.shade", { onclick: () => menu(false) });
+  root.replaceChildren(h("div.frame", side, shade, main));
   approvals(tray, household, () => menu(false));
 
   connection.addEventListener("state", ({ detail }) => state(detail));
@@ -153,9 +153,9 @@ async function start() {
 
   function ready() {
     const { user, role, server } = connection.identity;
-    who.replaceChildren(h("strong", {}, user), h("span", { class: "quiet small" }, ` ${role}`));
+    who.replaceChildren(h("strong", user), h("span.quiet.small", ` ${role}`));
     links.replaceChildren(...PAGES.filter(([page]) => household.isAdmin || OPEN_PAGES.includes(page)).map(([page, label]) =>
-      h("li", {}, h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, label))));
+      h("li", h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, label))));
     if (version && version !== server.version) {
       toast("Hearth was updated. Reload the page to use the new version.");
     }
@@ -173,7 +173,7 @@ async function start() {
       banner.dataset.lost = "yes";
       // A blink of the network is not worth a word.
       late = setTimeout(() => { banner.hidden = false; }, 700);
-      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button", { class: "plain", onclick: () => connection.wake() }, "Try now"));
+      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button.plain", { onclick: () => connection.wake() }, "Try now"));
     } else if (banner.dataset.lost) {
       late = setTimeout(() => { banner.hidden = false; }, 700);
     }
@@ -235,14 +235,14 @@ async function start() {
 
   async function showPage(page) {
     const label = PAGES.find(([name]) => name === page)?.[1];
-    header.replaceChildren(opener, h("h1", {}, label ?? "Nothing here"));
+    header.replaceChildren(opener, h("h1", label ?? "Nothing here"));
     document.title = label ? `${label} · Hearth` : "Hearth";
     announce(label ?? "There is no such page.");
     if (!label) {
-      place.replaceChildren(h("div", { class: "page" }, h("p", {}, "There is no such page. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
+      place.replaceChildren(h("div.page", h("p", "There is no such page. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
       return;
     }
-    place.replaceChildren(h("div", { class: "page" }, h("p", { class: "quiet" }, "Loading…")));
+    place.replaceChildren(h("div.page", h("p.quiet", "Loading…")));
     try {
       const module = await import(`./${page}.js`);
       const made = await module.show(household);
@@ -250,7 +250,7 @@ async function start() {
       else made.close?.();
     } catch (error) {
       if (shown !== page) return;
-      place.replaceChildren(h("div", { class: "page" }, h("p", { class: "problem", role: "alert" }, said(error))));
+      place.replaceChildren(h("div.page", h("p.problem", { role: "alert" }, said(error))));
     }
   }
 }

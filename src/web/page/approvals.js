@@ -1,6 +1,6 @@
 // Questions to the owner: a card each, wherever the turn came from.
 
-import { h, icon, toast, announce } from "./dom.js";
+import { h, icon, announce, complain } from "./dom.js";
 
 /** Keeps `tray` showing what waits for an answer. */
 export function approvals(tray, household, openConversation) {
@@ -34,12 +34,12 @@ export function approvals(tray, household, openConversation) {
     const choice = (decision, label, title, kind) => h("button", {
       class: kind, title, onclick: () => decide(decision),
     }, label);
-    const element = h("section", { class: "approval", "aria-label": `Permission for ${approval.tool}` },
-      h("h2", {}, icon("tool"), "May the assistant use ", h("code", {}, approval.tool), "?"),
-      h("p", { class: "from quiet" }),
-      approval.reason && h("p", {}, approval.reason),
+    const element = h("section.approval", { "aria-label": `Permission for ${approval.tool}` },
+      h("h2", icon("tool"), "May the assistant use ", h("code", approval.tool), "?"),
+      h("p.from.quiet"),
+      approval.reason && h("p", approval.reason),
       argumentsOf(approval.arguments),
-      h("div", { class: "row wrap" },
+      h("div.row.wrap",
         choice("once", "Allow once", "This call only", "primary"),
         choice("conversation", "In this conversation", "Every call of this tool in this conversation", ""),
         choice("always", "Always", "Every call of this tool, from now on. The tools page takes it back.", ""),
@@ -52,7 +52,7 @@ export function approvals(tray, household, openConversation) {
       try {
         await household.decide(approval, decision);
       } catch (error) {
-        toast(error.message);
+        complain(error);
         for (const button of element.querySelectorAll("button")) button.disabled = false;
       }
     }
@@ -62,8 +62,8 @@ export function approvals(tray, household, openConversation) {
 /** The arguments of a call, a line for each. */
 export function argumentsOf(value) {
   const entries = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : [["", value]];
-  if (entries.length === 0) return h("p", { class: "quiet" }, "without arguments");
-  return h("dl", { class: "arguments" }, entries.flatMap(([name, one]) => [
-    h("dt", {}, name), h("dd", {}, typeof one === "string" ? one : JSON.stringify(one)),
+  if (entries.length === 0) return h("p.quiet", "without arguments");
+  return h("dl.arguments", entries.flatMap(([name, one]) => [
+    h("dt", name), h("dd", typeof one === "string" ? one : JSON.stringify(one)),
   ]));
 }

@@ -1,6 +1,6 @@
 // One conversation: its messages, what is being written, and the composer.
 
-import { h, icon, sign, dayName, timeOfDay, announce, toast, copyButton, commands } from "./dom.js";
+import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain } from "./dom.js";
 import { markdown } from "./markdown.js";
 import { argumentsOf } from "./approvals.js";
 import { rename, remove } from "./conversations.js";
@@ -10,18 +10,17 @@ const DRAFT = "hearth.draft.";
 
 /** The view of a conversation, or of a new one when `id` is null. `sought` is a message to show. */
 export function chat({ household, go, id, sought }) {
-  const { connection } = household;
   const messages = new Map();
-  const log = h("ol", { class: "messages", role: "log", "aria-live": "off", "aria-label": "Messages" });
-  const live = h("ol", { class: "messages live" });
-  const older = h("div", { class: "older" });
-  const content = h("div", { class: "content" }, older, log, live);
-  const scroller = h("div", { class: "scroller", tabindex: -1 }, content);
-  const down = h("button", { class: "down", "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
-  const title = h("h1", {}, "");
-  const controls = h("span", { class: "row" });
+  const log = h("ol.messages", { role: "log", "aria-live": "off", "aria-label": "Messages" });
+  const live = h("ol.messages.live");
+  const older = h("div.older");
+  const content = h("div.content", older, log, live);
+  const scroller = h("div.scroller", { tabindex: -1 }, content);
+  const down = h("button.down", { "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
+  const title = h("h1", "");
+  const controls = h("span.row");
   const composing = composer();
-  const element = h("section", { class: "chat", "aria-label": "Conversation" }, scroller, down, composing.element);
+  const element = h("section.chat", { "aria-label": "Conversation" }, scroller, down, composing.element);
   const written = new Map();
   let hasMore = false;
   let loading = false;
@@ -70,16 +69,16 @@ export function chat({ household, go, id, sought }) {
     document.title = id && known ? `${known.title} · Hearth` : "Hearth";
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
-      ...(account ? [h("span", { class: "badge", title: "This conversation came in by a webhook" }, account)] : []),
+      ...(account ? [h("span.badge", { title: "This conversation came in by a webhook" }, account)] : []),
       ...(household.maySend ? [
-        h("button", { class: "icon-button", "aria-label": "Rename conversation", title: "Rename", onclick: () => rename(household, known) }, icon("edit")),
-        h("button", { class: "icon-button", "aria-label": "Delete conversation", title: "Delete", onclick: () => remove(household, known, go) }, icon("trash")),
+        iconButton("edit", "Rename conversation", "Rename", () => rename(household, known)),
+        iconButton("trash", "Delete conversation", "Delete", () => remove(household, known, go)),
       ] : []),
     ] : []));
   }
 
   async function begin() {
-    log.append(h("li", { class: "note" }, "Loading…"));
+    log.append(h("li.note", "Loading…"));
     const begun = household.turnsOf(id).filter((turn) => turn.message);
     for (const turn of begun) add(turn.message);
     schedule();
@@ -90,7 +89,7 @@ export function chat({ household, go, id, sought }) {
       // What has only just begun may not be on the server's disk yet.
       if (error.code === "not_found" && begun.length) return;
       if (error.code === "not_found") gone("There is no such conversation. It may have been deleted.");
-      else log.replaceChildren(h("li", { class: "note", role: "alert" }, error.message));
+      else log.replaceChildren(h("li.note", { role: "alert" }, error.message));
     }
     composing.draw();
   }
@@ -99,13 +98,13 @@ export function chat({ household, go, id, sought }) {
     isGone = true;
     hasMore = false;
     drawOlder();
-    log.replaceChildren(h("li", { class: "note", role: "alert" }, why));
+    log.replaceChildren(h("li.note", { role: "alert" }, why));
     schedule();
   }
 
   /** The newest page again: at the beginning, and after an interruption. */
   async function catchUp() {
-    const page = await connection.request("get_messages", { conversation_id: id, limit: PAGE }, { keep: true });
+    const page = await household.read("get_messages", { conversation_id: id, limit: PAGE });
     const overlaps = messages.size === 0 || page.messages.some((one) => messages.has(one.id));
     if (!overlaps || messages.size === 0) {
       messages.clear();
@@ -126,7 +125,7 @@ export function chat({ household, go, id, sought }) {
     drawOlder();
     try {
       const before = log.firstElementChild?.dataset.id ?? [...messages.keys()][0];
-      const page = await connection.request("get_messages", { conversation_id: id, before, limit }, { keep: true });
+      const page = await household.read("get_messages", { conversation_id: id, before, limit });
       const anchor = log.querySelector("li[data-id]");
       const top = anchor?.getBoundingClientRect().top ?? 0;
       // The browser's own anchoring would move it a second time.
@@ -142,14 +141,14 @@ export function chat({ household, go, id, sought }) {
       if (anchor && !isAtEnd) scroller.scrollTop += anchor.getBoundingClientRect().top - top;
       requestAnimationFrame(() => { scroller.style.overflowAnchor = ""; });
     } catch (error) {
-      toast(error.message);
+      complain(error);
     }
     loading = false;
     drawOlder();
   }
 
   function drawOlder() {
-    older.replaceChildren(...(hasMore ? [h("button", { class: "plain", disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
+    older.replaceChildren(...(hasMore ? [h("button.plain", { disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
   }
 
   async function seek() {
@@ -198,12 +197,12 @@ export function chat({ household, go, id, sought }) {
   function messageRow(message, tools) {
     const isMine = message.role === "user";
     const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
-      h("div", { class: "who" },
-        isMine ? h("strong", {}, message.speaker ?? "Somebody") : [sign(20), h("strong", {}, "Hearth")],
+      h("div.who",
+        isMine ? h("strong", message.speaker ?? "Somebody") : [sign(20), h("strong", "Hearth")],
         timeOfDay(message.timestamp),
         isMine ? null : copyButton(() => message.content)),
       tools?.size ? toolList(tools) : null,
-      h("div", { class: "text" }, ...(isMine ? [message.content] : markdown(message.content))));
+      h("div.text", ...(isMine ? [message.content] : markdown(message.content))));
     row.dataset.id = message.id;
     row.dataset.at = message.timestamp;
     return row;
@@ -249,37 +248,30 @@ export function chat({ household, go, id, sought }) {
 
   function outgoingRow(message) {
     return h("li", { class: `message person ${message.error ? "failed" : "sending"}` },
-      h("div", { class: "who" }, h("strong", {}, household.identity?.user ?? "You"), h("span", { class: "quiet small" }, message.error ? "not sent" : "sending…")),
-      h("div", { class: "text" }, message.text),
+      h("div.who", h("strong", household.identity?.user ?? "You"), h("span.quiet.small", message.error ? "not sent" : "sending…")),
+      h("div.text", message.text),
       message.error && failure(message.error, () => { household.discard(message); household.send(message.text, id); }, () => household.discard(message)));
   }
 
   function failure(text, again, discard) {
-    return h("div", { class: "failure", role: "alert" }, h("p", {}, text),
-      h("div", { class: "row wrap" },
+    return h("div.failure", { role: "alert" }, h("p", text),
+      h("div.row.wrap",
         again && h("button", { onclick: again }, icon("retry"), "Try again"),
-        discard && h("button", { class: "plain", onclick: discard }, "Discard")));
+        discard && h("button.plain", { onclick: discard }, "Discard")));
   }
 
   /** The reply that is being written. Kept between frames, so that an opened detail stays open. */
   function liveRow(turn) {
     let row = written.get(turn.id);
     if (!row) {
-      row = h("li", { class: "message assistant" },
-        h("div", { class: "who" }, sign(20), h("strong", {}, "Hearth")),
-        h("div", { class: "tools-place" }), h("div", { class: "text" }), h("div", { class: "state" }));
+      row = h("li.message.assistant",
+        h("div.who", sign(20), h("strong", "Hearth")),
+        h("div.tools-place"), h("div.text"), h("div.state"));
       written.set(turn.id, row);
     }
     const [, tools, text, state] = row.children;
-    const signature = JSON.stringify([...turn.tools]);
-    if (tools.dataset.signature !== signature) {
-      tools.dataset.signature = signature;
-      tools.replaceChildren(...(turn.tools.size ? [toolList(turn.tools)] : []));
-    }
-    if (row.dataset.text !== turn.text) {
-      row.dataset.text = turn.text;
-      text.replaceChildren(...markdown(turn.text));
-    }
+    redraw(tools, JSON.stringify([...turn.tools]), () => turn.tools.size ? [toolList(turn.tools)] : []);
+    redraw(text, turn.text, () => markdown(turn.text));
     if (turn.state === "failed") {
       const question = [...messages.values()].reverse().find((one) => one.classList.contains("person"));
       const again = household.maySend && question && (() => {
@@ -288,21 +280,14 @@ export function chat({ household, go, id, sought }) {
         household.send(question.querySelector(".text").textContent, id);
       });
       const words = turn.isCancelled ? "Stopped." : turn.error;
-      // Drawn anew only when it changes, so that the focus stays on its button.
-      if (state.dataset.words !== words) {
-        state.dataset.words = words;
-        state.replaceChildren(turn.isCancelled ? h("p", { class: "quiet" }, words) : failure(words, again));
-      }
+      redraw(state, words, () => [turn.isCancelled ? h("p.quiet", words) : failure(words, again)]);
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
       const words = waits ? "Waiting for your permission"
         : isBusy ? (household.isAdmin ? "Working" : "Working, or waiting for an admin to allow it")
         : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
-      if (state.dataset.words !== words) {
-        state.dataset.words = words;
-        state.replaceChildren(...(words ? [h("p", { class: "thinking" }, words)] : []));
-      }
+      redraw(state, words, () => words ? [h("p.thinking", words)] : []);
     }
     return row;
   }
@@ -311,13 +296,13 @@ export function chat({ household, go, id, sought }) {
     const hour = new Date().getHours();
     const greeting = hour < 5 ? "Hello" : hour < 12 ? "Good morning" : hour < 18 ? "Good afternoon" : "Good evening";
     const name = household.identity?.user;
-    log.replaceChildren(h("li", { class: "welcome" },
+    log.replaceChildren(h("li.welcome",
       sign(56),
-      h("h2", {}, name ? `${greeting}, ${name}` : greeting),
+      h("h2", name ? `${greeting}, ${name}` : greeting),
       household.maySend || !household.identity
-        ? h("p", {}, "Ask something, or have something remembered for the household.")
-        : h("p", {}, "You can read along here. Writing needs the role “user”; an admin of this household can give it to you."),
-      household.maySend && h("div", { class: "row wrap centre" },
+        ? h("p", "Ask something, or have something remembered for the household.")
+        : h("p", "You can read along here. Writing needs the role “user”; an admin of this household can give it to you."),
+      household.maySend && h("div.row.wrap.centre",
         ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
           h("button", { onclick: () => composing.send(text) }, text))),
       household.config?.provider === "offline" && connectModel(household.isAdmin)));
@@ -331,14 +316,14 @@ export function chat({ household, go, id, sought }) {
   function composer() {
     const field = h("textarea", { rows: 1, placeholder: "Message Hearth", "aria-label": "Message", enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
     const button = h("button", { type: "submit", class: "primary send", "aria-label": "Send" }, icon("send"));
-    const form = h("form", { class: "composer" }, h("div", { class: "field" }, field, button), h("p", { class: "hint" }, h("kbd", {}, "Enter"), " sends, ", h("kbd", {}, "Shift+Enter"), " starts a new line"));
+    const form = h("form.composer", h("div.field", field, button), h("p.hint", h("kbd", "Enter"), " sends, ", h("kbd", "Shift+Enter"), " starts a new line"));
     const self = { element: form, first: null, draw, send, keep, focus: () => field.focus({ preventScroll: true }) };
     const isTouch = matchMedia("(pointer: coarse)").matches;
 
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const turn = running();
-      if (turn && !field.value.trim()) household.stop(turn).catch((error) => toast(error.message));
+      if (turn && !field.value.trim()) household.stop(turn).catch(complain);
       else send(field.value);
     });
     field.addEventListener("input", () => { grow(); draw(); });
@@ -349,7 +334,7 @@ export function chat({ household, go, id, sought }) {
         if (field.value.trim()) send(field.value);
       } else if (event.key === "Escape") {
         const turn = running();
-        if (turn) household.stop(turn).catch((error) => toast(error.message));
+        if (turn) household.stop(turn).catch(complain);
       }
     });
     queueMicrotask(() => { grow(); draw(); });
@@ -398,24 +383,31 @@ export function chat({ household, go, id, sought }) {
   }
 }
 
+/** Draws what shows `content` anew only when that changes, so that the focus stays on its button. */
+function redraw(place, content, make) {
+  if (place.dataset.content === content) return;
+  place.dataset.content = content;
+  place.replaceChildren(...make());
+}
+
 /** The tools that a turn used, each to be opened. */
 function toolList(tools) {
-  return h("ul", { class: "tools" }, [...tools.values()].map(({ tool, arguments: given, result }) =>
+  return h("ul.tools", [...tools.values()].map(({ tool, arguments: given, result }) =>
     h("li", { class: result ? (result.ok ? "ok" : "bad") : "busy" },
-      h("details", {},
-        h("summary", {}, icon(result ? (result.ok ? "check" : "cross") : "tool"), h("code", {}, tool),
-          h("span", { class: "quiet" }, result ? (result.ok ? "done" : "failed") : "running…")),
+      h("details",
+        h("summary", icon(result ? (result.ok ? "check" : "cross") : "tool"), h("code", tool),
+          h("span.quiet", result ? (result.ok ? "done" : "failed") : "running…")),
         argumentsOf(given),
         result && h("pre", { tabindex: 0 }, result.summary)))));
 }
 
 /** What to do first where no model is connected. */
 export function connectModel(isAdmin) {
-  return h("section", { class: "card first" },
-    h("h2", {}, "No language model is connected yet"),
-    h("p", {}, "The offline stand-in answers from a few rules, so that you can try everything. To connect a model that Ollama serves in the house, run this where Hearth runs:"),
+  return h("section.card.first",
+    h("h2", "No language model is connected yet"),
+    h("p", "The offline stand-in answers from a few rules, so that you can try everything. To connect a model that Ollama serves in the house, run this where Hearth runs:"),
     commands("hearth config set model NAME", "hearth config set provider ollama"),
     isAdmin
-      ? h("p", {}, "Or set provider, address and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
-      : h("p", {}, "An admin of this household can also do it in the settings of this page."));
+      ? h("p", "Or set provider, address and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
+      : h("p", "An admin of this household can also do it in the settings of this page."));
 }

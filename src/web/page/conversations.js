@@ -1,12 +1,12 @@
 // The list of conversations: search, rename, delete, and more on scrolling.
 
-import { h, icon, moment, ask, toast } from "./dom.js";
+import { h, icon, moment, ask, iconButton, complain } from "./dom.js";
 
 /** The list with its search field. `go` opens a conversation, or a new one for null. */
 export function conversations(household, go) {
   const field = h("input", { type: "search", placeholder: "Search", "aria-label": "Search conversations (Ctrl+K)", autocomplete: "off", enterkeyhint: "search" });
-  const list = h("ul", { class: "list", "aria-label": "Conversations" });
-  const scroller = h("div", { class: "list-scroll" }, list);
+  const list = h("ul.list", { "aria-label": "Conversations" });
+  const scroller = h("div.list-scroll", list);
   let found = null;
   let asked = 0;
   let loading = false;
@@ -48,7 +48,7 @@ export function conversations(household, go) {
   household.addEventListener("conversations", draw);
   draw();
 
-  return { element: h("div", { class: "conversations" }, h("div", { class: "search" }, icon("search"), field, h("kbd", {}, "Ctrl K")), scroller), field, draw };
+  return { element: h("div.conversations", h("div.search", icon("search"), field, h("kbd", "Ctrl K")), scroller), field, draw };
 
   async function more() {
     if (loading || !household.cursor) return;
@@ -56,20 +56,20 @@ export function conversations(household, go) {
     try {
       await household.loadMoreConversations();
     } catch (error) {
-      toast(error.message);
+      complain(error);
     }
     loading = false;
   }
 
   async function search(number) {
     try {
-      const { messages } = await household.connection.request("search_messages", { query: field.value.trim(), limit: 30 });
+      const { messages } = await household.request("search_messages", { query: field.value.trim(), limit: 30 });
       if (number !== asked) return;
       found = messages;
     } catch (error) {
       if (number !== asked) return;
       found = [];
-      toast(error.message);
+      complain(error);
     }
     draw();
   }
@@ -81,10 +81,10 @@ export function conversations(household, go) {
     const rows = matching.map(row);
     if (words) {
       rows.push(...(found ?? []).map(foundRow));
-      if (!matching.length && found && !found.length) rows.push(h("li", { class: "empty" }, "Nothing found."));
-      if (!found && words.length > 1) rows.push(h("li", { class: "empty" }, "Searching…"));
+      if (!matching.length && found && !found.length) rows.push(h("li.empty", "Nothing found."));
+      if (!found && words.length > 1) rows.push(h("li.empty", "Searching…"));
     } else if (!rows.length) {
-      rows.push(h("li", { class: "empty" }, "Your conversations will be listed here."));
+      rows.push(h("li.empty", "Your conversations will be listed here."));
     }
     list.replaceChildren(...rows);
     if (focused) list.querySelector(`li[data-id="${CSS.escape(focused)}"] a`)?.focus();
@@ -97,21 +97,21 @@ export function conversations(household, go) {
     const isBusy = household.turnsOf(one.id).some((turn) => turn.state === "running");
     const item = h("li", { class: `${isOpen ? "open" : ""} ${isUnread ? "unread" : ""}` },
       h("a", { href: `#/c/${one.id}`, "aria-current": isOpen ? "page" : null, onclick: (event) => { event.preventDefault(); go(one.id); } },
-        h("span", { class: "title" }, one.title || "Untitled"),
-        h("span", { class: "quiet small" }, account && h("span", { class: "badge" }, account), moment(one.updated_at), isBusy && " · writing…", isUnread && h("span", { class: "unseen" }, " unread"))),
-      household.maySend && h("span", { class: "actions" },
-        h("button", { class: "icon-button", "aria-label": `Rename ${one.title}`, title: "Rename", onclick: () => rename(household, one) }, icon("edit")),
-        h("button", { class: "icon-button", "aria-label": `Delete ${one.title}`, title: "Delete", onclick: () => remove(household, one, go) }, icon("trash"))));
+        h("span.title", one.title || "Untitled"),
+        h("span.quiet.small", account && h("span.badge", account), moment(one.updated_at), isBusy && " · writing…", isUnread && h("span.unseen", " unread"))),
+      household.maySend && h("span.actions",
+        iconButton("edit", `Rename ${one.title}`, "Rename", () => rename(household, one)),
+        iconButton("trash", `Delete ${one.title}`, "Delete", () => remove(household, one, go))));
     item.dataset.id = one.id;
     return item;
   }
 
   function foundRow(message) {
     const id = message.conversation_id;
-    return h("li", {},
+    return h("li",
       h("a", { href: `#/c/${id}/${message.id}`, onclick: (event) => { event.preventDefault(); go(id, message.id); } },
-        h("span", { class: "snippet" }, snippet(message.content, field.value.trim())),
-        h("span", { class: "quiet small" }, household.conversations.get(id)?.title ?? "", " · ", moment(message.timestamp))));
+        h("span.snippet", snippet(message.content, field.value.trim())),
+        h("span.quiet.small", household.conversations.get(id)?.title ?? "", " · ", moment(message.timestamp))));
   }
 }
 
@@ -120,14 +120,14 @@ function snippet(text, words) {
   const place = flat.toLowerCase().indexOf(words.toLowerCase());
   if (place < 0) return [flat.slice(0, 120)];
   const begin = Math.max(0, place - 40);
-  return [(begin ? "…" : "") + flat.slice(begin, place), h("mark", {}, flat.slice(place, place + words.length)), flat.slice(place + words.length, place + words.length + 80)];
+  return [(begin ? "…" : "") + flat.slice(begin, place), h("mark", flat.slice(place, place + words.length)), flat.slice(place + words.length, place + words.length + 80)];
 }
 
 /** Asks for a new title. */
 export async function rename(household, conversation) {
   const title = await ask({ title: "Rename conversation", value: conversation.title, action: "Rename" });
   if (!title || title === conversation.title) return;
-  household.rename(conversation.id, title).catch((error) => toast(error.message));
+  household.rename(conversation.id, title).catch(complain);
 }
 
 /** Deletes a conversation after asking. */
@@ -138,6 +138,6 @@ export async function remove(household, conversation, go) {
     await household.remove(conversation.id);
     if (household.open === conversation.id) go(null);
   } catch (error) {
-    toast(error.message);
+    complain(error);
   }
 }

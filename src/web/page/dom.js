@@ -1,22 +1,25 @@
 // Making elements. Text always becomes a text node, so that nothing that a
 // model or a person wrote is ever read as HTML.
 
-/** An element: h("p", { class: "note", onclick }, "text", child, ...). */
-export function h(tag, properties, ...children) {
+/** An element: h("p.note.small", { onclick }, "text", child, ...); properties may be left out. */
+export function h(selector, ...children) {
+  const [tag, ...classes] = selector.split(".");
   const element = document.createElement(tag);
+  if (classes.length) element.className = classes.join(" ");
   if (tag === "button") element.type = "button";
-  for (const [name, value] of Object.entries(properties ?? {})) {
-    if (value === undefined || value === null || value === false) continue;
+  const properties = children[0]?.constructor === Object ? children.shift() : {};
+  for (const [name, value] of Object.entries(properties)) {
+    if ((value ?? false) === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (name === "value") element.value = value;
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  element.append(...children.flat().filter((child) => (child ?? false) !== false));
   return element;
 }
 
 /** A part of a page under a heading. */
-export const card = (title, ...children) => h("section", { class: "card" }, h("h2", {}, title), ...children);
+export const card = (title, ...children) => h("section.card", h("h2", title), ...children);
 
 const ICONS = {
   menu: "M4 7h16M4 12h16M4 17h16",
@@ -47,6 +50,12 @@ export function icon(name) {
   return svg;
 }
 
+/** A button that is an icon; `label` is for screen readers. */
+export const iconButton = (name, label, title, onclick) => h("button.icon-button", { "aria-label": label, title, onclick }, icon(name));
+
+/** What can be chosen: pairs of a value and its words. */
+export const options = (pairs, chosen) => pairs.map(([value, words]) => h("option", { value, selected: value === chosen }, words));
+
 /** Our sign: loaded once, so the same file as the favicon. */
 export function sign(size) {
   return h("img", { src: new URL("icon.svg", import.meta.url).pathname, alt: "", width: size, height: size });
@@ -60,19 +69,22 @@ export function announce(text) {
 /** A short note at the bottom that goes away by itself. */
 export function toast(text) {
   document.querySelector(".toast")?.remove();
-  const note = h("div", { class: "toast", role: "status" }, text);
+  const note = h("div.toast", { role: "status" }, text);
   document.body.append(note);
   setTimeout(() => note.remove(), 5000);
 }
+
+/** Tells a person what went wrong. */
+export const complain = (error) => toast(error.message);
 
 /** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. */
 export function ask({ title, text, value, action, danger }) {
   return new Promise((resolve) => {
     const field = value === undefined ? null : h("input", { type: "text", value, maxlength: 200, "aria-label": title, autofocus: true });
     const form = h("form", { method: "dialog" },
-      h("h2", {}, title), text && h("p", {}, text), field,
-      h("div", { class: "row end" },
-        h("button", { class: "plain", onclick: () => dialog.close() }, "Cancel"),
+      h("h2", title), text && h("p", text), field,
+      h("div.row.end",
+        h("button.plain", { onclick: () => dialog.close() }, "Cancel"),
         h("button", { type: "submit", class: danger ? "danger" : "primary" }, action)));
     const dialog = h("dialog", { "aria-label": title }, form);
     let answer = null;
@@ -88,7 +100,7 @@ export function ask({ title, text, value, action, danger }) {
 /** Copies a text, also over plain http, where browsers withhold the clipboard. */
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
-  const area = h("textarea", { class: "unseen", value: text });
+  const area = h("textarea.unseen", { value: text });
   document.body.append(area);
   area.select();
   const done = document.execCommand("copy");
@@ -98,7 +110,7 @@ export async function copy(text) {
 
 /** A button that copies what `text()` gives and says so. */
 export function copyButton(text) {
-  const button = h("button", { class: "copy", "aria-label": "Copy" }, icon("copy"), h("span", {}, "Copy"));
+  const button = h("button.copy", { "aria-label": "Copy" }, icon("copy"), h("span", "Copy"));
   button.addEventListener("click", async () => {
     const label = button.lastChild;
     try {
@@ -115,7 +127,7 @@ export function copyButton(text) {
 /** Commands for a terminal, with a copy button. */
 export function commands(...lines) {
   const text = lines.join("\n");
-  return h("div", { class: "code" }, h("div", { class: "code-head" }, h("span", {}, "terminal"), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", {}, text)));
+  return h("div.code", h("div.code-head", h("span", "terminal"), copyButton(() => text)), h("pre", { tabindex: 0 }, h("code", text)));
 }
 
 const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });

@@ -41,13 +41,22 @@ export class Household extends EventTarget {
     return this.identity !== null && this.identity.role !== "viewer";
   }
 
+  request(type, fields, options) {
+    return this.connection.request(type, fields, options);
+  }
+
+  /** A request that changes nothing, so that it may be sent again after an interruption. */
+  read(type, fields) {
+    return this.request(type, fields, { keep: true });
+  }
+
   /** Conversations, newest activity first. */
   list() {
     return [...this.conversations.values()].sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1));
   }
 
   async loadConversations() {
-    const page = await this.connection.request("list_conversations", { limit: PAGE }, { keep: true });
+    const page = await this.read("list_conversations", { limit: PAGE });
     const isFirst = this.conversations.size === 0;
     for (const one of page.conversations) this.conversations.set(one.id, one);
     if (isFirst) this.cursor = page.next_cursor;
@@ -57,7 +66,7 @@ export class Household extends EventTarget {
   async loadMoreConversations() {
     if (!this.cursor) return;
     const cursor = this.cursor;
-    const page = await this.connection.request("list_conversations", { limit: PAGE, cursor }, { keep: true });
+    const page = await this.read("list_conversations", { limit: PAGE, cursor });
     if (this.cursor !== cursor) return;
     for (const one of page.conversations) if (!this.conversations.has(one.id)) this.conversations.set(one.id, one);
     this.cursor = page.next_cursor;
@@ -65,14 +74,14 @@ export class Household extends EventTarget {
   }
 
   async rename(id, title) {
-    await this.connection.request("rename_conversation", { conversation_id: id, title });
+    await this.request("rename_conversation", { conversation_id: id, title });
     const known = this.conversations.get(id);
     if (known) known.title = title;
     this.#fire("conversations");
   }
 
   async remove(id) {
-    await this.connection.request("delete_conversation", { conversation_id: id });
+    await this.request("delete_conversation", { conversation_id: id });
     this.#forget(id);
   }
 
@@ -91,7 +100,7 @@ export class Household extends EventTarget {
   /** A turn we know only by its id: somebody else began it, or it was before we came. */
   async lookUp(id, conversation) {
     if (this.turns.has(id)) return;
-    const turn = await this.connection.request("get_turn", { turn_id: id }, { keep: true });
+    const turn = await this.read("get_turn", { turn_id: id });
     if (this.turns.has(id) || turn.state === "done") return;
     this.#end(this.#turn(id, conversation, true), turn);
   }
@@ -103,7 +112,7 @@ export class Household extends EventTarget {
     this.#fire("sent", message);
     const fields = { message: text, idempotency_key: message.key };
     if (conversation) fields.conversation_id = conversation;
-    this.connection.request("chat", fields, { keep: true, patience: 0 }).then(
+    this.request("chat", fields, { keep: true, patience: 0 }).then(
       (data) => this.#sent(message, data),
       (error) => this.#notSent(message, error),
     );
@@ -111,13 +120,13 @@ export class Household extends EventTarget {
   }
 
   async stop(turn) {
-    await this.connection.request("cancel", { turn_id: turn.id });
+    await this.request("cancel", { turn_id: turn.id });
   }
 
   async decide(approval, decision) {
     const fields = { approval_id: approval.approval_id };
-    if (decision === "deny") await this.connection.request("deny", fields);
-    else await this.connection.request("approve", { ...fields, remember: decision });
+    if (decision === "deny") await this.request("deny", fields);
+    else await this.request("approve", { ...fields, remember: decision });
     this.approvals.delete(approval.approval_id);
     this.#fire("approvals");
   }
@@ -139,7 +148,7 @@ export class Household extends EventTarget {
     }
     try {
       const [config] = await Promise.all([
-        this.connection.request("get_config", {}, { keep: true }),
+        this.read("get_config"),
         this.loadConversations(),
         this.isAdmin ? this.#loadApprovals() : null,
       ]);
@@ -153,7 +162,7 @@ export class Household extends EventTarget {
   }
 
   async #refresh(turn) {
-    const now = await this.connection.request("get_turn", { turn_id: turn.id }, { keep: true });
+    const now = await this.read("get_turn", { turn_id: turn.id });
     if (now.state === "done") {
       this.turns.delete(turn.id);
       this.#fire("turn", { ...turn, state: "done" });
@@ -171,7 +180,7 @@ export class Household extends EventTarget {
   }
 
   async #loadApprovals() {
-    const { approvals } = await this.connection.request("list_approvals", {}, { keep: true });
+    const { approvals } = await this.read("list_approvals");
     this.approvals = new Map(approvals.map((one) => [one.approval_id, one]));
     this.#fire("approvals");
   }
@@ -298,7 +307,7 @@ export class Household extends EventTarget {
   }
 
   async #configChanged() {
-    this.config = await this.connection.request("get_config", {}, { keep: true });
+    this.config = await this.read("get_config");
     this.#fire("config");
   }
 

@@ -36,7 +36,7 @@ function blocks(lines, depth) {
       place += 1;
     } else if (depth < DEEPEST && /^ {0,3}>/.test(line)) {
       const end = takeWhile(lines, place, (one) => /^ {0,3}>/.test(one));
-      nodes.push(h("blockquote", {}, ...blocks(lines.slice(place, end).map((one) => one.replace(/^ {0,3}> ?/, "")), depth + 1)));
+      nodes.push(h("blockquote", ...blocks(lines.slice(place, end).map((one) => one.replace(/^ {0,3}> ?/, "")), depth + 1)));
       place = end;
     } else if (depth < DEEPEST && ITEM.test(line)) {
       place = list(lines, place, depth, nodes);
@@ -51,7 +51,7 @@ function blocks(lines, depth) {
     } else {
       let end = place + 1;
       while (end < lines.length && lines[end].trim() && !startsBlock(lines, end, depth)) end += 1;
-      nodes.push(h("p", {}, ...inline(lines.slice(place, end).map((one) => one.trimStart()).join("\n"), 0)));
+      nodes.push(h("p", ...inline(lines.slice(place, end).map((one) => one.trimStart()).join("\n"), 0)));
       place = end;
     }
   }
@@ -107,7 +107,7 @@ function list(lines, place, depth, nodes) {
   }
   const start = isOrdered ? Number.parseInt(first[2], 10) : 1;
   nodes.push(h(isOrdered ? "ol" : "ul", isOrdered && start !== 1 ? { start } : {},
-    ...items.map((body) => h("li", {}, ...tight(blocks(body, depth + 1))))));
+    ...items.map((body) => h("li", ...tight(blocks(body, depth + 1))))));
   return end;
 }
 
@@ -127,15 +127,15 @@ function cells(line) {
 }
 
 function table(lines) {
-  const row = (line, tag) => h("tr", {}, ...cells(line).map((cell) => h(tag, {}, ...inline(cell, 0))));
-  return h("div", { class: "table", tabindex: 0 }, h("table", {}, h("thead", {}, row(lines[0], "th")), h("tbody", {}, ...lines.slice(2).map((line) => row(line, "td")))));
+  const row = (line, tag) => h("tr", ...cells(line).map((cell) => h(tag, {}, ...inline(cell, 0))));
+  return h("div.table", { tabindex: 0 }, h("table", h("thead", row(lines[0], "th")), h("tbody", ...lines.slice(2).map((line) => row(line, "td")))));
 }
 
 /** A code block with its language and a copy button. */
 export function code(text, language) {
-  return h("div", { class: "code" },
-    h("div", { class: "code-head" }, h("span", {}, language || "code"), copyButton(() => text)),
-    h("pre", { tabindex: 0 }, h("code", {}, text)));
+  return h("div.code",
+    h("div.code-head", h("span", language || "code"), copyButton(() => text)),
+    h("pre", { tabindex: 0 }, h("code", text)));
 }
 
 /** The address, if it is of a kind that a link may have; else null. */
@@ -226,7 +226,7 @@ function codeSpan(text, place, unclosed) {
       const closer = run(text, end);
       if (closer[0].length === ticks.length) {
         const inner = text.slice(begin, end).replace(/\n/g, " ");
-        return [h("code", {}, /^ .* $/.test(inner) ? inner.slice(1, -1) : inner), closer[1]];
+        return [h("code", /^ .* $/.test(inner) ? inner.slice(1, -1) : inner), closer[1]];
       }
       end = text.indexOf(ticks, closer[1]);
     }

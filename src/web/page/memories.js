@@ -1,38 +1,38 @@
 // What the assistant remembers for the household.
 
-import { h, icon, moment, ask, toast } from "./dom.js";
+import { h, moment, ask, iconButton, complain } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
-  const { memories } = await household.connection.request("list_memories");
+  const { memories } = await household.request("list_memories");
   const field = h("input", { type: "search", placeholder: "Search memories", "aria-label": "Search memories" });
-  const rows = h("ul", { class: "rows" });
+  const rows = h("ul.rows");
   field.addEventListener("input", draw);
   draw();
-  return { element: h("div", { class: "page" }, h("p", { class: "quiet" }, "The assistant sees these when they matter. Say “remember that …” in a conversation to add one."), memories.length > 5 && field, rows) };
+  return { element: h("div.page", h("p.quiet", "The assistant sees these when they matter. Say “remember that …” in a conversation to add one."), memories.length > 5 && field, rows) };
 
   function draw() {
     const words = field.value.trim().toLowerCase();
     const found = memories.filter((one) => one.content.toLowerCase().includes(words));
     rows.replaceChildren(...found.map(row));
-    if (!found.length) rows.append(h("li", {}, words ? "No memory holds these words." : "Nothing is remembered yet."));
+    if (!found.length) rows.append(h("li", words ? "No memory holds these words." : "Nothing is remembered yet."));
   }
 
   function row(memory) {
-    return h("li", {},
-      h("div", { class: "grow" }, memory.content, h("p", { class: "quiet small" }, memory.speaker && `${memory.speaker} · `, moment(memory.created_at))),
-      household.maySend && h("button", { class: "icon-button", "aria-label": `Forget: ${memory.content}`, title: "Forget", onclick: () => drop(memory) }, icon("trash")));
+    return h("li",
+      h("div.grow", memory.content, h("p.quiet.small", memory.speaker && `${memory.speaker} · `, moment(memory.created_at))),
+      household.maySend && iconButton("trash", `Forget: ${memory.content}`, "Forget", () => drop(memory)));
   }
 
   async function drop(memory) {
     const sure = await ask({ title: "Forget this?", text: memory.content, action: "Forget", danger: true });
     if (!sure) return;
     try {
-      await household.connection.request("delete_memory", { memory_id: memory.id });
+      await household.request("delete_memory", { memory_id: memory.id });
       memories.splice(memories.indexOf(memory), 1);
       draw();
     } catch (error) {
-      toast(error.message);
+      complain(error);
     }
   }
 }

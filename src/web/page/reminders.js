@@ -1,41 +1,40 @@
 // What is scheduled: reminders and routines, to be paused or deleted. Making
 // them is the assistant's part.
 
-import { h, icon, moment, ask, toast } from "./dom.js";
+import { h, moment, ask, iconButton, complain } from "./dom.js";
 
 /** The page. */
 export async function show(household) {
-  const request = (type, fields) => household.connection.request(type, fields);
-  const rows = h("ul", { class: "rows" });
+  const rows = h("ul.rows");
   const changed = () => draw().catch(() => {});
   await draw();
   // One that is due says its prompt; one that is made was asked for.
   household.addEventListener("message", changed);
   return {
-    element: h("div", { class: "page" }, h("p", { class: "quiet" }, "The assistant keeps these. Say “remind me at six to …” or “every weekday at half past seven …” in a conversation to add one."), rows),
+    element: h("div.page", h("p.quiet", "The assistant keeps these. Say “remind me at six to …” or “every weekday at half past seven …” in a conversation to add one."), rows),
     close: () => household.removeEventListener("message", changed),
   };
 
   async function draw() {
-    const { schedules } = await request("list_schedules");
+    const { schedules } = await household.request("list_schedules");
     rows.replaceChildren(...schedules.map(row));
-    if (!schedules.length) rows.append(h("li", {}, "Nothing is scheduled."));
+    if (!schedules.length) rows.append(h("li", "Nothing is scheduled."));
   }
 
   function row(one) {
     const step = one.paused ? "Resume" : "Pause";
     const about = [
       one.paused ? "Paused" : one.next_at ? ["Next ", time(one.next_at)] : "Over",
-      one.cron && [" · repeats ", h("span", { class: "badge" }, one.cron)],
+      one.cron && [" · repeats ", h("span.badge", one.cron)],
       one.last_at && [" · last ", time(one.last_at)],
       one.owner && ` · ${one.owner}`,
       one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],
     ];
-    return h("li", {},
-      h("div", { class: "grow" }, one.webhook && h("span", { class: "badge", title: "The reply goes to this webhook account" }, one.webhook), one.prompt, h("p", { class: "quiet small" }, about.flat())),
-      household.maySend && h("span", { class: "row" },
+    return h("li",
+      h("div.grow", one.webhook && h("span.badge", { title: "The reply goes to this webhook account" }, one.webhook), one.prompt, h("p.quiet.small", about.flat())),
+      household.maySend && h("span.row",
         h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
-        h("button", { class: "icon-button", "aria-label": `Delete: ${one.prompt}`, title: "Delete", onclick: () => drop(one) }, icon("trash"))));
+        iconButton("trash", `Delete: ${one.prompt}`, "Delete", () => drop(one))));
   }
 
   async function drop(one) {
@@ -44,10 +43,10 @@ export async function show(household) {
 
   async function tried(type, fields) {
     try {
-      await request(type, fields);
+      await household.request(type, fields);
       await draw();
     } catch (error) {
-      toast(error.message);
+      complain(error);
     }
   }
 }

@@ -1,6 +1,6 @@
 // Settings that take effect with the next message: the model, and what tools may do.
 
-import { h, card } from "./dom.js";
+import { h, card, options } from "./dom.js";
 
 const PROVIDERS = [
   ["offline", "None: the offline stand-in, which answers from rules"],
@@ -23,44 +23,44 @@ const NUMBERS = ["temperature", "max_tokens", "context_tokens"];
 
 /** The page. */
 export async function show(household) {
-  const config = await household.connection.request("get_config");
+  const config = await household.request("get_config");
   const field = {};
   const labelled = (name, label, input, help) => {
     field[name] = input;
-    return h("label", {}, label, input, help && h("span", { class: "help" }, help));
+    return h("label", label, input, help && h("span.help", help));
   };
   const known = PROVIDERS.some(([name]) => name === config.provider) ? PROVIDERS : [...PROVIDERS, [config.provider, config.provider]];
-  const provider = h("select", {}, known.map(([name, label]) => h("option", { value: name, selected: name === config.provider }, label)));
+  const provider = h("select", options(known, config.provider));
   const note = h("p", { role: "status" });
   const save = h("button", { type: "submit", class: "primary" }, "Save");
-  const number = h("span", { class: "quiet" });
+  const number = h("span.quiet");
   const temperature = h("input", { type: "range", min: 0, max: 2, step: 0.1, value: config.temperature });
   const tell = () => { number.textContent = ` ${Number(temperature.value).toFixed(1)}`; };
   temperature.addEventListener("input", tell);
   tell();
   field.temperature = temperature;
   const budget = h("input", { type: "number", min: 1, value: config.budget?.monthly_tokens ?? "", placeholder: "No limit" });
-  const form = h("form", {},
+  const form = h("form",
     card("Model",
       labelled("provider", "Provider", provider),
       labelled("base_url", "Address", h("input", { type: "url", value: config.base_url ?? "", placeholder: "The provider’s usual address", spellcheck: "false" }),
         "Only where the provider is elsewhere, such as on another machine. A server with OpenAI’s API needs it."),
       labelled("model", "Model", h("input", { type: "text", value: config.model, required: true, spellcheck: "false" }), "The model’s name at the provider"),
       labelled("api_key", "API key", h("input", { type: "password", value: "", autocomplete: "off", placeholder: config.api_key_set ? "A key is set; leave empty to keep it" : "None is set" }), "Never shown again once saved"),
-      h("label", {}, h("span", {}, "Temperature", number), temperature, h("span", { class: "help" }, "Low answers soberly and alike, high with more variety")),
+      h("label", h("span", "Temperature", number), temperature, h("span.help", "Low answers soberly and alike, high with more variety")),
       labelled("max_tokens", "Longest reply, in tokens", h("input", { type: "number", min: 1, max: 10000000, value: config.max_tokens ?? "", placeholder: "The provider’s own limit" })),
       labelled("context_tokens", "The model’s window, in tokens", h("input", { type: "number", min: 2048, max: 10000000, value: config.context_tokens ?? "", placeholder: "What is usual for it" })),
-      labelled("reasoning_effort", "How hard it thinks", h("select", {}, EFFORTS.map((name) => h("option", { value: name, selected: name === (config.reasoning_effort ?? "") }, name || "as the model likes")))),
-      h("label", {}, "Tokens a month", budget, h("span", { class: "help" }, "When they are used up, the assistant says so instead of asking the model. Empty: no limit"))),
+      labelled("reasoning_effort", "How hard it thinks", h("select", options(EFFORTS.map((name) => [name, name || "as the model likes"]), config.reasoning_effort ?? ""))),
+      h("label", "Tokens a month", budget, h("span.help", "When they are used up, the assistant says so instead of asking the model. Empty: no limit"))),
     card("Tools",
-      h("fieldset", {}, h("legend", {}, "Permission mode"),
-        MODES.map(([value, label, meaning]) => h("label", { class: "choice" },
+      h("fieldset", h("legend", "Permission mode"),
+        MODES.map(([value, label, meaning]) => h("label.choice",
           h("input", { type: "radio", name: "permission_mode", value, checked: value === config.permission_mode }),
-          h("span", {}, h("strong", {}, label), h("br"), meaning)))),
-      h("p", { class: "help" }, "Single tools can differ: see the ", h("a", { href: "#/tools" }, "tools page"), ".")),
+          h("span", h("strong", label), h("br"), meaning)))),
+      h("p.help", "Single tools can differ: see the ", h("a", { href: "#/tools" }, "tools page"), ".")),
     card("Character",
       labelled("system_prompt", "What the assistant is told about itself", h("textarea", { rows: 7, value: config.system_prompt }))),
-    h("div", { class: "save" }, save, note));
+    h("div.save", save, note));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const changes = changed();
@@ -68,7 +68,7 @@ export async function show(household) {
     if (!Object.keys(changes).length) return void (note.textContent = "Nothing has changed.");
     save.disabled = true;
     try {
-      const { updated_fields: updated } = await household.connection.request("update_config", { config: changes });
+      const { updated_fields: updated } = await household.request("update_config", { config: changes });
       for (const name of updated) if (name !== "api_key") config[name] = changes[name];
       if (updated.includes("api_key")) {
         field.api_key.value = "";
@@ -82,7 +82,7 @@ export async function show(household) {
     }
     save.disabled = false;
   });
-  return { element: h("div", { class: "page" }, form) };
+  return { element: h("div.page", form) };
 
   function changed() {
     const changes = {};

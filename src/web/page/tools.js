@@ -1,6 +1,6 @@
 // The tools, where each comes from, and whether it may run.
 
-import { h, toast } from "./dom.js";
+import { h, options, complain } from "./dom.js";
 
 const CHOICES = [["", "as the mode says"], ["ask", "ask"], ["allow", "allow"], ["deny", "deny"]];
 
@@ -12,43 +12,43 @@ function origin(source) {
 
 /** The page. */
 export async function show(household) {
-  const rows = h("ul", { class: "rows" });
-  const page = h("div", { class: "page" });
+  const rows = h("ul.rows");
+  const page = h("div.page");
   await draw();
-  const changed = () => draw().catch((error) => toast(error.message));
+  const changed = () => draw().catch(complain);
   household.addEventListener("config", changed);
   return { element: page, close: () => household.removeEventListener("config", changed) };
 
   async function draw() {
-    const [{ tools }, config] = await Promise.all([household.connection.request("list_tools"), household.connection.request("get_config")]);
+    const [{ tools }, config] = await Promise.all([household.request("list_tools"), household.request("get_config")]);
     const overrides = config.tool_permissions;
     rows.replaceChildren(...tools.map((tool) => row(tool, overrides)));
     page.replaceChildren(
-      h("p", { class: "quiet" }, "What the assistant can do beside talking. The permission mode is “", h("strong", {}, config.permission_mode), "”",
+      h("p.quiet", "What the assistant can do beside talking. The permission mode is “", h("strong", config.permission_mode), "”",
         household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; a tool may differ from it."),
-      tools.length ? rows : h("p", {}, "There are no tools."));
+      tools.length ? rows : h("p", "There are no tools."));
   }
 
   function row(tool, overrides) {
     const parameters = Object.entries(tool.parameters);
     const select = h("select", { "aria-label": `Permission of ${tool.name}` },
-      CHOICES.map(([value, label]) => h("option", { value, selected: value === (overrides[tool.name] ?? "") }, label)));
+      options(CHOICES, overrides[tool.name] ?? ""));
     select.addEventListener("change", async () => {
-      const config = await household.connection.request("get_config");
+      const config = await household.request("get_config");
       const next = { ...config.tool_permissions };
       if (select.value) next[tool.name] = select.value;
       else delete next[tool.name];
       try {
-        await household.connection.request("update_config", { config: { tool_permissions: next } });
+        await household.request("update_config", { config: { tool_permissions: next } });
       } catch (error) {
-        toast(error.message);
+        complain(error);
         await draw();
       }
     });
-    return h("li", {},
-      h("div", { class: "grow" }, h("strong", {}, tool.name), " ", h("span", { class: "badge" }, origin(tool.source)),
-        h("p", { class: "small" }, tool.description),
-        parameters.length ? h("p", { class: "quiet small" }, "Takes ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
-      household.isAdmin ? select : h("span", { class: "quiet" }, tool.permission));
+    return h("li",
+      h("div.grow", h("strong", tool.name), " ", h("span.badge", origin(tool.source)),
+        h("p.small", tool.description),
+        parameters.length ? h("p.quiet.small", "Takes ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
+      household.isAdmin ? select : h("span.quiet", tool.permission));
   }
 }

@@ -1,14 +1,14 @@
 // Webhook accounts, and the callbacks to them with a way to send one again.
 
-import { h, card, icon, moment, toast, commands } from "./dom.js";
+import { h, card, icon, moment, commands, options, complain } from "./dom.js";
 
 const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waits for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
 
 /** The page. */
 export async function show(household) {
   const accounts = Object.entries(Object.assign({}, ...household.config.channels.filter((one) => one.type === "webhook").map((one) => one.accounts)));
-  const filter = h("select", { "aria-label": "Show deliveries", onchange: () => load() }, STATES.map(([value, label]) => h("option", { value }, label)));
-  const rows = h("ul", { class: "rows" });
+  const filter = h("select", { "aria-label": "Show deliveries", onchange: () => load() }, options(STATES));
+  const rows = h("ul.rows");
   let later;
   const changed = () => {
     clearTimeout(later);
@@ -17,11 +17,11 @@ export async function show(household) {
   household.addEventListener("delivery", changed);
   await draw();
   return {
-    element: h("div", { class: "page" },
+    element: h("div.page",
       card("Accounts", accounts.length
-        ? h("ul", { class: "rows" }, accounts.map(account))
-        : [h("p", {}, "No program talks to Hearth yet. An account lets one send messages by HTTP and receive the replies. To make one, run this where Hearth runs; it prints how to call it:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
-      h("div", { class: "row" }, h("h2", {}, "Deliveries"), filter),
+        ? h("ul.rows", accounts.map(account))
+        : [h("p", "No program talks to Hearth yet. An account lets one send messages by HTTP and receive the replies. To make one, run this where Hearth runs; it prints how to call it:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
+      h("div.row", h("h2", "Deliveries"), filter),
       rows),
     close: () => {
       clearTimeout(later);
@@ -30,41 +30,41 @@ export async function show(household) {
   };
 
   function load() {
-    draw().catch((error) => toast(error.message));
+    draw().catch(complain);
   }
 
   async function draw() {
     const state = filter.value ? { state: filter.value } : {};
-    const { deliveries } = await household.connection.request("list_deliveries", { ...state, limit: 100 });
+    const { deliveries } = await household.request("list_deliveries", { ...state, limit: 100 });
     rows.replaceChildren(...deliveries.map(delivery));
-    if (!deliveries.length) rows.append(h("li", {}, "Nothing to show: replies to webhooks are listed here with how their delivery went."));
+    if (!deliveries.length) rows.append(h("li", "Nothing to show: replies to webhooks are listed here with how their delivery went."));
   }
 
   function account([name, one]) {
-    return h("li", {}, h("div", { class: "grow" }, h("strong", {}, name),
-      h("p", { class: "small" }, "Takes messages at ", h("code", {}, one.incoming_path), ", sends replies to ", h("code", {}, one.outgoing_url)),
-      h("p", { class: "quiet small" }, one.secret_set ? "with a secret" : "without a secret",
+    return h("li", h("div.grow", h("strong", name),
+      h("p.small", "Takes messages at ", h("code", one.incoming_path), ", sends replies to ", h("code", one.outgoing_url)),
+      h("p.quiet.small", one.secret_set ? "with a secret" : "without a secret",
         one.model && ` · model ${one.model}`, one.permission_mode && ` · tools: ${one.permission_mode}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`)));
   }
 
   function delivery(one) {
     const words = Object.fromEntries(STATES)[one.state] ?? one.state;
-    return h("li", {},
-      h("div", { class: "grow" }, h("strong", {}, one.account), " ", h("span", { class: "badge" }, words),
-        h("p", { class: "quiet small" }, moment(one.created_at), ` · ${one.attempts} ${one.attempts === 1 ? "attempt" : "attempts"}`,
+    return h("li",
+      h("div.grow", h("strong", one.account), " ", h("span.badge", words),
+        h("p.quiet.small", moment(one.created_at), ` · ${one.attempts} ${one.attempts === 1 ? "attempt" : "attempts"}`,
           one.state === "pending" && one.next_at && [" · next ", moment(one.next_at)],
           " · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")),
-        one.last_error && one.state !== "delivered" && h("p", { class: "problem small" }, one.last_error)),
+        one.last_error && one.state !== "delivered" && h("p.problem.small", one.last_error)),
       one.state !== "delivered" && h("button", { onclick: (event) => again(one, event.currentTarget) }, icon("retry"), "Send again"));
   }
 
   async function again(one, button) {
     button.disabled = true;
     try {
-      await household.connection.request("retry_delivery", { delivery_id: one.delivery_id });
+      await household.request("retry_delivery", { delivery_id: one.delivery_id });
       await draw();
     } catch (error) {
-      toast(error.message);
+      complain(error);
       button.disabled = false;
     }
   }
