@@ -195,6 +195,18 @@ impl Server {
     }
 }
 
+impl Server {
+    /// Stops it as its owner would, and waits for the end.
+    pub fn stop(mut self) {
+        let status = Command::new("kill")
+            .arg(self.child.id().to_string())
+            .status();
+        assert!(status.is_ok_and(|status| status.success()));
+        let ended = self.child.wait().expect("the server is ours");
+        assert!(ended.success(), "it ended with {ended}");
+    }
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
