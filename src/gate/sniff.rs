@@ -15,7 +15,7 @@ use super::registry::Registered;
 use super::respond::{Persistence, Responder};
 use super::stream::{Patience, Socket, Stream, linger};
 #[cfg(feature = "tls")]
-use super::tls_door::Opening;
+use super::tls_door::{Opening, TlsDoor};
 use super::{lines, websocket};
 #[cfg(feature = "tls")]
 use crate::protocol::envelope;
@@ -41,9 +41,23 @@ fn enter(connection: &mut Connection, mut socket: Socket, registered: &Registere
 #[cfg(feature = "tls")]
 fn enter(connection: &mut Connection, mut socket: Socket, registered: &Registered) -> String {
     let door = Arc::clone(&connection.door);
-    let Some(tls) = &door.tls else {
-        return converse(connection, &mut socket, registered);
-    };
+    match &door.tls {
+        None => converse(connection, &mut socket, registered),
+        Some(tls) => enter_secure(connection, socket, registered, tls),
+    }
+}
+
+/// Returns who was there. A function of its own in the program too: inlined,
+/// what a handshake needs would lie on the stack of every plain connection.
+#[cfg(feature = "tls")]
+#[inline(never)]
+fn enter_secure(
+    connection: &mut Connection,
+    mut socket: Socket,
+    registered: &Registered,
+    tls: &TlsDoor,
+) -> String {
+    let door = Arc::clone(&connection.door);
     let peer = connection.socket_peer().to_string();
     let config = Arc::clone(&connection.config);
     socket.set_write_deadline(connection.write_deadline());
