@@ -196,14 +196,21 @@ impl Server {
 }
 
 impl Server {
-    /// Stops it as its owner would, and waits for the end.
+    /// Stops it as its owner would, and waits for the end, which no event tells.
     pub fn stop(mut self) {
         let status = Command::new("kill")
             .arg(self.child.id().to_string())
             .status();
         assert!(status.is_ok_and(|status| status.success()));
-        let ended = self.child.wait().expect("the server is ours");
-        assert!(ended.success(), "it ended with {ended}");
+        let began = Instant::now();
+        loop {
+            if let Some(ended) = self.child.try_wait().expect("the server is ours") {
+                assert!(ended.success(), "it ended with {ended}");
+                return;
+            }
+            assert!(began.elapsed() < PATIENCE, "the server does not stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
     }
 }
 

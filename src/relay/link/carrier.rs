@@ -21,7 +21,7 @@ use super::client::{Client, Common, Input};
 use super::greeting::Linked;
 use super::{End, Link};
 use crate::config::Limits;
-use crate::dial::{OpenSocket, envelope_error, shown};
+use crate::dial::{OpenSocket, envelope_error};
 use crate::gate::wait::{Interest, wait};
 use crate::protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
 use crate::service::outbox::Close;
@@ -201,14 +201,7 @@ impl<'a> Carrier<'a> {
                 Message::Close(Some(frame)) if u16::from(frame.code) == 1012 => {
                     return Err(End::Replaced);
                 }
-                Message::Close(Some(frame)) => {
-                    return Err(End::Lost(format!(
-                        "the relay closed the link with {}: {}",
-                        u16::from(frame.code),
-                        shown(&frame.reason)
-                    )));
-                }
-                Message::Close(None) => return Err(End::lost("the relay closed the link")),
+                Message::Close(frame) => return Err(End::closed(frame.as_ref())),
                 Message::Text(text) => {
                     return Err(match envelope_error(text.as_bytes()) {
                         Some(error) => End::Lost(format!("the relay ends the link: {error}")),

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use tungstenite::Message;
 
 use super::End;
-use crate::dial::{OpenSocket, envelope_error, shown};
+use crate::dial::{OpenSocket, envelope_error};
 use crate::gate::stream::Patience;
 use crate::protocol::relay::Greeting;
 use crate::relay::noise::{PrivateKey, Purpose, respond};
@@ -85,14 +85,7 @@ fn hear(socket: &mut OpenSocket) -> Result<Greeting, End> {
                     }
                 });
             }
-            Message::Close(Some(frame)) => {
-                return Err(End::Lost(format!(
-                    "the relay closed the link with {}: {}",
-                    u16::from(frame.code),
-                    shown(&frame.reason)
-                )));
-            }
-            Message::Close(None) => return Err(End::lost("the relay closed the link")),
+            Message::Close(frame) => return Err(End::closed(frame.as_ref())),
             Message::Binary(_) => {
                 return Err(End::lost("the relay sends frames before the link stands"));
             }

@@ -22,11 +22,12 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tungstenite::http::header::AUTHORIZATION;
+use tungstenite::protocol::CloseFrame;
 
 use super::identity::{self, Identity, IdentityError};
 use super::noise::PrivateKey;
 use crate::config::{Channel, Config, RelayChannel};
-use crate::dial::{Address, Dial, DialError, OpenSocket, open};
+use crate::dial::{Address, Dial, DialError, OpenSocket, open, shown};
 use crate::gate::dialogue::{OpenDialogue, sessions};
 use crate::http::OwnMachine;
 use crate::ids::MachineId;
@@ -252,6 +253,18 @@ enum End {
 impl End {
     fn lost(reason: impl fmt::Display) -> End {
         End::Lost(reason.to_string())
+    }
+
+    /// The relay has closed the link, perhaps with a reason.
+    fn closed(frame: Option<&CloseFrame>) -> End {
+        match frame {
+            Some(frame) => End::Lost(format!(
+                "the relay closed the link with {}: {}",
+                u16::from(frame.code),
+                shown(&frame.reason)
+            )),
+            None => End::lost("the relay closed the link"),
+        }
     }
 }
 
