@@ -12,6 +12,7 @@ mod examples;
 mod faults;
 mod fuzz;
 mod http;
+mod layout;
 mod mcp;
 mod mcp_http;
 mod mcp_peers;
