@@ -76,6 +76,7 @@ pub mod error;
 pub mod gate;
 pub mod http;
 pub mod ids;
+pub mod json;
 pub mod measure;
 pub mod metrics;
 pub mod model_api;

@@ -4,12 +4,11 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use serde_json::json;
-
 use super::declaration::Declared;
 use super::document::to_text;
 use super::problems::Problems;
 use super::{Config, OFFLINE, Permission, TcpChannel, file};
+use crate::json::json;
 
 /// The text of the file: an offline provider, harmless tools allowed, and one
 /// `tcp` channel for the household. JSON has no comments, so it says where the

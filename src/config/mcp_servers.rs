@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::collections::{NamedMap, list, map_of, read_section};
 use super::custom_tools::DIRECTORY;
@@ -16,6 +16,7 @@ use super::names::{HEADER, NAME, VARIABLE};
 use super::readable::host_only;
 use super::reader::Reader;
 use super::rules::{Choice, Flag, SecretText, Text, Url, integer};
+use crate::json::json;
 use crate::secret::Secret;
 
 /// Keys of other clients that run tools unasked. Here `tool_permissions` says

@@ -1,7 +1,7 @@
 //! The model providers: one table with a row for each name that `provider` may
 //! have, and the rules for what names one.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Config;
 use super::declaration::{Rule, section};
@@ -10,6 +10,7 @@ use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{SecretText, Text, Url, integer};
 use super::web_address::masked;
+use crate::json::json;
 use crate::secret::Secret;
 
 /// The kind of API that a provider speaks.

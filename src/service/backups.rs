@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde_json::json;
 
 use super::Service;
 use crate::calendar::Zone;
 use crate::clock::Timestamp;
 use crate::config::{Backup, TimeOfDay, without_secrets};
+use crate::json::json;
 use crate::store::{BackUp, BackedUp, Enclosed, PARTIAL, Watch, back_up};
 
 /// How often is looked whether one is due.

@@ -2,12 +2,13 @@
 //! prompt stays the same from turn to turn and can be cached.
 
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Builtin, text};
 use crate::agent::tool::ToolContext;
 use crate::calendar::Zone;
 use crate::clock::Timestamp;
+use crate::json::json;
 
 pub(super) fn current_time() -> Builtin {
     Builtin::new(
