@@ -88,13 +88,13 @@ pub fn nightly_backups(directory: &Path) -> Vec<(Date, PathBuf)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
-    let mut found: Vec<(Date, PathBuf)> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            Some((night_of(entry.file_name().to_str()?)?, entry.path()))
-        })
-        .collect();
-    found.sort_unstable_by(|one, other| other.cmp(one));
+    let mut found: Vec<(Date, PathBuf)> = Vec::new();
+    for entry in entries.flatten() {
+        if let Some(night) = entry.file_name().to_str().and_then(night_of) {
+            let place = found.partition_point(|(other, _)| *other > night);
+            found.insert(place, (night, entry.path()));
+        }
+    }
     found
 }
 
