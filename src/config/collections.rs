@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use serde_json::{Map, Value};
 
 use super::address_patterns::AddressPatterns;
-use super::declaration::{Declared, Rule, Section, SettingDoc, is_comment};
+use super::declaration::{Declared, Rule, Section, SettingDoc, SettingRule, is_comment};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::Checked;
@@ -243,19 +243,18 @@ impl<D: Declared> Rule for Object<D> {
         read_section(reader, path, members, &[])
     }
 
-    fn absent(&self) -> Option<D> {
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        D::document(key, docs);
+    }
+}
+
+impl<D: Declared> SettingRule for Object<D> {
+    fn absent(self) -> D {
         D::absent()
     }
 
     fn default_text(&self) -> String {
-        match D::absent() {
-            Some(_) => "the defaults of its members".to_owned(),
-            None => "required".to_owned(),
-        }
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        D::document(key, docs);
+        "the defaults of its members".to_owned()
     }
 }
 

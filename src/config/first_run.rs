@@ -14,7 +14,7 @@ use crate::json::json;
 /// `tcp` channel for the household. JSON has no comments, so it says where the
 /// documentation is.
 pub fn first_run() -> String {
-    let tcp = TcpChannel::absent().expect("every setting of a tcp channel has a default");
+    let tcp = TcpChannel::absent();
     to_text(&json!({
         "_help": "Every setting is explained by `hearth config keys`; `hearth config check` \
                   checks this file. Keys that begin with _ are comments.",

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::collections::{NamedMap, list, map_of, read_section};
 use super::custom_tools::DIRECTORY;
-use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::declaration::{Declared, Rule, SettingDoc, SettingRule, section};
 use super::key_path::KeyPath;
 use super::names::{HEADER, NAME, VARIABLE};
 use super::readable::host_only;
@@ -177,16 +177,18 @@ impl Rule for McpServers {
         Some(named)
     }
 
-    fn absent(&self) -> Option<Vec<McpServer>> {
-        Some(Vec::new())
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        McpServers::map().document_members(key, docs);
+    }
+}
+
+impl SettingRule for McpServers {
+    fn absent(self) -> Vec<McpServer> {
+        Vec::new()
     }
 
     fn default_text(&self) -> String {
         "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        McpServers::map().document_members(key, docs);
     }
 }
 

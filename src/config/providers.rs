@@ -160,9 +160,9 @@ section! {
     #[derive(Clone, Debug)]
     pub struct ModelChoice {
         /// Model provider, as `provider`.
-        pub provider: String = ProviderName;
+        pub provider: String = ProviderName.required();
         /// The model's name at this provider.
-        pub model: String = Text(1..=200);
+        pub model: String = Text(1..=200).required();
         /// This provider's API key; without one, the environment variable that is usual for it.
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable");
         /// Where this provider is, when not at its usual address.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::address_patterns::AddressPatterns;
 use super::collections::{list, object};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, Tool};
-use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::declaration::{Declared, Rule, SettingDoc, SettingRule, section};
 use super::key_path::KeyPath;
 use super::names::HOST;
 use super::reader::Reader;
@@ -73,7 +73,7 @@ section! {
 
 impl Default for Tools {
     fn default() -> Tools {
-        Tools::absent().expect("every setting of tools has a default")
+        Tools::absent()
     }
 }
 
@@ -178,15 +178,17 @@ impl Rule for ToolsRule {
         Some(tools)
     }
 
-    fn absent(&self) -> Option<Tools> {
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Tools::document(key, docs);
+    }
+}
+
+impl SettingRule for ToolsRule {
+    fn absent(self) -> Tools {
         Tools::absent()
     }
 
     fn default_text(&self) -> String {
         "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tools::document(key, docs);
     }
 }
