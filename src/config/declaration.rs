@@ -255,23 +255,29 @@ impl Section<'_, '_> {
     /// Reads one setting over what held without it. Returns whether it is well,
     /// after having reported what is wrong with it.
     pub fn read<R: SettingRule>(&mut self, key: &str, rule: &R, setting: &mut R::Output) -> bool {
+        self.read_described(key, rule, &mut |reader, path, value| {
+            let read = rule.read(reader, path, value);
+            read.map(|read| *setting = read).is_some()
+        })
+    }
+
+    fn read_described(
+        &mut self,
+        key: &str,
+        rule: &dyn Described,
+        read: &mut dyn FnMut(&mut Reader<'_>, &KeyPath, &Value) -> bool,
+    ) -> bool {
         let path = self.path.key(key);
         match self.members.get(key).filter(|value| !value.is_null()) {
-            Some(value) => rule
-                .read(self.reader, &path, value)
-                .map(|value| *setting = value)
-                .is_some(),
+            Some(value) => read(self.reader, &path, value),
             None if rule.is_required() => {
-                self.report_missing(&path, &rule.expected());
+                let expected = rule.expected();
+                self.reader
+                    .problem(&path, format!("\"{path}\" is required: {expected}"));
                 false
             }
             None => true,
         }
-    }
-
-    fn report_missing(&mut self, path: &KeyPath, expected: &str) {
-        self.reader
-            .problem(path, format!("\"{path}\" is required: {expected}"));
     }
 
     /// Reports every key that is neither a setting of `D`, nor among `beside`,
@@ -319,9 +325,11 @@ fn joined(key: &str, inner: &str) -> String {
     }
 }
 
-/// What of a rule tells of its setting, whatever type that has.
+/// What a rule tells of its setting, whatever type that has. Code for it is not
+/// compiled anew for each rule.
 trait Described {
     fn expected(&self) -> String;
+    fn is_required(&self) -> bool;
     fn default_text(&self) -> String;
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>);
 }
@@ -329,6 +337,10 @@ trait Described {
 impl<R: SettingRule> Described for R {
     fn expected(&self) -> String {
         Rule::expected(self)
+    }
+
+    fn is_required(&self) -> bool {
+        SettingRule::is_required(self)
     }
 
     fn default_text(&self) -> String {
