@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{any::Any, io};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::{CachedStatement, Connection, ToSql};
 
 use super::commit::Committer;
 use super::failure::Outcome;
@@ -48,8 +48,8 @@ impl Write<'_> {
     }
 
     /// Runs a statement that returns no rows; returns how many it changed.
-    pub fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> rusqlite::Result<usize> {
-        self.prepare(sql)?.execute(parameters)
+    pub fn execute(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<usize> {
+        Ok(self.prepare(sql)?.execute(parameters)?)
     }
 }
 
