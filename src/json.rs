@@ -13,6 +13,12 @@ pub fn value<T: Serialize + ?Sized>(value: &T) -> Value {
     serde_json::to_value(value).expect("what is answered has a JSON text")
 }
 
+/// An object without members.
+#[inline(never)]
+pub fn object() -> Map<String, Value> {
+    Map::new()
+}
+
 /// Sets a member of an object.
 #[inline(never)]
 pub fn set<T: Serialize + ?Sized>(object: &mut Map<String, Value>, key: &str, value: &T) {
@@ -31,7 +37,7 @@ macro_rules! json {
     (null) => { ::serde_json::Value::Null };
     ({ $($members:tt)* }) => {{
         #[allow(unused_mut, reason = "an object may be empty")]
-        let mut object = ::serde_json::Map::new();
+        let mut object = $crate::json::object();
         $crate::json::json!(@members object $($members)*);
         ::serde_json::Value::Object(object)
     }};
