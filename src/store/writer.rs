@@ -17,6 +17,7 @@ use super::meter::WriterMeter;
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
 use crate::ids::Sequence;
+use crate::threads;
 
 /// Most jobs that wait for the writer. The channel takes 16 bytes for each
 /// place from the start.
@@ -138,9 +139,10 @@ impl Writer {
             Arc::clone(&writable),
             Arc::clone(&meter),
         );
-        let thread = thread::Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || committer.run())?;
+        let thread = threads::spawn(
+            thread::Builder::new().name("store-writer".to_owned()),
+            move || committer.run(),
+        )?;
         Ok(Writer {
             jobs: RwLock::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
