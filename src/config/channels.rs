@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
 use super::collections::{Addresses, read_section};
-use super::declaration::{Declared, Rule, SettingDoc, SettingRule, is_comment, section};
+use super::declaration::{Declared, Rule, SettingDoc, is_comment, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::{Checked, Choice, SecretText, Text, Url, integer};

@@ -4,8 +4,9 @@ use std::marker::PhantomData;
 
 use serde_json::{Map, Value};
 
+use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
-use super::declaration::{Declared, Rule, Section, SettingDoc, SettingRule, is_comment};
+use super::declaration::{Declared, Rule, Section, SettingDoc, is_comment};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::Checked;

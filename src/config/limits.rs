@@ -3,8 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::collections::object;
-use super::declaration::{Declared, Rule, SettingDoc, SettingRule, section};
+use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::integer;

@@ -8,9 +8,10 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::collections::{NamedMap, list, map_of, read_section};
 use super::custom_tools::DIRECTORY;
-use super::declaration::{Declared, Rule, SettingDoc, SettingRule, section};
+use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::{HEADER, NAME, VARIABLE};
 use super::readable::host_only;

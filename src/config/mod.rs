@@ -17,6 +17,7 @@ use crate::calendar::Zone;
 use crate::error::{Error, Result};
 use crate::secret::Secret;
 
+mod absence;
 mod address_patterns;
 mod channels;
 mod collections;

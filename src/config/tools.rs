@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
 use super::collections::{list, object};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, Tool};
-use super::declaration::{Declared, Rule, SettingDoc, SettingRule, section};
+use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::HOST;
 use super::reader::Reader;
