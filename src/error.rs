@@ -81,8 +81,13 @@ impl Serialize for Code {
 ///
 /// Nothing private belongs in `message`: what only the owner may see goes to
 /// the log through [`Error::server`].
+///
+/// One pointer: nearly every function hands one on.
 #[derive(Clone, Debug)]
-pub struct Error {
+pub struct Error(Box<Fields>);
+
+#[derive(Clone, Debug)]
+struct Fields {
     code: Code,
     message: String,
     detail: Option<Box<str>>,
@@ -96,13 +101,17 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 impl Error {
     /// An error of `code` that says `message`.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error {
+        Error::of(code, message.into())
+    }
+
+    fn of(code: Code, message: String) -> Error {
+        Error(Box::new(Fields {
             code,
-            message: message.into(),
+            message,
             detail: None,
             status: code.http_status(),
             retry_after: None,
-        }
+        }))
     }
 
     /// [`Code::InvalidToken`].
@@ -146,59 +155,60 @@ impl Error {
     /// short reference; `detail` goes to the log under the same reference, so
     /// that the owner can find it and the client learns nothing private.
     pub fn server(public: impl fmt::Display, detail: impl fmt::Display) -> Error {
+        Error::with_detail(&public, &detail)
+    }
+
+    fn with_detail(public: &dyn fmt::Display, detail: &dyn fmt::Display) -> Error {
         let reference = crate::secret::reference();
         log::error!("reference {reference}: {public}: {detail}");
-        Error {
-            detail: Some(format!("{public}: {detail}").into()),
-            ..Error::new(
-                Code::ServerError,
-                format!("{public} (reference {reference})"),
-            )
-        }
+        let shown = format!("{public} (reference {reference})");
+        let mut error = Error::of(Code::ServerError, shown);
+        error.0.detail = Some(format!("{public}: {detail}").into());
+        error
     }
 
     /// The same error with a more exact HTTP status than its code implies.
     pub fn with_status(mut self, status: u16) -> Error {
-        self.status = status;
+        self.0.status = status;
         self
     }
 
     /// The same error with the number of seconds after which to try again.
     pub fn with_retry_after(mut self, seconds: u32) -> Error {
-        self.retry_after = Some(seconds);
+        self.0.retry_after = Some(seconds);
         self
     }
 
     /// What a client may act on.
     pub fn code(&self) -> Code {
-        self.code
+        self.0.code
     }
 
     /// The sentence for a person.
     pub fn message(&self) -> &str {
-        &self.message
+        &self.0.message
     }
 
     /// The sentence for the machine's owner, for a command whose log nobody
     /// sees: with what [`Error::server`] keeps from clients.
     pub fn for_owner(&self) -> &str {
-        self.detail.as_deref().unwrap_or(&self.message)
+        self.0.detail.as_deref().unwrap_or(&self.0.message)
     }
 
     /// The HTTP status that carries this error.
     pub fn status(&self) -> u16 {
-        self.status
+        self.0.status
     }
 
     /// Seconds after which trying again may help.
     pub fn retry_after(&self) -> Option<u32> {
-        self.retry_after
+        self.0.retry_after
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        f.write_str(self.message())
     }
 }
 
@@ -208,8 +218,8 @@ impl std::error::Error for Error {}
 /// with a turn that failed.
 impl PartialEq for Error {
     fn eq(&self, other: &Error) -> bool {
-        let seen = |error: &Error| (error.code, error.status, error.retry_after);
-        seen(self) == seen(other) && self.message == other.message
+        let seen = |error: &Error| (error.code(), error.status(), error.retry_after());
+        seen(self) == seen(other) && self.message() == other.message()
     }
 }
 

@@ -35,6 +35,7 @@
 //! |---|---|
 //! | [`error`], [`ids`], [`clock`], [`secret`] | closed error codes, typed time-ordered ids, injected time, secrets that cannot be printed |
 //! | [`measure`] | counters and histograms, owned by the rooms that know the numbers |
+//! | [`json`], [`threads`] | JSON values written as JSON; starting threads |
 //! | [`calendar`] | time zones, the five fields of cron, when something is next |
 //! | [`config`] | the one declaration of every setting, with default and documentation; load, check, save |
 //! | [`tls`] | certificates and keys: what is trusted, and what the server shows |
@@ -76,6 +77,7 @@ pub mod error;
 pub mod gate;
 pub mod http;
 pub mod ids;
+pub mod json;
 pub mod measure;
 pub mod metrics;
 pub mod model_api;
@@ -86,6 +88,7 @@ pub mod secret;
 pub mod server;
 pub mod service;
 pub mod store;
+pub mod threads;
 pub mod tls;
 #[cfg(feature = "web")]
 pub mod web;

@@ -14,7 +14,7 @@ pub fn side_by_side<T: Send>(
     work: impl Fn(usize) -> T + Sync,
 ) -> Vec<T> {
     let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::with_capacity(count));
+    let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
     let help = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -23,7 +23,7 @@ pub fn side_by_side<T: Send>(
             }
             let result = work(number);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.push((number, result));
+            done[number] = Some(result);
         }
     };
     thread::scope(|scope| {
@@ -36,9 +36,8 @@ pub fn side_by_side<T: Send>(
         }
         help();
     });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(number, _)| *number);
-    done.into_iter().map(|(_, result)| result).collect()
+    let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -62,7 +62,11 @@ impl Zone {
     /// A time on the clocks of this zone, to the minute: `2026-11-21 09:30`.
     pub fn minute(&self, time: Timestamp) -> String {
         match self.local(time) {
-            Some(local) => local.strftime("%Y-%m-%d %H:%M").to_string(),
+            Some(local) => {
+                let mut text = format!("{local:.0}").replace('T', " ");
+                text.truncate(text.len() - ":00".len());
+                text
+            }
             None => time.to_string(),
         }
     }

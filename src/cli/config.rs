@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, password, table};
 use crate::config::{self, Settings};
+use crate::json::json;
 
 /// `hearth config check`
 pub fn check(arguments: &Arguments, context: &mut Context) -> Outcome {

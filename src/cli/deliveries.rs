@@ -1,12 +1,13 @@
 //! `hearth deliveries`: the queue of webhook callbacks.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Outcome, table};
 use crate::clock::Clock;
 use crate::ids::DeliveryId;
+use crate::json::json;
 use crate::protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use crate::store::{Delivery, DeliveryState};
 

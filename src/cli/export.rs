@@ -6,14 +6,13 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
-
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use super::{Context, Failure, Outcome};
 use crate::clock::Clock;
 use crate::ids::ConversationId;
+use crate::json::json;
 use crate::store::{Conversation, Message, Role, Store};
 
 /// Rows that are read at a time.

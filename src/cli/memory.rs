@@ -1,13 +1,14 @@
 //! `hearth memory`: what the assistant was asked to remember. Works on the
 //! database itself, beside a running server, which reads it anew for each turn.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Failure, Outcome, table};
 use crate::clock::Clock;
 use crate::ids::MemoryId;
+use crate::json::json;
 use crate::protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use crate::store::{Memory, Store};
 

@@ -161,8 +161,10 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
 
 /// A name that is free in the data directory, as in `replaced-20261121-093000`.
 fn aside_name(data_dir: &Path) -> String {
-    let now = Timestamp::now().to_zoned(TimeZone::system());
-    let name = now.strftime("replaced-%Y%m%d-%H%M%S").to_string();
+    // As in 2026-11-21T09:30:00.
+    let now = format!("{:.0}", TimeZone::system().to_datetime(Timestamp::now()));
+    let now = now.replace(['-', ':'], "").replace('T', "-");
+    let name = format!("replaced-{now}");
     let mut free = name.clone();
     let mut number = 1;
     while data_dir.join(&free).exists() {

@@ -1,7 +1,7 @@
 //! `hearth schedule`: reminders and routines. Works on the database itself,
 //! beside a running server, which looks there every second.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
@@ -9,6 +9,7 @@ use super::{Context, Failure, Outcome, config, table};
 use crate::calendar::{Timing, Zone};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::{ConversationId, ScheduleId};
+use crate::json::json;
 use crate::store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store};
 
 /// Longest prompt in the table; `--json` shows all of it.

@@ -1,11 +1,12 @@
 //! `hearth search`: the messages of all conversations.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Outcome, table};
 use crate::clock::Clock;
+use crate::json::json;
 use crate::protocol::command::LIST_LIMIT;
 use crate::store::{Message, Role, excerpt};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
@@ -10,6 +10,7 @@ use super::first_run::ADMIN;
 use super::{Context, Outcome, table, user};
 use crate::clock::{Clock, Timestamp};
 use crate::ids::TokenId;
+use crate::json::json;
 use crate::service::people::{NAME_CHARACTERS, new_token};
 use crate::store::Token;
 

@@ -1,12 +1,13 @@
 //! `hearth usage`: what the models used.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Outcome, table};
 use crate::clock::Clock;
 use crate::config::Settings;
+use crate::json::json;
 use crate::protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use crate::store::{Period, UsageRow};
 

@@ -1,12 +1,13 @@
 //! `hearth user`: works on the database itself, beside a running server, which
 //! notices by SQLite's data version.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Failure, Outcome, password, table};
 use crate::clock::Clock;
+use crate::json::json;
 use crate::service::people::check_user_name;
 use crate::store::{Store, User, UserRole};
 

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
 use super::collections::{Addresses, read_section};
 use super::declaration::{Declared, Rule, SettingDoc, is_comment, section};
@@ -54,7 +55,7 @@ section! {
         /// The channel's name in logs.
         pub name: String = name();
         /// The relay's WebSocket address, best with `wss://`.
-        pub url: String = Url(&["wss", "ws"]);
+        pub url: String = Url(&["wss", "ws"]).required();
         /// The relay's AUTH_TOKEN, which admits this machine to it.
         pub auth_token: Option<Secret> = SecretText.optional("none");
         /// Whether clients must talk to this machine so that the relay cannot read it: required
@@ -70,7 +71,7 @@ section! {
         /// A port that serves only webhooks and /health, for exposing just that.
         pub port: Option<u16> = integer(0..=65_535).optional("every tcp channel serves webhooks");
         /// External systems, by name.
-        pub accounts: Vec<WebhookAccount> = Accounts;
+        pub accounts: Vec<WebhookAccount> = Accounts.required();
     }
 }
 
@@ -89,7 +90,7 @@ const ENCRYPTION: Choice<Encryption> = Choice(&[
     ("optional", Encryption::Optional),
 ]);
 
-fn name() -> impl Rule<Output = String> {
+fn name() -> impl SettingRule<Output = String> {
     Text(1..=64).or_shown(String::new(), "its key, or else its type")
 }
 
@@ -208,14 +209,6 @@ impl Rule for Channels {
         read.into_iter().map(|(_, channel)| channel).collect()
     }
 
-    fn absent(&self) -> Option<Vec<Channel>> {
-        Some(vec![default_channel()])
-    }
-
-    fn default_text(&self) -> String {
-        format!("one tcp channel on port {PORT}")
-    }
-
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         docs.push(SettingDoc {
             key: format!("{key}[].type"),
@@ -231,12 +224,21 @@ impl Rule for Channels {
     }
 }
 
+impl SettingRule for Channels {
+    fn absent(self) -> Vec<Channel> {
+        vec![default_channel()]
+    }
+
+    fn default_text(&self) -> String {
+        format!("one tcp channel on port {PORT}")
+    }
+}
+
 /// The channel of a configuration that has none to listen on.
 fn default_channel() -> Channel {
-    let channel = TcpChannel::absent().expect("every setting of a tcp channel has a default");
     Channel::Tcp(TcpChannel {
         name: "lan".to_owned(),
-        ..channel
+        ..TcpChannel::absent()
     })
 }
 

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use serde_json::{Map, Value};
 
+use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
 use super::declaration::{Declared, Rule, Section, SettingDoc, is_comment};
 use super::key_path::KeyPath;
@@ -43,12 +44,11 @@ impl<R: Rule> Rule for List<R> {
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output> {
         let items = items_of(self.least, &self.expected(), reader, path, value)?;
-        let read: Vec<Option<R::Output>> = items
-            .iter()
-            .enumerate()
-            .map(|(index, item)| self.item.read(reader, &path.index(index), item))
-            .collect();
-        read.into_iter().collect()
+        let mut read = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            read.extend(self.item.read(reader, &path.index(index), item));
+        }
+        (read.len() == items.len()).then_some(read)
     }
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
@@ -100,7 +100,7 @@ pub(super) fn map_of<R: Rule, C>(key: Checked, value: R) -> NamedMap<R, C> {
     }
 }
 
-impl<R: Rule, C: FromIterator<(String, R::Output)>> Rule for NamedMap<R, C> {
+impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> {
     type Output = C;
 
     fn expected(&self) -> String {
@@ -112,12 +112,14 @@ impl<R: Rule, C: FromIterator<(String, R::Output)>> Rule for NamedMap<R, C> {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<C> {
-        let mut read = Vec::new();
+        let (mut read, mut is_whole) = (C::default(), true);
         for (key, inner, value) in members_of(&self.key, &self.expected(), reader, path, value)? {
-            let value = self.value.read(reader, &inner, value);
-            read.push(value.map(|value| (key.clone(), value)));
+            match self.value.read(reader, &inner, value) {
+                Some(value) => read.extend([(key.clone(), value)]),
+                None => is_whole = false,
+            }
         }
-        read.into_iter().collect()
+        is_whole.then_some(read)
     }
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
@@ -242,19 +244,18 @@ impl<D: Declared> Rule for Object<D> {
         read_section(reader, path, members, &[])
     }
 
-    fn absent(&self) -> Option<D> {
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        D::document(key, docs);
+    }
+}
+
+impl<D: Declared> SettingRule for Object<D> {
+    fn absent(self) -> D {
         D::absent()
     }
 
     fn default_text(&self) -> String {
-        match D::absent() {
-            Some(_) => "the defaults of its members".to_owned(),
-            None => "required".to_owned(),
-        }
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        D::document(key, docs);
+        "the defaults of its members".to_owned()
     }
 }
 

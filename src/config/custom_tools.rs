@@ -84,9 +84,9 @@ section! {
     /// A tool as the file has it.
     struct Declaration {
         /// Name for the model.
-        name: String = TOOL_NAME;
+        name: String = TOOL_NAME.required();
         /// What the tool does and when to use it, for the model.
-        description: String = Text(1..=4_000);
+        description: String = Text(1..=4_000).required();
         /// The tool's arguments: an object from names to type names (string, integer, number,
         /// boolean, array, object; a ? at the end makes one optional) or JSON Schemas, or one JSON
         /// Schema of type object.
@@ -115,7 +115,7 @@ section! {
         /// HTTP method.
         method: &'static str = METHODS.or("GET");
         /// Address. `{name}` stands for the argument of that name.
-        url: String = Text(8..=4_000);
+        url: String = Text(8..=4_000).required();
         /// Headers by name. `{name}` stands for the argument of that name.
         headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
         /// Body as JSON, in whose strings `{name}` stands for the argument of that name.

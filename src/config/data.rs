@@ -36,7 +36,7 @@ section! {
 
 impl Default for Backup {
     fn default() -> Backup {
-        Backup::absent().expect("every setting of backup has a default")
+        Backup::absent()
     }
 }
 

@@ -5,6 +5,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::absence::{Optional, Or, Required, SettingRule, Shown};
 use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
@@ -32,7 +33,7 @@ pub(super) struct Setting {
     pub writable: bool,
 }
 
-/// What a value must be, and what holds without one.
+/// What a value must be.
 pub(super) trait Rule {
     /// The value as the house works with it.
     type Output;
@@ -42,16 +43,6 @@ pub(super) trait Rule {
 
     /// Reads a value that is there; none after having reported what is wrong.
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output>;
-
-    /// What holds without a value; none when one is required.
-    fn absent(&self) -> Option<Self::Output> {
-        None
-    }
-
-    /// [`Rule::absent`] in words.
-    fn default_text(&self) -> String {
-        "required".to_owned()
-    }
 
     /// Adds what is to be known of the settings inside this one, whose own key
     /// is `key`.
@@ -63,7 +54,7 @@ pub(super) trait Rule {
     fn or(self, default: Self::Output) -> Or<Self>
     where
         Self: Sized,
-        Self::Output: Clone + Serialize,
+        Self::Output: Serialize,
     {
         Or {
             rule: self,
@@ -78,7 +69,6 @@ pub(super) trait Rule {
     fn or_shown(self, default: Self::Output, shown: &'static str) -> Or<Self>
     where
         Self: Sized,
-        Self::Output: Clone,
     {
         Or {
             rule: self,
@@ -95,77 +85,14 @@ pub(super) trait Rule {
     {
         Optional { rule: self, shown }
     }
-}
 
-/// A rule with a default.
-pub(super) struct Or<R: Rule> {
-    rule: R,
-    default: R::Output,
-    shown: Shown<R::Output>,
-}
-
-/// How the documentation shows a default.
-enum Shown<T> {
-    /// As its JSON.
-    Json(fn(&T) -> String),
-    /// In words.
-    Words(&'static str),
-}
-
-impl<R: Rule<Output: Clone>> Rule for Or<R> {
-    type Output = R::Output;
-
-    fn expected(&self) -> String {
-        self.rule.expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<R::Output> {
-        self.rule.read(reader, path, value)
-    }
-
-    fn absent(&self) -> Option<R::Output> {
-        Some(self.default.clone())
-    }
-
-    fn default_text(&self) -> String {
-        match self.shown {
-            Shown::Json(text) => text(&self.default),
-            Shown::Words(words) => words.to_owned(),
-        }
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        self.rule.document_members(key, docs);
-    }
-}
-
-/// A rule for a setting that may be absent.
-pub(super) struct Optional<R> {
-    rule: R,
-    shown: &'static str,
-}
-
-impl<R: Rule> Rule for Optional<R> {
-    type Output = Option<R::Output>;
-
-    fn expected(&self) -> String {
-        self.rule.expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output> {
-        self.rule.read(reader, path, value).map(Some)
-    }
-
-    fn absent(&self) -> Option<Self::Output> {
-        Some(None)
-    }
-
-    fn default_text(&self) -> String {
-        self.shown.to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        self.rule.document_members(key, docs);
+    /// The rule for a setting that must be there.
+    fn required(self) -> Required<Self>
+    where
+        Self: Sized,
+        Self::Output: Default,
+    {
+        Required(self)
     }
 }
 
@@ -174,11 +101,21 @@ pub(super) trait Declared: Sized {
     /// The settings, in the order of the declaration.
     const SETTINGS: &'static [Setting];
 
-    /// Reads all settings; none after having reported everything that is wrong.
-    fn read(section: &mut Section<'_, '_>) -> Option<Self>;
+    /// What holds without the section. Only for one none of whose settings is
+    /// required.
+    fn absent() -> Self;
 
-    /// What holds without the section; none when a setting in it is required.
-    fn absent() -> Option<Self>;
+    /// Reads all settings over what held without them. Returns whether all are
+    /// well, after having reported everything that is wrong.
+    fn fill(&mut self, section: &mut Section<'_, '_>) -> bool;
+
+    /// Reads all settings; none after having reported everything that is wrong.
+    fn read(section: &mut Section<'_, '_>) -> Option<Self> {
+        // In its place from the start: a value of its own for each setting
+        // would be code of its own for what becomes of it when another fails.
+        let mut read = Self::absent();
+        read.fill(section).then_some(read)
+    }
 
     /// Adds what is to be known of each setting; `key` is that of the section.
     fn document(key: &str, docs: &mut Vec<SettingDoc>);
@@ -192,21 +129,32 @@ pub(super) struct Section<'r, 'e> {
 }
 
 impl Section<'_, '_> {
-    /// Reads one setting; none after having reported what is wrong with it.
-    pub fn read<R: Rule>(&mut self, key: &str, rule: &R) -> Option<R::Output> {
-        let path = self.path.key(key);
-        match self.members.get(key).filter(|value| !value.is_null()) {
-            Some(value) => rule.read(self.reader, &path, value),
-            None => rule.absent().or_else(|| {
-                self.report_missing(&path, &rule.expected());
-                None
-            }),
-        }
+    /// Reads one setting over what held without it. Returns whether it is well,
+    /// after having reported what is wrong with it.
+    pub fn read<R: SettingRule>(&mut self, key: &str, rule: &R, setting: &mut R::Output) -> bool {
+        self.read_described(key, rule, &mut |reader, path, value| {
+            let read = rule.read(reader, path, value);
+            read.map(|read| *setting = read).is_some()
+        })
     }
 
-    fn report_missing(&mut self, path: &KeyPath, expected: &str) {
-        self.reader
-            .problem(path, format!("\"{path}\" is required: {expected}"));
+    fn read_described(
+        &mut self,
+        key: &str,
+        rule: &dyn Described,
+        read: &mut dyn FnMut(&mut Reader<'_>, &KeyPath, &Value) -> bool,
+    ) -> bool {
+        let path = self.path.key(key);
+        match self.members.get(key).filter(|value| !value.is_null()) {
+            Some(value) => read(self.reader, &path, value),
+            None if rule.is_required() => {
+                let expected = rule.expected();
+                self.reader
+                    .problem(&path, format!("\"{path}\" is required: {expected}"));
+                false
+            }
+            None => true,
+        }
     }
 
     /// Reports every key that is neither a setting of `D`, nor among `beside`,
@@ -247,27 +195,66 @@ pub(super) fn is_comment(key: &str) -> bool {
 }
 
 /// Joins a key and the key of a setting inside it.
-pub(super) fn joined(key: &str, inner: &str) -> String {
+fn joined(key: &str, inner: &str) -> String {
     match key {
         "" => inner.to_owned(),
         _ => format!("{key}.{inner}"),
     }
 }
 
-/// One row of documentation, and those of what is inside.
+/// What a rule tells of its setting, whatever type that has. Code for it is not
+/// compiled anew for each rule.
+trait Described {
+    fn expected(&self) -> String;
+    fn is_required(&self) -> bool;
+    fn default_text(&self) -> String;
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>);
+}
+
+impl<R: SettingRule> Described for R {
+    fn expected(&self) -> String {
+        Rule::expected(self)
+    }
+
+    fn is_required(&self) -> bool {
+        SettingRule::is_required(self)
+    }
+
+    fn default_text(&self) -> String {
+        SettingRule::default_text(self)
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Rule::document_members(self, key, docs);
+    }
+}
+
+/// One row of documentation, and those of what is inside; `section` is the key
+/// of the section that the setting is in.
 pub(super) fn document_setting<T>(
-    key: String,
-    rule: &impl Rule<Output = T>,
+    section: &str,
+    setting: &Setting,
+    rule: &impl SettingRule<Output = T>,
     doc_lines: &[&str],
-    writable: bool,
     docs: &mut Vec<SettingDoc>,
 ) {
+    document_described(section, setting, rule, doc_lines, docs);
+}
+
+fn document_described(
+    section: &str,
+    setting: &Setting,
+    rule: &dyn Described,
+    doc_lines: &[&str],
+    docs: &mut Vec<SettingDoc>,
+) {
+    let key = joined(section, setting.key);
     docs.push(SettingDoc {
         key: key.clone(),
         expects: rule.expected(),
         default: rule.default_text(),
         documentation: sentence(doc_lines),
-        writable,
+        writable: setting.writable,
     });
     rule.document_members(&key, docs);
 }
@@ -310,33 +297,38 @@ macro_rules! section {
 
         impl $crate::config::declaration::Declared for $name {
             const SETTINGS: &'static [$crate::config::declaration::Setting] = &[$(
-                $crate::config::declaration::Setting {
-                    key: section!(@key $field $($key)?),
-                    writable: section!(@writable $($flag)?),
-                },
+                section!(@setting $field $($key)?; $($flag)?),
             )*];
 
-            fn read(
-                section: &mut $crate::config::declaration::Section<'_, '_>,
-            ) -> Option<$name> {
-                $(let $field: Option<$type> = section.read(section!(@key $field $($key)?), &$rule);)*
-                Some($name { $($field: $field?,)* })
+            fn absent() -> $name {
+                use $crate::config::absence::SettingRule as _;
+                $name { $($field: $rule.absent(),)* }
             }
 
-            fn absent() -> Option<$name> {
-                use $crate::config::declaration::Rule as _;
-                Some($name { $($field: $rule.absent()?,)* })
+            fn fill(
+                &mut self,
+                section: &mut $crate::config::declaration::Section<'_, '_>,
+            ) -> bool {
+                let mut is_well = true;
+                $(is_well &= section.read(section!(@key $field $($key)?), &$rule, &mut self.$field);)*
+                is_well
             }
 
             fn document(key: &str, docs: &mut Vec<$crate::config::declaration::SettingDoc>) {
                 $($crate::config::declaration::document_setting::<$type>(
-                    $crate::config::declaration::joined(key, section!(@key $field $($key)?)),
+                    key,
+                    &section!(@setting $field $($key)?; $($flag)?),
                     &$rule,
                     &[$($doc),+],
-                    section!(@writable $($flag)?),
                     docs,
                 );)*
             }
+        }
+    };
+    (@setting $field:ident $($key:literal)?; $($flag:ident)?) => {
+        $crate::config::declaration::Setting {
+            key: section!(@key $field $($key)?),
+            writable: section!(@writable $($flag)?),
         }
     };
     (@key $field:ident) => { stringify!($field) };

@@ -4,18 +4,17 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use serde_json::json;
-
 use super::declaration::Declared;
 use super::document::to_text;
 use super::problems::Problems;
 use super::{Config, OFFLINE, Permission, TcpChannel, file};
+use crate::json::json;
 
 /// The text of the file: an offline provider, harmless tools allowed, and one
 /// `tcp` channel for the household. JSON has no comments, so it says where the
 /// documentation is.
 pub fn first_run() -> String {
-    let tcp = TcpChannel::absent().expect("every setting of a tcp channel has a default");
+    let tcp = TcpChannel::absent();
     to_text(&json!({
         "_help": "Every setting is explained by `hearth config keys`; `hearth config check` \
                   checks this file. Keys that begin with _ are comments.",

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::collections::object;
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
@@ -85,7 +86,7 @@ section! {
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits::absent().expect("every limit has a default")
+        Limits::absent()
     }
 }
 
@@ -114,15 +115,17 @@ impl Rule for LimitsRule {
         Some(limits)
     }
 
-    fn absent(&self) -> Option<Limits> {
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Limits::document(key, docs);
+    }
+}
+
+impl SettingRule for LimitsRule {
+    fn absent(self) -> Limits {
         Limits::absent()
     }
 
     fn default_text(&self) -> String {
         object::<Limits>().default_text()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Limits::document(key, docs);
     }
 }

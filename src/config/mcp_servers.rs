@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::collections::{NamedMap, list, map_of, read_section};
 use super::custom_tools::DIRECTORY;
 use super::declaration::{Declared, Rule, SettingDoc, section};
@@ -16,6 +17,7 @@ use super::names::{HEADER, NAME, VARIABLE};
 use super::readable::host_only;
 use super::reader::Reader;
 use super::rules::{Choice, Flag, SecretText, Text, Url, integer};
+use crate::json::json;
 use crate::secret::Secret;
 
 /// Keys of other clients that run tools unasked. Here `tool_permissions` says
@@ -176,16 +178,18 @@ impl Rule for McpServers {
         Some(named)
     }
 
-    fn absent(&self) -> Option<Vec<McpServer>> {
-        Some(Vec::new())
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        McpServers::map().document_members(key, docs);
+    }
+}
+
+impl SettingRule for McpServers {
+    fn absent(self) -> Vec<McpServer> {
+        Vec::new()
     }
 
     fn default_text(&self) -> String {
         "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        McpServers::map().document_members(key, docs);
     }
 }
 

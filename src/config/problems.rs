@@ -58,15 +58,19 @@ impl Problems {
 
     /// What was found in a file, in the order of its lines.
     pub(super) fn of_findings(file: &Path, findings: Vec<Finding>, lines: &Lines) -> Problems {
-        let mut list: Vec<Problem> = findings
-            .into_iter()
-            .map(|finding| Problem {
-                line: Some(lines.line(&finding.path)),
-                column: None,
-                message: finding.message,
-            })
-            .collect();
-        list.sort_by_key(|problem| problem.line);
+        let mut list: Vec<Problem> = Vec::with_capacity(findings.len());
+        for finding in findings {
+            let line = Some(lines.line(&finding.path));
+            let place = list.partition_point(|earlier| earlier.line <= line);
+            list.insert(
+                place,
+                Problem {
+                    line,
+                    column: None,
+                    message: finding.message,
+                },
+            );
+        }
         Problems {
             file: file.to_owned(),
             list,

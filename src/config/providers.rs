@@ -1,7 +1,7 @@
 //! The model providers: one table with a row for each name that `provider` may
 //! have, and the rules for what names one.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Config;
 use super::declaration::{Rule, section};
@@ -10,6 +10,7 @@ use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{SecretText, Text, Url, integer};
 use super::web_address::masked;
+use crate::json::json;
 use crate::secret::Secret;
 
 /// The kind of API that a provider speaks.
@@ -159,9 +160,9 @@ section! {
     #[derive(Clone, Debug)]
     pub struct ModelChoice {
         /// Model provider, as `provider`.
-        pub provider: String = ProviderName;
+        pub provider: String = ProviderName.required();
         /// The model's name at this provider.
-        pub model: String = Text(1..=200);
+        pub model: String = Text(1..=200).required();
         /// This provider's API key; without one, the environment variable that is usual for it.
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable");
         /// Where this provider is, when not at its usual address.

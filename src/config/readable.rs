@@ -1,9 +1,10 @@
 //! What `get_config` shows: every setting in force, and no secret.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::web_address::{MASK, WebAddress, masked};
 use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
+use crate::json::json;
 
 impl Config {
     /// The readable fields, in order: the contract's three first.

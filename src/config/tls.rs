@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::collections::object;
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::key_path::KeyPath;
@@ -28,7 +29,7 @@ section! {
 
 impl Default for Tls {
     fn default() -> Tls {
-        Tls::absent().expect("every setting of tls may be absent")
+        Tls::absent()
     }
 }
 
@@ -93,16 +94,18 @@ impl Rule for TlsRule {
         None
     }
 
-    fn absent(&self) -> Option<Tls> {
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Tls::document(key, docs);
+    }
+}
+
+impl SettingRule for TlsRule {
+    fn absent(self) -> Tls {
         Tls::absent()
     }
 
     fn default_text(&self) -> String {
         "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tls::document(key, docs);
     }
 }
 

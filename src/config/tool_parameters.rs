@@ -1,12 +1,13 @@
 //! `parameters` of a custom tool: the short form or a JSON Schema.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::declaration::{Rule, is_comment};
 use super::key_path::KeyPath;
 use super::names::TOOL_NAME;
 use super::problems::suggestion;
 use super::reader::Reader;
+use crate::json::json;
 
 /// The rule for `parameters`: the short form or a whole schema.
 pub(super) struct Parameters;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
+use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
 use super::collections::{list, object};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, Tool};
@@ -73,7 +74,7 @@ section! {
 
 impl Default for Tools {
     fn default() -> Tools {
-        Tools::absent().expect("every setting of tools has a default")
+        Tools::absent()
     }
 }
 
@@ -178,15 +179,17 @@ impl Rule for ToolsRule {
         Some(tools)
     }
 
-    fn absent(&self) -> Option<Tools> {
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        Tools::document(key, docs);
+    }
+}
+
+impl SettingRule for ToolsRule {
+    fn absent(self) -> Tools {
         Tools::absent()
     }
 
     fn default_text(&self) -> String {
         "{}".to_owned()
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tools::document(key, docs);
     }
 }

@@ -26,9 +26,9 @@ section! {
         /// The account's name.
         pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
         /// URL path on which the account's POST requests are accepted.
-        pub incoming_path: String = INCOMING_PATH;
+        pub incoming_path: String = INCOMING_PATH.required();
         /// URL that receives the replies by POST.
-        pub outgoing_url: String = Url(&["https", "http"]);
+        pub outgoing_url: String = Url(&["https", "http"]).required();
         /// Shared secret, required of incoming requests and sent with outgoing ones in
         /// `X-Service-Secret`.
         pub secret: Option<Secret> = SecretText.optional("none: anyone who can connect may post");

@@ -14,7 +14,7 @@ section! {
     #[derive(Clone, Debug)]
     pub struct WebhookMap {
         /// The message that the assistant gets.
-        pub message: Template = TemplateRule;
+        pub message: Template = TemplateRule.required();
         /// The speaker's name.
         pub user_id: Option<Template> = TemplateRule.optional("none");
         /// What tells conversations apart: bodies that give the same go on with one.
@@ -24,7 +24,7 @@ section! {
 }
 
 /// A text with places that are filled from a JSON document.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Template(Vec<Part>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]

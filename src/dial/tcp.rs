@@ -12,6 +12,7 @@ use rustix::net::{AddressFamily, SocketType, connect as begin_connect, socket, s
 
 use super::{Address, DialError};
 use crate::gate::wait::{Interest, time_left, wait};
+use crate::threads;
 
 /// The longest that looking a name up may take.
 const LOOK_UP: Duration = Duration::from_secs(5);
@@ -83,14 +84,15 @@ fn look_up(address: &Address, deadline: Instant) -> Result<Vec<SocketAddr>, Dial
     };
     let (sender, receiver) = mpsc::sync_channel(1);
     let name = (address.host.clone(), address.port);
-    thread::Builder::new()
-        .name("look-up".to_owned())
-        .spawn(move || {
+    threads::spawn(
+        thread::Builder::new().name("look-up".to_owned()),
+        move || {
             let found = name.to_socket_addrs();
             // Whoever asked may have given up.
             let _ = sender.send(found.map(|found| found.take(ADDRESSES).collect::<Vec<_>>()));
-        })
-        .map_err(|error| unknown(error.to_string()))?;
+        },
+    )
+    .map_err(|error| unknown(error.to_string()))?;
     match receiver.recv_timeout(time_left(deadline).min(LOOK_UP)) {
         Ok(Ok(found)) if found.is_empty() => Err(unknown("it has no address".to_owned())),
         Ok(found) => found.map_err(|error| unknown(error.to_string())),

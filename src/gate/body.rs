@@ -43,7 +43,7 @@ impl Inbox {
 
     /// Reads once, with the stream's patience. Returns how many bytes came; 0
     /// at the end of input.
-    pub fn fill(&mut self, stream: &mut impl Read) -> io::Result<usize> {
+    pub fn fill(&mut self, stream: &mut dyn Read) -> io::Result<usize> {
         if self.end == self.bytes.len() {
             if self.start > 0 {
                 self.bytes.copy_within(self.start..self.end, 0);
@@ -109,7 +109,7 @@ pub fn read(
     limit: usize,
     deadline: Instant,
     inbox: &mut Inbox,
-    stream: &mut impl Stream,
+    stream: &mut dyn Stream,
 ) -> Result<Vec<u8>, BodyError> {
     check_length(framing, limit)?;
     stream.set_patience(Patience::Until(deadline));
@@ -126,13 +126,13 @@ pub fn read(
     Ok(reader.body)
 }
 
-struct BodyReader<'a, S> {
+struct BodyReader<'a> {
     inbox: &'a mut Inbox,
-    stream: &'a mut S,
+    stream: &'a mut dyn Stream,
     body: Vec<u8>,
 }
 
-impl<S: Stream> BodyReader<'_, S> {
+impl BodyReader<'_> {
     /// Appends the next `count` bytes to the body. Memory grows with what has
     /// arrived, not with what was announced.
     fn take(&mut self, mut count: usize) -> Result<(), BodyError> {

@@ -28,9 +28,9 @@ pub struct Upgrade {
 }
 
 /// One HTTP/1.1 connection.
-pub struct HttpConnection<'a, S> {
+pub struct HttpConnection<'a> {
     connection: &'a mut Connection,
-    stream: &'a mut S,
+    stream: &'a mut dyn Stream,
     registered: &'a Registered,
     inbox: Inbox,
     responder: Responder,
@@ -63,14 +63,14 @@ enum Fate {
     Close,
 }
 
-impl<'a, S: Stream> HttpConnection<'a, S> {
+impl<'a> HttpConnection<'a> {
     /// A connection of which `inbox` has already arrived.
     pub fn new(
         connection: &'a mut Connection,
-        stream: &'a mut S,
+        stream: &'a mut dyn Stream,
         registered: &'a Registered,
         inbox: Inbox,
-    ) -> HttpConnection<'a, S> {
+    ) -> HttpConnection<'a> {
         HttpConnection {
             connection,
             stream,

@@ -32,7 +32,7 @@ pub fn finish(
     framing: Framing,
     connection: &Connection,
     responder: &mut Responder,
-    stream: &mut impl Stream,
+    stream: &mut dyn Stream,
 ) -> io::Result<Persistence> {
     let is_chunked = framing.is_current;
     let persistence = match is_chunked {
@@ -77,7 +77,7 @@ fn attend(
     unfinished: &dyn Unfinished,
     interest: Interest,
     until: Instant,
-    stream: &mut impl Stream,
+    stream: &mut dyn Stream,
 ) -> io::Result<Interest> {
     let woken = wait(
         stream.as_fd(),

@@ -19,7 +19,7 @@ const KEPT_BYTES: usize = 4 * 1024;
 /// Serves JSON lines until the connection ends. `inbox` is what has arrived.
 pub fn run(
     connection: &mut Connection,
-    stream: &mut impl Stream,
+    stream: &mut dyn Stream,
     registered: &Registered,
     inbox: Inbox,
 ) {
@@ -65,9 +65,9 @@ enum End {
     Finish,
 }
 
-struct Lines<'a, S> {
+struct Lines<'a> {
     connection: &'a mut Connection,
-    stream: &'a mut S,
+    stream: &'a mut dyn Stream,
     talk: Talk,
     inbox: Inbox,
     /// Bytes of the inbox that are known to hold no line break.
@@ -78,7 +78,7 @@ struct Lines<'a, S> {
     input_ended: Option<Instant>,
 }
 
-impl<S: Stream> Lines<'_, S> {
+impl Lines<'_> {
     fn converse(&mut self) -> End {
         match self.serve() {
             Ok(never) => match never {},

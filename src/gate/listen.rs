@@ -21,6 +21,7 @@ use super::{Door, Shared, sniff};
 use crate::config::Config;
 use crate::error::Error;
 use crate::service::peer::AddressKey;
+use crate::threads;
 
 /// How long connections may take to end by themselves when the listener stops;
 /// then they are cut.
@@ -80,9 +81,10 @@ impl Listener {
             refused: Refused::default(),
             pause: Pause::default(),
         };
-        let accepting = thread::Builder::new()
-            .name(format!("accept-{}", address.port()))
-            .spawn(move || acceptor.run())?;
+        let accepting = threads::spawn(
+            thread::Builder::new().name(format!("accept-{}", address.port())),
+            move || acceptor.run(),
+        )?;
         Ok(Listener {
             address,
             stopping,

@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use super::wait::{Waker, time_left};
 use crate::service::outbox::{Close, Outbox};
+use crate::threads;
 
 /// Virtual size of a connection's stack; memory is only what is touched, about
 /// two pages for an idle connection. The deepest recursion that a message can
@@ -65,10 +66,12 @@ impl Registry {
         state.last += 1;
         let number = state.last;
         let registry = Arc::clone(self);
-        let thread = thread::Builder::new()
-            .name(format!("conn-{number}"))
-            .stack_size(STACK_BYTES)
-            .spawn(move || serve(&Registered { registry, number }))?;
+        let thread = threads::spawn(
+            thread::Builder::new()
+                .name(format!("conn-{number}"))
+                .stack_size(STACK_BYTES),
+            move || serve(&Registered { registry, number }),
+        )?;
         let open = Open {
             socket,
             outbox: None,

@@ -34,7 +34,7 @@ impl Responder {
         response: &Response,
         is_head: bool,
         persistence: Persistence,
-        stream: &mut impl Write,
+        stream: &mut dyn Write,
     ) -> io::Result<()> {
         let upgrade = None;
         self.print_head(response, upgrade)?;
@@ -66,7 +66,7 @@ impl Responder {
         response: &Response,
         is_chunked: bool,
         persistence: Persistence,
-        stream: &mut impl Write,
+        stream: &mut dyn Write,
     ) -> io::Result<()> {
         let upgrade = None;
         self.print_head(response, upgrade)?;
@@ -84,7 +84,7 @@ impl Responder {
         &mut self,
         piece: &[u8],
         is_chunked: bool,
-        stream: &mut impl Write,
+        stream: &mut dyn Write,
     ) -> io::Result<()> {
         if !is_chunked {
             return stream.write_all(piece);
@@ -97,11 +97,7 @@ impl Responder {
     }
 
     /// Writes `101 Switching Protocols` to a WebSocket.
-    pub fn write_upgrade(
-        &mut self,
-        response: &Response,
-        stream: &mut impl Write,
-    ) -> io::Result<()> {
+    pub fn write_upgrade(&mut self, response: &Response, stream: &mut dyn Write) -> io::Result<()> {
         self.print_head(response, Some("websocket"))?;
         stream.write_all(&self.buffer)
     }

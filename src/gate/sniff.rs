@@ -98,7 +98,7 @@ fn enter_secure(
 /// Returns who was there.
 fn converse(
     connection: &mut Connection,
-    stream: &mut impl Stream,
+    stream: &mut dyn Stream,
     registered: &Registered,
 ) -> String {
     let peer = connection.socket_peer().to_string();

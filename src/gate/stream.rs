@@ -211,7 +211,7 @@ const LINGER_BYTES: usize = 1024 * 1024;
 /// of the answer (RFC 9112 section 9.6). Bounded to one second and one
 /// mebibyte, so that a client that sends its whole body before it looks still
 /// gets its answer.
-pub fn linger(stream: &mut impl Stream) {
+pub fn linger(stream: &mut dyn Stream) {
     if stream.finish().is_err() {
         return;
     }

@@ -31,7 +31,7 @@ const KEPT_BYTES: u64 = 8 * 1024;
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a WebSocket until it ends.
-pub fn run(connection: &mut Connection, stream: &mut impl Stream, upgrade: Upgrade) {
+pub fn run(connection: &mut Connection, stream: &mut dyn Stream, upgrade: Upgrade) {
     let Upgrade { talk, rest, .. } = upgrade;
     stream.set_patience(Patience::Never);
     let mut frames = Frames::default();
@@ -76,13 +76,13 @@ fn config(message_bytes: usize) -> WebSocketConfig {
 /// there mostly is nothing, and because the outbox and the deadlines have their
 /// turn then. Only within one message is it read on at once, while its frames
 /// fill the buffer.
-struct Pipe<'a, S> {
-    stream: &'a mut S,
+struct Pipe<'a> {
+    stream: &'a mut dyn Stream,
     may_read: bool,
     frames: Frames,
 }
 
-impl<S: Stream> Read for Pipe<'_, S> {
+impl Read for Pipe<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if !std::mem::take(&mut self.may_read) {
             return Err(io::ErrorKind::WouldBlock.into());
@@ -94,7 +94,7 @@ impl<S: Stream> Read for Pipe<'_, S> {
     }
 }
 
-impl<S: Stream> Write for Pipe<'_, S> {
+impl Write for Pipe<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.stream.write(bytes)
     }
@@ -126,10 +126,10 @@ impl From<WebSocketError> for End {
     }
 }
 
-struct Channel<'a, S: Stream> {
+struct Channel<'a> {
     connection: &'a mut Connection,
     talk: Talk,
-    pipe: Pipe<'a, S>,
+    pipe: Pipe<'a>,
     codec: WebSocketContext,
     /// The limit that the codec's configuration holds now.
     message_bytes: usize,
@@ -144,7 +144,7 @@ struct Channel<'a, S: Stream> {
     pinged: Instant,
 }
 
-impl<S: Stream> Channel<'_, S> {
+impl Channel<'_> {
     fn run(mut self) {
         let end = match self.converse() {
             Ok(never) => match never {},

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answering::{self, Form, Sum, Task};
 use super::transcript::{self, Said};
@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::gate::exchange::{Answer, Request, Response};
+use crate::json::json;
 use crate::secret::sha256;
 use crate::service::Service;
 use crate::service::followed::Asker;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answering::{self, Form, Sum, Task};
 use super::transcript::{self, Said};
@@ -13,6 +13,7 @@ use super::{OPENAI_CHANNEL, models};
 use crate::config::Config;
 use crate::error::{Code, Error, Result};
 use crate::gate::exchange::{Answer, Request, Response};
+use crate::json::json;
 use crate::service::Service;
 use crate::service::followed::Asker;
 use crate::store::Usage;

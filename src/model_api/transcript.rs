@@ -2,6 +2,7 @@
 //! said before.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::protocol::command::check_message;
@@ -14,25 +15,12 @@ const INSTRUCTION_BYTES: usize = 256 * 1024;
 #[derive(Debug, Deserialize)]
 pub struct Said {
     role: String,
+    /// A text, or its parts.
     #[serde(default)]
-    content: Option<Content>,
+    content: Value,
     /// Ollama's place for pictures.
     #[serde(default)]
     images: Option<Vec<serde::de::IgnoredAny>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Debug, Deserialize)]
-struct Part {
-    r#type: String,
-    #[serde(default)]
-    text: Option<String>,
 }
 
 impl Said {
@@ -40,7 +28,7 @@ impl Said {
     pub fn new(role: &str, text: String) -> Said {
         Said {
             role: role.to_owned(),
-            content: Some(Content::Text(text)),
+            content: Value::String(text),
             images: None,
         }
     }
@@ -51,18 +39,19 @@ impl Said {
             return Err(only_text("images"));
         }
         match self.content {
-            None => Ok(String::new()),
-            Some(Content::Text(text)) => Ok(text),
-            Some(Content::Parts(parts)) => {
+            Value::Null => Ok(String::new()),
+            Value::String(text) => Ok(text),
+            Value::Array(parts) => {
                 let mut texts = Vec::with_capacity(parts.len());
-                for part in parts {
-                    match part.text {
-                        Some(text) if part.r#type == "text" => texts.push(text),
-                        _ => return Err(only_text(&part.r#type)),
+                for part in &parts {
+                    match (part["type"].as_str(), part["text"].as_str()) {
+                        (Some("text"), Some(text)) => texts.push(text),
+                        (kind, _) => return Err(only_text(kind.unwrap_or("a part of no type"))),
                     }
                 }
                 Ok(texts.join("\n"))
             }
+            _ => Err(only_text("other JSON")),
         }
     }
 }
@@ -152,7 +141,7 @@ fn append(text: &mut String, more: String) {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 

@@ -23,7 +23,7 @@ pub const HEADER_BYTES: usize = 5;
 
 /// Relay and machine greet each other so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", try_from = "Members")]
 pub enum Greeting {
     /// The machine's first message: which key it claims to hold.
     Machine {
@@ -49,6 +49,42 @@ pub enum Greeting {
         /// The relay pings so often, in seconds.
         ping_seconds: u64,
     },
+}
+
+/// The members of any [`Greeting`]: reading one variant after the other would
+/// be several times the code.
+#[derive(Deserialize)]
+struct Members {
+    r#type: String,
+    public_key: Option<String>,
+    noise: Option<String>,
+    clients: Option<usize>,
+    message_bytes: Option<usize>,
+    ping_seconds: Option<u64>,
+}
+
+impl TryFrom<Members> for Greeting {
+    type Error = &'static str;
+
+    fn try_from(members: Members) -> Result<Greeting, &'static str> {
+        let linked = || {
+            Some(Greeting::Linked {
+                clients: members.clients?,
+                message_bytes: members.message_bytes?,
+                ping_seconds: members.ping_seconds?,
+            })
+        };
+        let greeting = match members.r#type.as_str() {
+            "machine" => members
+                .public_key
+                .map(|public_key| Greeting::Machine { public_key }),
+            "prove" => members.noise.map(|noise| Greeting::Prove { noise }),
+            "proof" => members.noise.map(|noise| Greeting::Proof { noise }),
+            "linked" => linked(),
+            _ => return Err("its type is unknown"),
+        };
+        greeting.ok_or("a member of its type is missing")
+    }
 }
 
 /// A client's number on one link: never given twice while the link lasts.

@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use serde_json::json;
 
 use super::Service;
 use crate::calendar::Zone;
 use crate::clock::Timestamp;
 use crate::config::{Backup, TimeOfDay, without_secrets};
+use crate::json::json;
 use crate::store::{BackUp, BackedUp, Enclosed, PARTIAL, Watch, back_up};
 
 /// How often is looked whether one is due.
@@ -88,13 +88,13 @@ pub fn nightly_backups(directory: &Path) -> Vec<(Date, PathBuf)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
     };
-    let mut found: Vec<(Date, PathBuf)> = entries
-        .filter_map(|entry| {
-            let entry = entry.ok()?;
-            Some((night_of(entry.file_name().to_str()?)?, entry.path()))
-        })
-        .collect();
-    found.sort_unstable_by(|one, other| other.cmp(one));
+    let mut found: Vec<(Date, PathBuf)> = Vec::new();
+    for entry in entries.flatten() {
+        if let Some(night) = entry.file_name().to_str().and_then(night_of) {
+            let place = found.partition_point(|(other, _)| *other > night);
+            found.insert(place, (night, entry.path()));
+        }
+    }
     found
 }
 

@@ -1,7 +1,7 @@
 //! Commands: who may send which, and what each is answered.
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::session::{Caller, Responder};
 use super::{Service, views};
@@ -10,6 +10,7 @@ use crate::agent::tool::{Source, parameter_types};
 use crate::config::Permission;
 use crate::error::{Error, Result};
 use crate::ids::ConversationId;
+use crate::json::json;
 use crate::protocol;
 use crate::protocol::command::Command;
 use crate::protocol::event::{Event, Kind};

@@ -52,9 +52,12 @@ impl Connections {
 
     /// The tokens that hold connections open.
     pub fn tokens(&self) -> Vec<TokenId> {
-        let mut tokens: Vec<TokenId> = self.lock().values().map(|entry| entry.token).collect();
-        tokens.sort_unstable();
-        tokens.dedup();
+        let mut tokens = Vec::new();
+        for entry in self.lock().values() {
+            if let Err(place) = tokens.binary_search(&entry.token) {
+                tokens.insert(place, entry.token);
+            }
+        }
         tokens
     }
 

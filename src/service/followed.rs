@@ -72,18 +72,12 @@ pub struct News {
     pub is_cut: bool,
 }
 
-/// The events that a follower understands.
+/// What a follower understands of an event.
 #[derive(Deserialize)]
-#[serde(tag = "event")]
-enum Told {
-    #[serde(rename = "chat.delta")]
-    Delta { text: String },
-    #[serde(rename = "chat.tool_call")]
-    ToolCall {},
-    #[serde(rename = "approval.requested")]
-    ApprovalRequested {},
-    #[serde(other)]
-    Other,
+struct Told {
+    event: String,
+    /// Of a piece of the reply.
+    text: Option<String>,
 }
 
 impl Service {
@@ -223,11 +217,12 @@ impl Drop for Followed {
 }
 
 fn heard(event: &str) -> Option<Heard> {
-    match serde_json::from_str(event).ok()? {
-        Told::Delta { text } => Some(Heard::Text(text)),
-        Told::ToolCall {} => Some(Heard::ToolCall),
-        Told::ApprovalRequested {} => Some(Heard::AwaitsApproval),
-        Told::Other => None,
+    let told: Told = serde_json::from_str(event).ok()?;
+    match told.event.as_str() {
+        "chat.delta" => told.text.map(Heard::Text),
+        "chat.tool_call" => Some(Heard::ToolCall),
+        "approval.requested" => Some(Heard::AwaitsApproval),
+        _ => None,
     }
 }
 

@@ -1,11 +1,12 @@
 //! Who may sign in, and with which tokens. The command line works by the same
 //! rules, on the database itself.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Service, password};
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
+use crate::json::json;
 use crate::protocol::people::PeopleCommand;
 use crate::secret::{Secret, fingerprint};
 use crate::store::{NewToken, SESSION, Token, User, UserRole};

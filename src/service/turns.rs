@@ -2,13 +2,14 @@
 //! end. How one runs is in `running`.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::queue::{TurnJob, Withdrawn};
 use super::session::{Caller, Responder};
 use super::{Service, views};
 use crate::error::{Code, Error, Result};
 use crate::ids::{ConversationId, MessageId, TurnId};
+use crate::json::json;
 use crate::protocol::command::Chat;
 use crate::protocol::event::{Event, Kind};
 use crate::secret::sha256;

@@ -1,9 +1,10 @@
 //! From what the database holds to what clients are shown.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::relays;
 use crate::agent::provider::Standing;
+use crate::json::json;
 use crate::protocol::event;
 use crate::store::{
     Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,

@@ -15,6 +15,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 use crate::ids::{ConversationId, DeliveryId, TurnId};
 use crate::store::{Delivery, Turn, TurnEnd, TurnState, Usage};
+use crate::threads;
 
 /// How often the timekeeper looks at what has no due time of its own.
 const TICK: Duration = Duration::from_secs(1);
@@ -144,9 +145,7 @@ impl Pool {
 
 impl Threads {
     fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
-        let thread = std::thread::Builder::new()
-            .name(name.clone())
-            .spawn(body)
+        let thread = threads::spawn(std::thread::Builder::new().name(name.clone()), body)
             .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
         self.handles.push(thread);
         Ok(())

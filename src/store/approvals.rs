@@ -35,7 +35,7 @@ impl Store {
             insert_steps(write, id, &steps)?;
             write.execute(
                 "UPDATE turns SET state = 'waiting_approval' WHERE id = ?",
-                [id],
+                params![id],
             )?;
             approvals
                 .into_iter()
@@ -46,7 +46,7 @@ impl Store {
 
     /// Undecided approvals, oldest first, at most 1,000.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
-        self.read(|connection| rows(connection, WAITING_APPROVALS, [MOST], from_row))
+        self.read(|connection| rows(connection, WAITING_APPROVALS, params![MOST], from_row))
     }
 
     /// All approvals of a turn, in order, at most 1,000.
@@ -173,7 +173,7 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
         "UPDATE turns SET state = 'queued'
          WHERE id = ?1 AND state = 'waiting_approval'
            AND NOT EXISTS (SELECT 1 FROM approvals WHERE turn_id = ?1 AND verdict IS NULL)",
-        [approval.turn_id],
+        params![approval.turn_id],
     )?;
     approval.decision = Some(decision);
     Ok(Decided {
@@ -196,7 +196,7 @@ fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
     row(
         connection,
         "SELECT * FROM approvals WHERE id = ?",
-        [id],
+        params![id],
         from_row,
     )?
     .ok_or_else(|| Error::not_found(format!("there is no approval {id}")).into())

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rusqlite::Connection;
 
-use super::failure::{Failure, is_storage_fault};
+use super::failure::{Failure, Outcome, is_storage_fault};
 use super::meter::WriterMeter;
-use super::writer::{Answer, Job, Ran, Work, Write};
+use super::writer::{Answer, Job, Write};
 use crate::clock::Clock;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::ids::Sequence;
 
 /// How long a transaction stays open for more when nobody waits for its commit.
@@ -37,7 +37,7 @@ pub(super) struct Committer {
     connection: Connection,
     ids: Sequence,
     clock: Clock,
-    jobs: Receiver<Job>,
+    jobs: Receiver<Box<Job>>,
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
     /// When to probe next, while unwritable.
@@ -48,17 +48,18 @@ pub(super) struct Committer {
 #[derive(Default)]
 struct Batch {
     jobs: usize,
-    /// Those whose callers wait for the commit.
-    waiting: Vec<Box<dyn Work>>,
+    /// Those whose callers wait for the commit, and what came of each.
+    waiting: Vec<(Box<Job>, Result<()>)>,
     /// When the first job ran whose caller was answered already.
     behind_since: Option<Instant>,
     changed: bool,
 }
 
 impl Batch {
+    /// Tells the callers. `lost` takes the place of a success, not of a refusal.
     fn answer(self, lost: Option<&Error>) {
-        for work in self.waiting {
-            work.answer(lost.cloned());
+        for (job, result) in self.waiting {
+            job.answer(result.and(lost.cloned().map_or(Ok(()), Err)));
         }
     }
 }
@@ -68,7 +69,7 @@ impl Committer {
         connection: Connection,
         ids: Sequence,
         clock: Clock,
-        jobs: Receiver<Job>,
+        jobs: Receiver<Box<Job>>,
         writable: Arc<AtomicBool>,
         meter: Arc<WriterMeter>,
     ) -> Committer {
@@ -106,7 +107,7 @@ impl Committer {
         }
     }
 
-    fn transaction(&mut self, first: Job) {
+    fn transaction(&mut self, first: Box<Job>) {
         let mut batch = Batch::default();
         let mut next = Some(first);
         while let Some(job) = next {
@@ -117,7 +118,7 @@ impl Committer {
     }
 
     /// The next job of this transaction, or none when it is time to commit.
-    fn following(&self, batch: &Batch) -> Option<Job> {
+    fn following(&self, batch: &Batch) -> Option<Box<Job>> {
         if batch.jobs >= MOST_JOBS {
             return None;
         }
@@ -129,17 +130,17 @@ impl Committer {
         self.jobs.recv_deadline(since + BEHIND).ok()
     }
 
-    fn run_job(&mut self, mut job: Job, batch: &mut Batch) {
+    fn run_job(&mut self, mut job: Box<Job>, batch: &mut Batch) {
         batch.jobs += 1;
         if self.connection.is_autocommit()
             && let Err(error) = self.execute("BEGIN IMMEDIATE")
         {
             self.note_fault(&error);
-            job.work.answer(Some(Failure::Sql(error).on_write()));
+            job.answer(Err(Failure::from(error).on_write()));
             return;
         }
         let changes = self.connection.total_changes();
-        let kept = self.in_savepoint(&mut *job.work);
+        let result = self.in_savepoint(&mut job);
         if self.connection.is_autocommit() {
             // SQLite undoes the whole transaction for some errors of the disk.
             // What the earlier jobs did is gone, whatever they returned.
@@ -149,59 +150,43 @@ impl Committer {
                 format_args!("{} jobs were undone with a failing one", batch.jobs),
             )
             .with_status(503);
-            job.work.answer(Some(lost.clone()));
+            job.answer(result.and(Err(lost.clone())));
             std::mem::take(batch).answer(Some(&lost));
             return;
         }
-        let lost = match kept {
-            Ok(kept) => {
-                batch.changed |= kept && self.connection.total_changes() != changes;
-                None
-            }
-            Err(error) => {
-                self.note_fault(&error);
-                Some(Failure::Sql(error).on_write())
-            }
-        };
+        batch.changed |= result.is_ok() && self.connection.total_changes() != changes;
         match job.answer {
-            Answer::Committed if lost.is_none() => batch.waiting.push(job.work),
-            Answer::Committed => job.work.answer(lost),
+            Answer::Committed => batch.waiting.push((job, result)),
             Answer::Behind => {
                 batch.behind_since.get_or_insert_with(Instant::now);
-                job.work.answer(lost);
+                job.answer(result);
             }
         }
     }
 
-    /// Runs a job so that its failure undoes it alone. Returns whether it was
-    /// kept.
-    fn in_savepoint(&mut self, work: &mut dyn Work) -> rusqlite::Result<bool> {
+    /// Runs a job so that its failure undoes it alone.
+    fn in_savepoint(&mut self, job: &mut Job) -> Result<()> {
+        let ran = self.try_job(job);
+        if let Err(Failure::Sql(error)) = &ran {
+            self.note_fault(error);
+        }
+        ran.map_err(Failure::on_write)
+    }
+
+    fn try_job(&self, job: &mut Job) -> Outcome<()> {
         self.execute("SAVEPOINT job")?;
-        let ran = work.run(&Write {
+        let ran = job.run(&Write {
             connection: &self.connection,
             now: self.clock.now(),
             ids: &self.ids,
         });
-        let kept = match ran {
-            Ran::Keep => true,
-            Ran::Undo => false,
-            Ran::Fault => {
-                self.set_writable(false);
-                false
-            }
-        };
         if self.connection.is_autocommit() {
-            return Ok(false);
+            return ran;
         }
-        if kept {
-            // Releasing writes what the full-text index held back, so it can
-            // fail like any statement.
-            self.execute("RELEASE job")
-                .inspect_err(|_| self.undo_job())?;
-        } else {
-            self.undo_job();
-        }
-        Ok(kept)
+        // Releasing writes what the full-text index held back, so it can fail
+        // like any statement.
+        ran.and_then(|()| Ok(self.execute("RELEASE job")?))
+            .inspect_err(|_| self.undo_job())
     }
 
     /// Undoes the running job, or everything if that is not possible.
@@ -233,7 +218,7 @@ impl Committer {
             Err(error) => {
                 self.roll_back();
                 self.set_writable(false);
-                let lost = Failure::Sql(error).on_write();
+                let lost = Failure::from(error).on_write();
                 batch.answer(Some(&lost));
             }
         }

@@ -105,7 +105,7 @@ impl Store {
             row(
                 connection,
                 "SELECT * FROM messages WHERE id = ?",
-                [id],
+                params![id],
                 message_from_row,
             )?
             .ok_or_else(|| Error::not_found(format!("there is no message {id}")).into())
@@ -134,7 +134,7 @@ impl Store {
                 write.connection,
                 "SELECT 1 FROM turns INDEXED BY turns_unfinished
                  WHERE conversation_id = ? AND finished_at IS NULL",
-                [id],
+                params![id],
                 |_| Ok(()),
             )?;
             if unfinished.is_some() {
@@ -145,7 +145,7 @@ impl Store {
             }
             // The rest goes with it: foreign keys cascade, and triggers keep
             // the full-text index.
-            match write.execute("DELETE FROM conversations WHERE id = ?", [id])? {
+            match write.execute("DELETE FROM conversations WHERE id = ?", params![id])? {
                 0 => Err(not_found(id).into()),
                 _ => Ok(()),
             }
@@ -213,7 +213,7 @@ pub(super) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conve
     row(
         connection,
         "SELECT * FROM conversations WHERE id = ?",
-        [id],
+        params![id],
         conversation_from_row,
     )?
     .ok_or_else(|| not_found(id).into())
@@ -235,7 +235,7 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
         Target::Existing(id) => row(
             write.connection,
             "SELECT external_name FROM conversations WHERE id = ?",
-            [id],
+            params![id],
             |row| {
                 Ok(Place {
                     conversation_id: *id,
@@ -250,7 +250,7 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
             let known = row(
                 write.connection,
                 "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2",
-                [account, name],
+                params![account, name],
                 |row| row.get(0),
             )?;
             match known {

@@ -38,7 +38,7 @@ impl Store {
             write.execute(
                 "UPDATE deliveries INDEXED BY deliveries_by_state SET next_at = created_at
                  WHERE state IN ('pending', 'held') AND attempts = 0 AND next_at > created_at",
-                [],
+                params![],
             )?;
             Ok(())
         })
@@ -62,7 +62,7 @@ impl Store {
     /// When the next pending delivery is due.
     pub fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         self.write_behind(|write| {
-            let next = row(write.connection, NEXT_DELIVERY, [], |row| row.get(0))?;
+            let next = row(write.connection, NEXT_DELIVERY, params![], |row| row.get(0))?;
             Ok(next.flatten())
         })
     }
@@ -94,7 +94,7 @@ impl Store {
             None => rows(
                 connection,
                 "SELECT * FROM deliveries ORDER BY id DESC LIMIT ?",
-                [limit],
+                params![limit],
                 from_row,
             ),
         })
@@ -211,7 +211,7 @@ fn settle_queue(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> 
     };
     let moved_up = write.execute(
         "UPDATE deliveries SET state = 'pending' WHERE id = ? AND state = 'held'",
-        [oldest],
+        params![oldest],
     )?;
     if moved_up > 0 {
         // One that a person sends again may be older than the pending one.
@@ -231,7 +231,7 @@ fn oldest_undelivered(
     row(
         write.connection,
         OLDEST_UNDELIVERED,
-        [conversation],
+        params![conversation],
         |row| row.get(0),
     )
 }
@@ -240,7 +240,7 @@ fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
     row(
         connection,
         "SELECT * FROM deliveries WHERE id = ?",
-        [id],
+        params![id],
         from_row,
     )?
     .ok_or_else(|| Error::not_found(format!("there is no delivery {id}")).into())

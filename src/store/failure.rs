@@ -10,7 +10,7 @@ pub(super) enum Failure {
     /// The request cannot be done, and the caller is told why.
     Refused(Error),
     /// SQLite failed; the caller learns only that, the log learns what.
-    Sql(rusqlite::Error),
+    Sql(Box<rusqlite::Error>),
 }
 
 /// What a database job returns.
@@ -24,7 +24,7 @@ impl From<Error> for Failure {
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Failure {
-        Failure::Sql(error)
+        Failure::Sql(Box::new(error))
     }
 }
 

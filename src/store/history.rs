@@ -30,7 +30,7 @@ impl Store {
         most_bytes: usize,
     ) -> Result<Past> {
         self.read(|connection| {
-            let summary = row(connection, SUMMARY, [id], summary_from_row)?;
+            let summary = row(connection, SUMMARY, params![id], summary_from_row)?;
             let covered = summary
                 .as_ref()
                 .map_or(0, |summary| summary.turn_id.as_i64());
@@ -140,7 +140,7 @@ fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Messag
     row(
         connection,
         "SELECT * FROM messages WHERE id = ?",
-        [id],
+        params![id],
         message_from_row,
     )
 }

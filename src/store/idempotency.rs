@@ -19,7 +19,7 @@ pub(super) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<O
     let earlier = row(
         write.connection,
         "SELECT turn_id, request, created_at FROM idempotency WHERE scope = ?1 AND key = ?2",
-        [&key.scope, &key.key],
+        params![&key.scope, &key.key],
         |row| {
             Ok((
                 row.get(0)?,

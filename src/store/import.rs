@@ -82,7 +82,7 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
     let partial = format!("{PARTIAL}{}", new.source);
     write.execute(
         "DELETE FROM conversations WHERE imported_from = ?",
-        [&partial],
+        params![&partial],
     )?;
     let known = row(
         write.connection,

@@ -23,7 +23,7 @@ impl Store {
             let known = row(
                 write.connection,
                 "SELECT * FROM memories WHERE content = ?",
-                [&content],
+                params![&content],
                 from_row,
             )?;
             if let Some(memory) = known {
@@ -89,7 +89,7 @@ impl Store {
             rows(
                 connection,
                 "SELECT * FROM memories ORDER BY id DESC LIMIT ?",
-                [MOST as i64],
+                params![MOST as i64],
                 from_row,
             )
         })
@@ -97,12 +97,12 @@ impl Store {
 
     /// Deletes one. Errors: `not_found`.
     pub fn forget(&self, id: MemoryId) -> Result<()> {
-        self.write(
-            move |write| match write.execute("DELETE FROM memories WHERE id = ?", [id])? {
+        self.write(move |write| {
+            match write.execute("DELETE FROM memories WHERE id = ?", params![id])? {
                 0 => Err(Error::not_found(format!("there is no memory {id}")).into()),
                 _ => Ok(()),
-            },
-        )
+            }
+        })
     }
 }
 

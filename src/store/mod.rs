@@ -43,10 +43,11 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::{Connection, Row, ToSql, params};
 
 use self::failure::Outcome;
 use self::readers::Readers;
@@ -139,7 +140,7 @@ impl Store {
             row(
                 write.connection,
                 "SELECT value FROM meta WHERE key = ?",
-                [key],
+                params![key],
                 |row| row.get(0),
             )
         })
@@ -152,7 +153,7 @@ impl Store {
             write.execute(
                 "INSERT INTO meta (key, value) VALUES (?1, ?2)
                  ON CONFLICT (key) DO UPDATE SET value = ?2",
-                [key, value],
+                params![key, value],
             )?;
             Ok(())
         })
@@ -205,26 +206,50 @@ fn closed() -> Error {
 fn rows<T>(
     connection: &Connection,
     sql: &str,
-    parameters: impl rusqlite::Params,
-    from_row: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    parameters: &[&dyn ToSql],
+    mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Outcome<Vec<T>> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let rows = statement.query_map(parameters, from_row)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
+    let mut found = Vec::new();
+    each_row(connection, sql, parameters, &mut |row| {
+        found.push(from_row(row)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
 }
 
 /// The first row of a cached statement.
 fn row<T>(
     connection: &Connection,
     sql: &str,
-    parameters: impl rusqlite::Params,
-    from_row: impl FnOnce(&rusqlite::Row<'_>) -> rusqlite::Result<T>,
+    parameters: &[&dyn ToSql],
+    mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
 ) -> Outcome<Option<T>> {
+    let mut found = None;
+    each_row(connection, sql, parameters, &mut |row| {
+        found = Some(from_row(row)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// Shows the rows of a cached statement to `take`, until it has enough.
+fn each_row(
+    connection: &Connection,
+    sql: &str,
+    parameters: &[&dyn ToSql],
+    take: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+) -> Outcome<()> {
     let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_row(parameters, from_row).optional()?)
+    let mut rows = statement.query(parameters)?;
+    while let Some(row) = rows.next()? {
+        if take(row)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// How many bytes a text of a row has, without copying it.
-fn length(row: &rusqlite::Row<'_>, column: &str) -> rusqlite::Result<usize> {
+fn length(row: &Row<'_>, column: &str) -> rusqlite::Result<usize> {
     Ok(row.get_ref(column)?.as_bytes()?.len())
 }

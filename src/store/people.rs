@@ -18,7 +18,7 @@ impl Store {
             let since = row(
                 write.connection,
                 "SELECT min(created_at) FROM users",
-                [],
+                params![],
                 |row| row.get(0),
             )?;
             Ok(since.flatten())
@@ -71,7 +71,7 @@ impl Store {
             rows(
                 connection,
                 "SELECT * FROM users ORDER BY folded_name LIMIT ?",
-                [MOST],
+                params![MOST],
                 from_row,
             )
         })
@@ -109,7 +109,7 @@ impl Store {
             let user = row(
                 write.connection,
                 "SELECT * FROM users WHERE id = ?",
-                [id],
+                params![id],
                 from_row,
             )?
             .ok_or_else(|| not_found(id))?;
@@ -121,7 +121,7 @@ impl Store {
                 .into());
             }
             schedules::remove_of(write, &user.name)?;
-            write.execute("DELETE FROM users WHERE id = ?", [id])?;
+            write.execute("DELETE FROM users WHERE id = ?", params![id])?;
             Ok(())
         })
     }
@@ -136,7 +136,7 @@ fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {
     row(
         connection,
         "SELECT * FROM users WHERE folded_name = ?",
-        [fold(name)],
+        params![fold(name)],
         from_row,
     )
 }

@@ -84,7 +84,7 @@ impl Store {
                     return Ok(true);
                 }
             }
-            write.execute("DELETE FROM conversations WHERE id = ?", [id])?;
+            write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
             Ok(true)
         })
     }
@@ -101,7 +101,7 @@ impl Store {
     fn delete_old(&self, sql: &'static str, age: Duration) -> Result<usize> {
         self.write(move |write| {
             let until = write.now.minus(age);
-            Ok(write.execute(sql, params![until, AT_ONCE as i64])?)
+            write.execute(sql, params![until, AT_ONCE as i64])
         })
     }
 }

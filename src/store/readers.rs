@@ -43,10 +43,7 @@ impl Readers {
 
     /// Runs statements on a reader. They see what was committed when each began.
     pub fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        let mut lent = Lent {
-            readers: self,
-            connection: Some(self.take()?),
-        };
+        let lent = self.lend()?;
         work(lent.connection()).map_err(Failure::on_read)
     }
 
@@ -54,6 +51,13 @@ impl Readers {
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         while self.idle.try_recv().is_ok() {}
+    }
+
+    fn lend(&self) -> Result<Lent<'_>> {
+        Ok(Lent {
+            readers: self,
+            connection: Some(self.take()?),
+        })
     }
 
     fn take(&self) -> Result<Connection> {
@@ -76,7 +80,7 @@ impl Readers {
             });
             return opened.map_err(|error| {
                 self.opened.fetch_sub(1, Ordering::SeqCst);
-                Failure::Sql(error).on_read()
+                Failure::from(error).on_read()
             });
         }
         self.idle.recv_timeout(self.wait).map_err(|_| {
@@ -92,7 +96,7 @@ struct Lent<'a> {
 }
 
 impl Lent<'_> {
-    fn connection(&mut self) -> &Connection {
+    fn connection(&self) -> &Connection {
         self.connection
             .as_ref()
             .expect("only Drop takes the connection")

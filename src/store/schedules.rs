@@ -86,7 +86,7 @@ impl Store {
     /// Deletes one. What it began goes on. Errors: `not_found`.
     pub fn delete_schedule(&self, id: ScheduleId) -> Result<()> {
         self.write(move |write| {
-            match write.execute("DELETE FROM schedules WHERE id = ?", [id])? {
+            match write.execute("DELETE FROM schedules WHERE id = ?", params![id])? {
                 0 => Err(not_found(id).into()),
                 _ => Ok(()),
             }
@@ -114,13 +114,15 @@ impl Store {
     pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
         // On the writer's connection, as for deliveries: it opens no reader on
         // a server that has nothing to do.
-        self.write_behind(move |write| rows(write.connection, DUE_SCHEDULES, [now], from_row))
+        self.write_behind(move |write| {
+            rows(write.connection, DUE_SCHEDULES, params![now], from_row)
+        })
     }
 
     /// When the next schedule is due.
     pub fn next_schedule_at(&self) -> Result<Option<Timestamp>> {
         self.write_behind(|write| {
-            let next = row(write.connection, NEXT_SCHEDULE, [], |row| row.get(0))?;
+            let next = row(write.connection, NEXT_SCHEDULE, params![], |row| row.get(0))?;
             Ok(next.flatten())
         })
     }
@@ -133,7 +135,7 @@ impl Store {
             rows(
                 write.connection,
                 "SELECT * FROM schedules WHERE cron IS NOT NULL AND planned_at > ?",
-                [latest],
+                params![latest],
                 from_row,
             )
         })
@@ -192,7 +194,7 @@ impl Store {
                          conversation_id = ?4 WHERE id = ?1",
                     params![id, next_at, write.now, turn.conversation_id],
                 )?,
-                None => write.execute("DELETE FROM schedules WHERE id = ?", [id])?,
+                None => write.execute("DELETE FROM schedules WHERE id = ?", params![id])?,
             };
             Ok(Some(ScheduleRun { turn, message }))
         })
@@ -218,7 +220,7 @@ fn all(connection: &Connection) -> Outcome<Vec<Schedule>> {
     rows(
         connection,
         "SELECT * FROM schedules ORDER BY next_at LIMIT ?",
-        [MOST as i64],
+        params![MOST as i64],
         from_row,
     )
 }
@@ -227,7 +229,7 @@ fn find(connection: &Connection, id: ScheduleId) -> Outcome<Schedule> {
     row(
         connection,
         "SELECT * FROM schedules WHERE id = ?",
-        [id],
+        params![id],
         from_row,
     )?
     .ok_or_else(|| not_found(id).into())

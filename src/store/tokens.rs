@@ -18,7 +18,7 @@ impl Store {
             let user = row(
                 write.connection,
                 "SELECT name FROM users WHERE id = ?",
-                [new.user_id],
+                params![new.user_id],
                 |row| row.get(0),
             )?
             .ok_or_else(|| Error::not_found(format!("there is no user {}", new.user_id)))?;
@@ -89,12 +89,12 @@ impl Store {
 
     /// Deletes a token. Errors: `not_found`.
     pub fn revoke_token(&self, id: TokenId) -> Result<()> {
-        self.write(
-            move |write| match write.execute("DELETE FROM tokens WHERE id = ?", [id])? {
+        self.write(move |write| {
+            match write.execute("DELETE FROM tokens WHERE id = ?", params![id])? {
                 0 => Err(Error::not_found(format!("there is no token {id}")).into()),
                 _ => Ok(()),
-            },
-        )
+            }
+        })
     }
 }
 

@@ -42,7 +42,7 @@ impl Store {
             rows(
                 write.connection,
                 UNFINISHED_TURNS,
-                [MOST_UNFINISHED],
+                params![MOST_UNFINISHED],
                 from_row,
             )
         })
@@ -113,19 +113,24 @@ impl Store {
     /// Unfinished work and totals.
     pub fn counts(&self) -> Result<Counts> {
         self.read(|connection| {
-            let count = |sql| row(connection, sql, [], |row| row.get::<_, i64>(0));
+            let count = |sql| row(connection, sql, params![], |row| row.get::<_, i64>(0));
             let conversations = count("SELECT count(*) FROM conversations")?;
             let database_bytes =
                 count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
             Ok(Counts {
                 conversations: conversations.unwrap_or_default().unsigned_abs(),
-                turns: rows(connection, UNFINISHED_BY_STATE, [], counted)?,
-                deliveries: rows(connection, deliveries::UNDELIVERED_BY_STATE, [], counted)?,
+                turns: rows(connection, UNFINISHED_BY_STATE, params![], counted)?,
+                deliveries: rows(
+                    connection,
+                    deliveries::UNDELIVERED_BY_STATE,
+                    params![],
+                    counted,
+                )?,
                 usage: row(
                     connection,
                     "SELECT ifnull(sum(input), 0), ifnull(sum(output), 0), ifnull(sum(cached), 0)
                      FROM usage",
-                    [],
+                    params![],
                     |row| {
                         Ok(Usage {
                             input: row.get::<_, i64>(0)?.unsigned_abs(),
@@ -211,7 +216,7 @@ pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
 }
 
 fn find(connection: &Connection, id: TurnId) -> Outcome<Turn> {
-    row(connection, FIND_TURN, [id], from_row)?
+    row(connection, FIND_TURN, params![id], from_row)?
         .ok_or_else(|| Error::not_found(format!("there is no turn {id}")).into())
 }
 

@@ -24,7 +24,7 @@ impl Store {
     pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
         self.read(|connection| {
-            let sum = row(connection, TOKENS_SINCE, [first], |row| {
+            let sum = row(connection, TOKENS_SINCE, params![first], |row| {
                 row.get::<_, i64>(0)
             })?;
             Ok(sum.unwrap_or_default().unsigned_abs())

@@ -9,16 +9,17 @@ use std::time::Duration;
 use std::{any::Any, io};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
-use rusqlite::{CachedStatement, Connection};
+use rusqlite::{CachedStatement, Connection, ToSql};
 
 use super::commit::Committer;
-use super::failure::{Failure, Outcome, is_storage_fault};
+use super::failure::Outcome;
 use super::meter::WriterMeter;
 use crate::clock::{Clock, Timestamp};
 use crate::error::{Error, Result};
 use crate::ids::Sequence;
+use crate::threads;
 
-/// Most jobs that wait for the writer. The channel takes 32 bytes for each
+/// Most jobs that wait for the writer. The channel takes 16 bytes for each
 /// place from the start.
 const QUEUE: usize = 1024;
 /// How long a caller waits for a place in the queue.
@@ -48,8 +49,8 @@ impl Write<'_> {
     }
 
     /// Runs a statement that returns no rows; returns how many it changed.
-    pub fn execute(&self, sql: &str, parameters: impl rusqlite::Params) -> rusqlite::Result<usize> {
-        self.prepare(sql)?.execute(parameters)
+    pub fn execute(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<usize> {
+        Ok(self.prepare(sql)?.execute(parameters)?)
     }
 }
 
@@ -63,84 +64,46 @@ pub(super) enum Answer {
     Behind,
 }
 
-/// What came of running a job's statements.
-pub(super) enum Ran {
-    /// They stay.
-    Keep,
-    /// They are undone, and the job's neighbours stay.
-    Undo,
-    /// The same, and the disk is at fault.
-    Fault,
-}
-
-/// A job whose types only its caller knows.
-pub(super) trait Work: Send {
-    /// Runs it, once.
-    fn run(&mut self, write: &Write<'_>) -> Ran;
-    /// Tells the caller. `lost` takes the place of a success, not of a refusal.
-    fn answer(self: Box<Self>, lost: Option<Error>);
-}
-
-/// One entry of the queue.
+/// One entry of the queue. Of what type its answer is, only its caller knows.
 pub(super) struct Job {
     pub answer: Answer,
-    pub work: Box<dyn Work>,
-}
-
-struct Call<T, F> {
-    work: Option<F>,
-    result: Option<Result<T>>,
+    /// Absent once it has run.
+    work: Option<Work>,
     /// Absent when nobody waits.
-    caller: Option<Caller<T>>,
+    caller: Option<Caller>,
 }
 
-/// Whoever waits for a job's answer.
-struct Caller<T> {
-    place: Place<T>,
-    /// Wakes the caller by being dropped, whatever the place then holds. A
-    /// channel of answers would be compiled anew for each type of them.
+/// The statements of a job, which put what they found down for the caller.
+type Work = Box<dyn FnOnce(&Write<'_>) -> Outcome<()> + Send>;
+
+/// Whoever waits for a job to be over.
+struct Caller {
+    verdict: Place<Result<()>>,
+    /// Wakes the caller by being dropped, whatever the verdict then is.
     _over: Sender<()>,
 }
 
-/// Where a job's answer is put down before its caller wakes.
-type Place<T> = Arc<Mutex<Option<Result<T>>>>;
+/// Where something is put down for a caller before it wakes.
+type Place<T> = Arc<Mutex<Option<T>>>;
 
-impl<T: Send, F: FnOnce(&Write<'_>) -> Outcome<T> + Send> Work for Call<T, F> {
-    fn run(&mut self, write: &Write<'_>) -> Ran {
+impl Job {
+    /// Runs it, once. A panic is a failure of the job alone.
+    pub fn run(&mut self, write: &Write<'_>) -> Outcome<()> {
         let Some(work) = self.work.take() else {
-            return Ran::Undo;
+            return Err(super::closed().into());
         };
-        let (result, ran) = match catch_unwind(AssertUnwindSafe(|| work(write))) {
-            Ok(Ok(value)) => (Ok(value), Ran::Keep),
-            Ok(Err(failure)) => {
-                let ran = match &failure {
-                    Failure::Sql(error) if is_storage_fault(error) => Ran::Fault,
-                    _ => Ran::Undo,
-                };
-                (Err(failure.on_write()), ran)
-            }
-            Err(panic) => {
-                let error = Error::server("the database could not be written", words(&*panic));
-                (Err(error), Ran::Undo)
-            }
-        };
-        self.result = Some(result);
-        ran
+        catch_unwind(AssertUnwindSafe(|| work(write))).unwrap_or_else(|panic| {
+            let error = Error::server("the database could not be written", words(&*panic));
+            Err(error.into())
+        })
     }
 
-    fn answer(self: Box<Self>, lost: Option<Error>) {
-        let result = match (self.result, lost) {
-            (Some(Ok(_)) | None, Some(lost)) => Err(lost),
-            (Some(result), _) => result,
-            (None, None) => Err(super::closed()),
-        };
-        match self.caller {
-            Some(caller) => drop(hold(&caller.place).replace(result)),
-            None => {
-                if let Err(error) = result {
-                    log::warn!("a write that nobody waits for failed: {error}");
-                }
-            }
+    /// Tells the caller what came of it.
+    pub fn answer(self, result: Result<()>) {
+        match (self.caller, result) {
+            (Some(caller), result) => *hold(&caller.verdict) = Some(result),
+            (None, Err(error)) => log::warn!("a write that nobody waits for failed: {error}"),
+            (None, Ok(())) => {}
         }
     }
 }
@@ -156,7 +119,7 @@ fn words(panic: &(dyn Any + Send)) -> String {
 /// The handle on the writer thread.
 pub(super) struct Writer {
     /// Absent once closed: the thread ends when the last sender is gone.
-    jobs: RwLock<Option<Sender<Job>>>,
+    jobs: RwLock<Option<Sender<Box<Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     writable: Arc<AtomicBool>,
     meter: Arc<WriterMeter>,
@@ -176,9 +139,10 @@ impl Writer {
             Arc::clone(&writable),
             Arc::clone(&meter),
         );
-        let thread = thread::Builder::new()
-            .name("store-writer".to_owned())
-            .spawn(move || committer.run())?;
+        let thread = threads::spawn(
+            thread::Builder::new().name("store-writer".to_owned()),
+            move || committer.run(),
+        )?;
         Ok(Writer {
             jobs: RwLock::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
@@ -205,7 +169,7 @@ impl Writer {
 
     /// The queue, for tests that must know what is in it.
     #[cfg(test)]
-    pub fn queue(&self) -> Sender<Job> {
+    pub fn queue(&self) -> Sender<Box<Job>> {
         let jobs = self.jobs.read().expect("the lock is whole");
         jobs.clone().expect("the writer is open")
     }
@@ -217,41 +181,50 @@ impl Writer {
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
         let place = Place::default();
+        let found = Arc::clone(&place);
+        self.wait_for(
+            answer,
+            Box::new(move |write| {
+                *hold(&found) = Some(work(write)?);
+                Ok(())
+            }),
+        )?;
+        hold(&place).take().ok_or_else(super::closed)
+    }
+
+    /// Runs a job and waits until it is over. Apart from [`Writer::call`],
+    /// which is compiled anew for each job.
+    fn wait_for(&self, answer: Answer, work: Work) -> Result<()> {
+        let verdict = Place::default();
         let (_over, over) = bounded(0);
-        let caller = Caller {
-            place: Arc::clone(&place),
-            _over,
-        };
-        self.submit(answer, work, Some(caller))?;
+        self.queue_up(Box::new(Job {
+            answer,
+            work: Some(work),
+            caller: Some(Caller {
+                verdict: Arc::clone(&verdict),
+                _over,
+            }),
+        }))?;
         wait(&over)?;
-        hold(&place).take().unwrap_or_else(|| Err(super::closed()))
+        hold(&verdict)
+            .take()
+            .unwrap_or_else(|| Err(super::closed()))
     }
 
     /// Queues a job that nobody waits for. It is on disk as one that is
     /// answered [`Answer::Behind`]; a failure is logged.
     pub fn post(&self, work: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static) {
-        if let Err(error) = self.submit(Answer::Behind, work, None) {
+        let queued = self.queue_up(Box::new(Job {
+            answer: Answer::Behind,
+            work: Some(Box::new(work)),
+            caller: None,
+        }));
+        if let Err(error) = queued {
             log::warn!("a write that nobody waits for could not be queued: {error}");
         }
     }
 
-    fn submit<T: Send + 'static>(
-        &self,
-        answer: Answer,
-        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-        caller: Option<Caller<T>>,
-    ) -> Result<()> {
-        self.queue_up(Job {
-            answer,
-            work: Box::new(Call {
-                work: Some(work),
-                result: None,
-                caller,
-            }),
-        })
-    }
-
-    fn queue_up(&self, job: Job) -> Result<()> {
+    fn queue_up(&self, job: Box<Job>) -> Result<()> {
         let jobs = self
             .jobs
             .read()
@@ -295,7 +268,7 @@ impl Drop for Writer {
     }
 }
 
-fn hold<T>(place: &Mutex<Option<Result<T>>>) -> MutexGuard<'_, Option<Result<T>>> {
+fn hold<T>(place: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
     place.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -191,19 +191,13 @@ fn extension(object: &[u8], critical: bool, value: &[u8]) -> Vec<u8> {
 
 /// With two digits of the year until 2049 (RFC 5280, section 4.1.2.5).
 fn time(moment: Timestamp) -> Vec<u8> {
-    let moment = jiff::Timestamp::from_millisecond(moment.as_millis())
-        .unwrap_or(jiff::Timestamp::MAX)
-        .to_zoned(jiff::tz::TimeZone::UTC);
-    let rest = moment.strftime("%m%d%H%M%SZ").to_string();
+    let moment =
+        jiff::Timestamp::from_millisecond(moment.as_millis()).unwrap_or(jiff::Timestamp::MAX);
+    let moment = jiff::tz::TimeZone::UTC.to_datetime(moment);
+    let digits = format!("{moment:.0}Z").replace(['-', 'T', ':'], "");
     match moment.year() {
-        year @ 1950..2050 => {
-            let year = format!("{:02}", year % 100);
-            element(UTC_TIME, &[year.as_bytes(), rest.as_bytes()])
-        }
-        year => {
-            let year = format!("{year:04}");
-            element(GENERALIZED_TIME, &[year.as_bytes(), rest.as_bytes()])
-        }
+        1950..2050 => element(UTC_TIME, &[&digits.as_bytes()["20".len()..]]),
+        _ => element(GENERALIZED_TIME, &[digits.as_bytes()]),
     }
 }
 

@@ -1,7 +1,7 @@
 //! When a callback is tried again, as pure functions (protocol section 4,
 //! outgoing).
 
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use crate::clock::Timestamp;
 use crate::store::Attempt;
@@ -82,10 +82,9 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Duration> {
         // More digits than a number holds is still "very long".
         return Some(Duration::from_secs(value.parse().unwrap_or(u64::MAX)));
     }
-    let date = jiff::fmt::rfc2822::DateTimeParser::new()
-        .parse_timestamp(value)
-        .ok()?;
-    Some(Timestamp::from_millis(date.as_millisecond()).since(now))
+    let date = httpdate::parse_http_date(value).ok()?;
+    let date = date.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Some(Timestamp::from_millis(0).plus(date).since(now))
 }
 
 #[cfg(test)]

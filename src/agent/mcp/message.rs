@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::tool::output::shorten;
+use crate::json::json;
 
 /// Longest message that is taken from a server, in bytes.
 pub(super) const MESSAGE_BYTES: usize = 8 * 1024 * 1024;

@@ -14,6 +14,7 @@ use super::streamable_http::HttpTransport;
 use super::transport::{Transport, seconds};
 use crate::agent::cancel::Cancel;
 use crate::config::{McpServer, McpWay};
+use crate::threads;
 use crate::tls::Trust;
 
 /// Pauses before a server that is gone is started again: the first, and the
@@ -114,9 +115,10 @@ impl Server {
             };
         }
         let keeper = Arc::clone(&shared);
-        let thread = std::thread::Builder::new()
-            .name(format!("mcp-{}", config.name))
-            .spawn(move || keeper.keep());
+        let thread = threads::spawn(
+            std::thread::Builder::new().name(format!("mcp-{}", config.name)),
+            move || keeper.keep(),
+        );
         let thread = match thread {
             Ok(thread) => Some(thread),
             Err(error) => {

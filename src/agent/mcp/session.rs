@@ -5,12 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::message;
 use super::peer::{CallError, News, Outcome, Patience, Peer};
 use super::transport::{Call, Revision, Transport};
 use crate::agent::cancel::Cancel;
+use crate::json::json;
 
 /// For the handshake: a program may have to be downloaded first.
 const OPEN_LIMIT: Duration = Duration::from_secs(60);

@@ -22,6 +22,7 @@ use super::peer::{CallError, Outcome, Peer};
 use super::program::Program;
 use super::transport::{Call, Revision, Transport};
 use crate::secret::Secret;
+use crate::threads;
 
 /// What a program inherits of our own environment. The rest stays here: it may
 /// hold keys.
@@ -83,10 +84,11 @@ impl StdioTransport {
         });
         let program = Program::start(start, Arc::clone(peer), Arc::clone(&shared))
             .map_err(|error| start.failed(&error))?;
-        let thread = std::thread::Builder::new()
-            .name(format!("mcp-io-{}", start.name))
-            .spawn(move || program.run())
-            .map_err(|error| format!("it cannot be started: {error}"))?;
+        let thread = threads::spawn(
+            std::thread::Builder::new().name(format!("mcp-io-{}", start.name)),
+            move || program.run(),
+        )
+        .map_err(|error| format!("it cannot be started: {error}"))?;
         Ok(StdioTransport {
             shared,
             thread: Mutex::new(Some(thread)),

@@ -18,6 +18,7 @@ use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::agent::provider::event_stream::{EventStream, Source};
 use crate::agent::tool::output::shorten;
 use crate::secret::Secret;
+use crate::threads;
 use crate::tls::Trust;
 
 /// How long a message that nobody waits for may take.
@@ -147,9 +148,10 @@ impl Transport for HttpTransport {
     fn listen(&self, peer: &Arc<Peer>, subscription: Option<Vec<u8>>) {
         let (shared, peer) = (Arc::clone(&self.shared), Arc::clone(peer));
         let stop = self.stop_listening.clone();
-        let thread = std::thread::Builder::new()
-            .name(format!("mcp-listen-{}", self.shared.name))
-            .spawn(move || shared.listen(&peer, subscription.as_deref(), &stop));
+        let thread = threads::spawn(
+            std::thread::Builder::new().name(format!("mcp-listen-{}", self.shared.name)),
+            move || shared.listen(&peer, subscription.as_deref(), &stop),
+        );
         match thread {
             Ok(thread) => {
                 let mut listening = self

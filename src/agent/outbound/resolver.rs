@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::threads;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
@@ -144,13 +145,15 @@ impl CachingResolver {
 fn look_up_within(name: &str, port: u16, timeout: NextTimeout) -> Result<Vec<SocketAddr>, Error> {
     let (sender, receiver) = mpsc::sync_channel(1);
     let asked = name.to_owned();
-    thread::Builder::new()
-        .name("resolve".to_owned())
-        .stack_size(256 * 1024)
-        .spawn(move || {
+    threads::spawn(
+        thread::Builder::new()
+            .name("resolve".to_owned())
+            .stack_size(256 * 1024),
+        move || {
             let found = (asked.as_str(), port).to_socket_addrs();
             let _ = sender.send(found.map(|found| found.take(ADDRESSES).collect::<Vec<_>>()));
-        })?;
+        },
+    )?;
     match receiver.recv_timeout(*timeout.after) {
         Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
         Ok(_) => Err(Error::HostNotFound),

@@ -4,8 +4,9 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
+use crate::json::json;
 use crate::store::ToolCall;
 
 /// Wraps members that only the server at `origin` gets back: another one may

@@ -1,6 +1,7 @@
 //! Whether a provider would answer: is it there, does it take the key, does it
 //! have the model. Asks for its list of models, which costs nothing.
 
+use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -239,9 +240,13 @@ fn nearest(model: &str, mut names: Vec<String>) -> Vec<String> {
         let pairs = name.chars().zip(model.chars());
         pairs.take_while(|(one, other)| one == other).count()
     };
-    names.sort_by_key(|name| std::cmp::Reverse(alike(name)));
-    names.truncate(SUGGESTED);
-    names
+    let mut nearest = Vec::with_capacity(SUGGESTED);
+    while nearest.len() < SUGGESTED
+        && let Some(place) = (0..names.len()).min_by_key(|place| Reverse(alike(&names[*place])))
+    {
+        nearest.push(names.remove(place));
+    }
+    nearest
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! What a model server means by an answer that is no reply.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
@@ -247,9 +247,9 @@ impl Refusal {
 
 /// Seconds until a time as HTTP writes it (RFC 9110, section 5.6.7).
 fn seconds_until(date: &str) -> Option<f64> {
-    let at = jiff::fmt::rfc2822::parse(&date.replace("GMT", "+0000")).ok()?;
-    let wait = at.timestamp().duration_since(jiff::Timestamp::now());
-    Some(wait.as_secs_f64().max(0.0))
+    let at = httpdate::parse_http_date(date).ok()?;
+    let wait = at.duration_since(SystemTime::now()).unwrap_or_default();
+    Some(wait.as_secs_f64())
 }
 
 fn text(value: &Value) -> Option<String> {

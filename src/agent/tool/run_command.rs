@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::custom_command::{clear_environment, failure};
 use super::files::Workspace;
@@ -12,6 +12,7 @@ use super::process::{self, End};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled};
 use crate::agent::provider::ToolSpec;
 use crate::config;
+use crate::json::json;
 
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";

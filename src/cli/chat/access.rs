@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::address::{Address, DEFAULT_PORT};
 use super::connection::unreachable;
@@ -15,6 +15,7 @@ use crate::cli::{Context, Failure, http, password};
 use crate::clock::Clock;
 use crate::config::{Channel, Settings};
 use crate::ids::TokenId;
+use crate::json::json;
 use crate::secret::{Secret, fingerprint};
 use crate::store::{NewToken, SESSION, Store, UserRole};
 use crate::tls::Trust;

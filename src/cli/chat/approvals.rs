@@ -2,9 +2,10 @@
 
 use std::collections::VecDeque;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::dialogue::Action;
+use crate::json::json;
 
 /// Longest that a tool's arguments are shown, in characters.
 const ARGUMENT_CHARACTERS: usize = 2000;

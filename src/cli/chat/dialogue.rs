@@ -1,9 +1,10 @@
 //! The chat client as a pure state machine: texts from the server, lines from
 //! the person and interrupts go in, [`Action`]s come out. It does no I/O.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::approvals::{Approvals, short};
+use crate::json::json;
 
 /// What the client is for this time.
 #[derive(Clone, Debug, Default)]

@@ -11,13 +11,14 @@ mod providers;
 mod relay;
 mod server;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Failure, Outcome, table};
 use crate::config::Settings;
 use crate::error::without_numbers;
+use crate::json::json;
 
 /// Where the server lives, which can be looked at whatever the configuration is.
 struct Place<'a> {

@@ -14,12 +14,8 @@ const LINE_BYTES: u64 = 64 * 1024 * 1024;
 /// Longest name of a channel or a person, in characters.
 const NAME_CHARACTERS: usize = 200;
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
 enum Line {
-    HearthExport {
-        version: u32,
-    },
+    Head,
     Conversation {
         id: String,
         title: String,
@@ -35,12 +31,52 @@ enum Line {
     },
 }
 
+/// The members of any [`Line`].
+#[derive(Deserialize)]
+struct Members {
+    r#type: String,
+    version: Option<u32>,
+    id: Option<String>,
+    title: Option<String>,
+    channel: Option<String>,
+    created_at: Option<String>,
+    role: Option<String>,
+    content: Option<String>,
+    speaker: Option<String>,
+    timestamp: Option<String>,
+}
+
+impl Line {
+    /// None for what is no line of an export.
+    fn parse(text: &[u8]) -> Option<Line> {
+        let members: Members = serde_json::from_slice(text).ok()?;
+        Some(match members.r#type.as_str() {
+            "hearth_export" => {
+                members.version?;
+                Line::Head
+            }
+            "conversation" => Line::Conversation {
+                id: members.id?,
+                title: members.title?,
+                channel: members.channel,
+                created_at: members.created_at?,
+            },
+            "message" => Line::Message {
+                id: members.id,
+                role: members.role?,
+                content: members.content?,
+                speaker: members.speaker,
+                timestamp: members.timestamp?,
+            },
+            _ => return None,
+        })
+    }
+}
+
 /// Whether a file with this first line is one of ours.
 pub fn is_head(line: &[u8]) -> bool {
-    matches!(
-        serde_json::from_slice(line),
-        Ok(Line::HearthExport { version: 1 })
-    )
+    serde_json::from_slice(line)
+        .is_ok_and(|head: Members| head.r#type == "hearth_export" && head.version == Some(1))
 }
 
 /// Where the reader is.
@@ -77,9 +113,9 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
         if text.is_empty() {
             continue;
         }
-        match serde_json::from_slice(text) {
-            Ok(Line::HearthExport { .. }) => {}
-            Ok(Line::Conversation {
+        match Line::parse(text) {
+            Some(Line::Head) => {}
+            Some(Line::Conversation {
                 id,
                 title,
                 channel,
@@ -99,7 +135,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                     }
                 }
             }
-            Ok(Line::Message {
+            Some(Line::Message {
                 id,
                 role,
                 content,
@@ -125,7 +161,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                         .leave_out("messages with an unknown role or time"),
                 }
             }
-            Err(_) => importer
+            None => importer
                 .tally
                 .leave_out("lines that are no line of an export"),
         }

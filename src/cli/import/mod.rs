@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
@@ -22,6 +22,7 @@ use super::progress::{ProgressLine, count};
 use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, table};
 use crate::clock::{Clock, Timestamp};
+use crate::json::json;
 use crate::store::{ImportedConversation, ImportedMessage, Importing, Store};
 
 /// Where conversations of other assistants are said to have begun.

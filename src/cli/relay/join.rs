@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{place, qr};
 use crate::cli::arguments::Arguments;
@@ -12,6 +12,7 @@ use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{Context, Failure, Outcome, config, http, password, table};
 use crate::dial::{Address, shown};
+use crate::json::json;
 use crate::relay::identity::Identity;
 use crate::relay::link::{client_address, relay_address};
 use crate::secret::Secret;

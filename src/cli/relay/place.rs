@@ -1,10 +1,11 @@
 //! Where a relay's channel stands in the configuration file, whose `channels`
 //! may be an array or an object (contract section 2).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::cli::Failure;
 use crate::config::{Channel, Config, RelayChannel, Settings};
+use crate::json::json;
 
 /// The relay channels, in the order of the file.
 pub fn relays(config: &Config) -> impl Iterator<Item = &RelayChannel> {

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::place;
 use crate::cli::arguments::Arguments;
@@ -11,6 +11,7 @@ use crate::cli::chat::connection::Connection;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{Context, Failure, Outcome, config, table};
+use crate::json::json;
 
 /// How long the server may take to answer.
 const ANSWER: Duration = Duration::from_secs(10);

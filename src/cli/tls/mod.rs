@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
@@ -15,6 +15,7 @@ use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, config, table};
 use crate::clock::{Clock, Timestamp};
 use crate::config::Settings;
+use crate::json::json;
 use crate::tls::self_signed::{MOST_DAYS, SelfSigned, make};
 use crate::tls::{fingerprint, inspect, load_certificates};
 

@@ -5,7 +5,7 @@ mod place;
 mod sample;
 mod trial;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
@@ -13,6 +13,7 @@ use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, config, password, table};
 use crate::clock::Clock;
 use crate::config::{Channel, Config, Settings, WebhookAccount};
+use crate::json::json;
 use crate::secret::Secret;
 use crate::store::DeliveryState;
 

@@ -1,10 +1,11 @@
 //! Where an account stands in the configuration file, whose `channels` may be an
 //! array or an object (contract section 2).
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::cli::Failure;
 use crate::config::Settings;
+use crate::json::json;
 
 /// The key of an account that is there.
 pub fn of(settings: &Settings, name: &str) -> Result<String, Failure> {

@@ -1,8 +1,9 @@
 //! A body to test an account with.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::config::{Template, WebhookAccount};
+use crate::json::json;
 
 /// A body whose message is `text`: in the account's own form if it has a `map`.
 pub fn body(account: &WebhookAccount, text: &str) -> Value {

@@ -272,6 +272,24 @@ fn comments_may_stand_anywhere_but_variables_are_none() {
 }
 
 #[test]
+fn what_may_be_absent_as_a_whole_requires_nothing() {
+    let docs = documentation();
+    for section in docs.iter().filter(|doc| doc.default != "required") {
+        let start = format!("{}.", section.key);
+        let is_inside = |key: &str| {
+            key.strip_prefix(&start)
+                .is_some_and(|key| !key.contains('.'))
+        };
+        let required = docs
+            .iter()
+            .find(|doc| doc.default == "required" && is_inside(&doc.key));
+        // An optional section is absent rather than made of defaults.
+        let is_made = section.default == "the defaults of its members" || section.default == "{}";
+        assert!(!is_made || required.is_none(), "{section:?}: {required:?}");
+    }
+}
+
+#[test]
 fn every_setting_is_documented() {
     let docs = documentation();
     for doc in &docs {

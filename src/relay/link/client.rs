@@ -20,6 +20,7 @@ use crate::protocol::relay::{ClientNumber, Frame, Kind};
 use crate::relay::noise::PrivateKey;
 use crate::service::outbox::{Close, Item, Outbox};
 use crate::service::peer::Peer;
+use crate::threads;
 
 /// Messages of one client that may wait for its thread.
 const INBOX_MESSAGES: usize = 256;
@@ -154,10 +155,11 @@ impl Client {
         });
         let most_waiting = INBOX_LARGEST * common.message_bytes;
         let (thread_outbox, thread_shared) = (Arc::clone(&outbox), Arc::clone(&shared));
-        let thread = thread::Builder::new()
-            .name(format!("relayed-{number}"))
-            .stack_size(STACK_BYTES)
-            .spawn(move || {
+        let thread = threads::spawn(
+            thread::Builder::new()
+                .name(format!("relayed-{number}"))
+                .stack_size(STACK_BYTES),
+            move || {
                 let _end = Over(Arc::clone(&thread_shared), Arc::clone(&common.waker));
                 let dialogue = (common.sessions)(peer, "relay", Arc::clone(&thread_outbox));
                 Conversation {
@@ -171,7 +173,8 @@ impl Client {
                     privacy: Privacy::Undecided,
                 }
                 .run();
-            })?;
+            },
+        )?;
         Ok(Client {
             inbox,
             outbox,

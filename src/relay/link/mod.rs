@@ -35,6 +35,7 @@ use crate::protocol::relay::HEADER_BYTES;
 use crate::secret::random_fraction;
 use crate::service::Service;
 use crate::service::relays::{Link as Entry, State};
+use crate::threads;
 use crate::tls::Trust;
 use carrier::Carrier;
 use control::Control;
@@ -147,9 +148,10 @@ impl Links {
             entry: Arc::clone(&entry),
             control: Arc::clone(&control),
         };
-        let thread = thread::Builder::new()
-            .name("relay-link".to_owned())
-            .spawn(move || link.run());
+        let thread = threads::spawn(
+            thread::Builder::new().name("relay-link".to_owned()),
+            move || link.run(),
+        );
         match thread {
             Ok(thread) => Ok(Running {
                 channel: channel.clone(),

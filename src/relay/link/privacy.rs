@@ -2,10 +2,10 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::json;
 
 use crate::config::Encryption;
 use crate::error::{Error, Result};
+use crate::json::json;
 use crate::protocol::envelope::{self, RequestId};
 use crate::protocol::fields::Fields;
 use crate::protocol::relay::{ClientNumber, Frame, HEADER_BYTES, Kind};

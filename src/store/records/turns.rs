@@ -194,7 +194,7 @@ pub struct ToolCall {
 /// Something that happened in a turn before its end, stored before anything
 /// with an effect depends on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
+#[serde(tag = "kind", rename_all = "snake_case", try_from = "StepMembers")]
 pub enum Step {
     /// The model answered with tool calls (a reply without calls ends the turn).
     Reply {
@@ -225,6 +225,46 @@ pub enum Step {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         outside: bool,
     },
+}
+
+/// The members of any [`Step`]: reading one variant after the other would be
+/// several times the code.
+#[derive(Deserialize)]
+struct StepMembers {
+    kind: String,
+    text: Option<String>,
+    calls: Option<Vec<ToolCall>>,
+    extra: Option<Value>,
+    call_id: Option<String>,
+    ok: Option<bool>,
+    content: Option<String>,
+    #[serde(default)]
+    outside: bool,
+}
+
+impl TryFrom<StepMembers> for Step {
+    type Error = &'static str;
+
+    fn try_from(members: StepMembers) -> Result<Step, &'static str> {
+        let missing = "a step lacks a member";
+        Ok(match members.kind.as_str() {
+            "reply" => Step::Reply {
+                text: members.text.ok_or(missing)?,
+                calls: members.calls.ok_or(missing)?,
+                extra: members.extra,
+            },
+            "started" => Step::Started {
+                call_id: members.call_id.ok_or(missing)?,
+            },
+            "result" => Step::Result {
+                call_id: members.call_id.ok_or(missing)?,
+                ok: members.ok.ok_or(missing)?,
+                content: members.content.ok_or(missing)?,
+                outside: members.outside,
+            },
+            _ => return Err("a step is of no known kind"),
+        })
+    }
 }
 
 /// An earlier turn as the model sees it again.

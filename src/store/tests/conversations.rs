@@ -146,7 +146,7 @@ fn a_deleted_conversation_leaves_nothing() {
         let count: Option<i64> = store
             .read(|connection| {
                 let sql = format!("SELECT count(*) FROM {table}");
-                row(connection, &sql, [], |row| row.get(0))
+                row(connection, &sql, params![], |row| row.get(0))
             })
             .unwrap();
         assert_eq!(count, Some(left), "{table}");

@@ -137,7 +137,7 @@ fn a_machine_that_registers_again_has_its_new_name() {
                 row(
                     connection,
                     "SELECT name FROM machines WHERE id = ?",
-                    [id.as_str()],
+                    params![id.as_str()],
                     |row| row.get(0),
                 )
             })

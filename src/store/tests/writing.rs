@@ -58,7 +58,7 @@ fn limit_pages(store: &Store, more: Option<i64>) {
 }
 
 fn set(write: &Write<'_>, key: &str) -> failure::Outcome<()> {
-    write.execute("INSERT INTO meta (key, value) VALUES (?, 1)", [key])?;
+    write.execute("INSERT INTO meta (key, value) VALUES (?, 1)", params![key])?;
     Ok(())
 }
 
@@ -149,7 +149,7 @@ fn meta_exists(store: &Store, key: &str) -> bool {
             row(
                 connection,
                 "SELECT 1 FROM meta WHERE key = ?",
-                [key],
+                params![key],
                 |_| Ok(()),
             )
         })

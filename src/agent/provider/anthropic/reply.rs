@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::origin;
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
@@ -13,6 +13,7 @@ use crate::agent::provider::event_stream::EventStream;
 use crate::agent::provider::extra::{arguments_object, wrap_members};
 use crate::agent::provider::refusal::Refusal;
 use crate::agent::provider::voice::Voice;
+use crate::json::json;
 use crate::store::Usage;
 
 /// Reads a reply that came whole.

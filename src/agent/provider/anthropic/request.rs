@@ -1,12 +1,13 @@
 //! Writes a request of the Messages API.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::origin;
 use crate::agent::provider::ChatMessage;
 use crate::agent::provider::dialect::Asking;
 use crate::agent::provider::extra::{arguments_object, own_blocks};
 use crate::agent::provider::plain_schema::parameters_of;
+use crate::json::json;
 use crate::store::ToolCall;
 
 /// The limit on a reply where nobody set one: the API demands a number.

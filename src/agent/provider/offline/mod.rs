@@ -6,12 +6,13 @@ mod wish;
 
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
 use crate::agent::context;
+use crate::json::json;
 use crate::store::ToolCall;
 use wish::{Wish, wish_of};
 

@@ -1,7 +1,7 @@
 //! Ollama's own API. Unlike its imitation of OpenAI's, it lets the size of the
 //! context be set, without which long conversations are cut silently.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::dialect::{Asking, Dialect, Fault, Reading, Written, has_error};
 use super::draft::{Draft, finish_calls};
@@ -12,6 +12,7 @@ use super::refusal::Refusal;
 use super::voice::{Voice, without_thoughts};
 use super::{ChatMessage, ModelReply};
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
+use crate::json::json;
 use crate::store::{ToolCall, Usage};
 
 /// The size of the context where none is set, in tokens: more than Ollama's own

@@ -3,13 +3,14 @@
 use std::borrow::Cow;
 
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::agent::provider::dialect::Asking;
 use crate::agent::provider::extra::{own_members, sendable};
 use crate::agent::provider::plain_schema::parameters_of;
 use crate::agent::provider::{ChatMessage, ToolSpec};
 use crate::ids::base32_lower;
+use crate::json::json;
 use crate::secret::sha256;
 use crate::store::ToolCall;
 

@@ -1,7 +1,7 @@
 //! The Responses API, as far as a conversation with tools needs it: stateless,
 //! with the model's own items sent back unchanged.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::super::dialect::{Asking, Fault, Reading, Written, has_error};
 use super::super::draft::{Draft, finish_calls};
@@ -12,6 +12,7 @@ use super::super::refusal::Refusal;
 use super::super::voice::Voice;
 use super::super::{ChatMessage, ModelReply};
 use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
+use crate::json::json;
 use crate::store::{ToolCall, Usage};
 
 /// The member under which a reply's items are kept.

@@ -2,12 +2,13 @@
 //! prompt stays the same from turn to turn and can be cached.
 
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Builtin, text};
 use crate::agent::tool::ToolContext;
 use crate::calendar::Zone;
 use crate::clock::Timestamp;
+use crate::json::json;
 
 pub(super) fn current_time() -> Builtin {
     Builtin::new(
@@ -31,6 +32,21 @@ fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<Stri
     describe(context.clock.now(), zone.rules().clone())
 }
 
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+
 fn describe(now: Timestamp, zone: TimeZone) -> Result<String, String> {
     let name = match zone.iana_name() {
         Some(name) => format!("{name}, "),
@@ -39,11 +55,16 @@ fn describe(now: Timestamp, zone: TimeZone) -> Result<String, String> {
     let time = jiff::Timestamp::from_millisecond(now.as_millis())
         .map_err(|_| "the clock of this computer is set to no possible time".to_owned())?
         .to_zoned(zone);
+    // As in 2026-11-21T10:30:00+01:00.
+    let iso = format!("{:.0}", time.timestamp().display_with_offset(time.offset()));
+    let (clock, offset) = iso.split_at(iso.len() - "+00:00".len());
     Ok(format!(
-        "{} ({name}UTC{}), ISO 8601: {}",
-        time.strftime("%A, %-d %B %Y, %H:%M:%S"),
-        time.strftime("%:z"),
-        time.strftime("%Y-%m-%dT%H:%M:%S%:z"),
+        "{:?}, {} {} {}, {} ({name}UTC{offset}), ISO 8601: {iso}",
+        time.weekday(),
+        time.day(),
+        MONTHS[usize::from(time.month().unsigned_abs()) - 1],
+        time.year(),
+        &clock[clock.len() - "00:00:00".len()..],
     ))
 }
 

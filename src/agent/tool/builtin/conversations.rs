@@ -1,9 +1,10 @@
 //! Earlier conversations.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Builtin, minute, required_text};
 use crate::agent::tool::ToolContext;
+use crate::json::json;
 use crate::store::{Message, Role, excerpt};
 
 /// Messages that one answer lists, unless the model asks for another number.

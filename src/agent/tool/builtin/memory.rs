@@ -1,11 +1,12 @@
 //! What the assistant was asked to remember.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Builtin, minute, required_text};
 use crate::agent::tool::ToolContext;
 use crate::error::Error;
 use crate::ids::MemoryId;
+use crate::json::json;
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;

@@ -8,11 +8,12 @@ mod schedule;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Source, Tool, ToolContext};
 use crate::agent::provider::ToolSpec;
 use crate::clock::Timestamp;
+use crate::json::json;
 
 /// All built-in tools, in the order in which a model sees them.
 pub(super) fn all() -> Vec<Arc<dyn Tool>> {

@@ -1,6 +1,6 @@
 //! Reminders and routines: prompts that run at a time of their own.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{Builtin, required_text, text};
 use crate::agent::context::is_untrusted;
@@ -8,6 +8,7 @@ use crate::agent::tool::ToolContext;
 use crate::calendar::Timing;
 use crate::error::Error;
 use crate::ids::ScheduleId;
+use crate::json::json;
 use crate::store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
 pub(super) fn schedule() -> Builtin {

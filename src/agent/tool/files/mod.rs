@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::builtin::{minute, required_text, text};
 use super::output::{page, text_of};
 use super::{Source, Tool, ToolContext};
 use crate::agent::provider::ToolSpec;
 use crate::clock::Timestamp;
+use crate::json::json;
 pub(super) use workspace::Workspace;
 
 /// Most bytes of a file that are read.

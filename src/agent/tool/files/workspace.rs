@@ -259,7 +259,7 @@ impl Workspace {
         }
         listing
             .entries
-            .sort_by(|one, other| one.name.cmp(&other.name));
+            .sort_unstable_by(|one, other| one.name.cmp(&other.name));
         Ok(listing)
     }
 

@@ -5,7 +5,7 @@ mod address;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::builtin::required_text;
 use super::custom_http::{cause, read};
@@ -15,6 +15,7 @@ use crate::agent::outbound::public::{is_at_home, why_not_public};
 use crate::agent::outbound::{Answer, Guard, Outbound, OutboundError, Outgoing};
 use crate::agent::provider::ToolSpec;
 use crate::config::{self, Reachable};
+use crate::json::json;
 use crate::tls::Trust;
 use address::{check, join};
 
