@@ -15,6 +15,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     directory.check_is_used()?;
     let target = PathBuf::from(arguments.required(0));
+    directory.check_output(&target)?;
     let with_secrets = arguments.has("with-secrets");
     let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
     let line = ProgressLine::stoppable();

@@ -87,6 +87,32 @@ impl DataDirectory {
         self.0.join("hearth.lock")
     }
 
+    /// Checks that a file to write is none of the household's own, which
+    /// `--force` is not meant to replace.
+    pub fn check_output(&self, file: &Path) -> Result<(), Failure> {
+        let folder = file.parent().filter(|folder| *folder != Path::new(""));
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
+        let is_here = matches!((folder, fs::canonicalize(&self.0)), (Ok(a), Ok(b)) if a == b);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let is_own = [
+            "hearth.db",
+            "hearth.lock",
+            "hearth.log",
+            "config.json",
+            "identity.key",
+        ]
+        .iter()
+        .any(|own| name.starts_with(own))
+            || name.ends_with(".pem");
+        match is_here && is_own {
+            true => Err(Failure::failed(format!(
+                "{} is a file that Hearth itself needs; choose another name",
+                file.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+
     /// Makes the directory, for its owner only, if it is missing, and checks
     /// that it can be written.
     pub fn create(&self) -> Result<(), Failure> {

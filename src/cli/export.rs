@@ -49,11 +49,15 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     if one.is_some() == arguments.has("all") {
         return Err(arguments.usage("give either --conversation ID or --all"));
     }
-    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let directory = DataDirectory::of(arguments, context)?;
     let output = arguments
         .raw("output")
         .filter(|path| *path != "-")
         .map(PathBuf::from);
+    if let Some(path) = &output {
+        directory.check_output(path)?;
+    }
+    let store = directory.open_store(&Clock::system())?;
     let line = ProgressLine::stoppable();
     let written = match &output {
         None => {

@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
@@ -66,10 +68,15 @@ pub fn ask(url: &str, trust: Trust) -> Result<String, String> {
         Ok((answer.status(), String::from_utf8_lossy(&body).into_owned()))
     };
     match Outbound::new().trusting(trust).exchange(&outgoing, read) {
-        Ok((200, text)) => Ok(text),
+        Ok((200, text)) if is_well(&text) => Ok(text),
+        Ok((200, _)) => Err(format!("{asked} answers something else; is this Hearth?")),
         Ok((status, text)) => Err(format!("{asked} answered {status}: {text}")),
         Err(error) => Err(format!("{asked}: {error}")),
     }
+}
+
+fn is_well(text: &str) -> bool {
+    serde_json::from_str::<Value>(text).is_ok_and(|answer| answer["status"] == "ok")
 }
 
 /// The address by which this machine reaches its own server.
@@ -102,7 +109,14 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_said_with_the_address() {
+    fn whoever_is_not_well_or_not_there_is_told_apart() {
+        for (text, is) in [
+            (r#"{"status": "ok", "uptime_seconds": 1}"#, true),
+            (r#"{"status": "error"}"#, false),
+            ("It works!", false),
+        ] {
+            assert_eq!(is_well(text), is, "{text}");
+        }
         let said = ask("http://127.0.0.1:1", Trust::default()).unwrap_err();
         assert!(said.contains("http://127.0.0.1:1/health"), "{said}");
     }

@@ -41,7 +41,7 @@ To talk to Hearth directly, permit the page's origin there, for example:
 
     hearth config set allowed_origins '[\"https://chat.example\"]'
 
-Export again after an update of Hearth.",
+Export again, with --force, after an update of Hearth.",
         folder.display()
     )?;
     Ok(())

@@ -193,9 +193,7 @@ impl<'a> HttpConnection<'a> {
         let proxy = self.connection.socket_peer();
         let trusted = &self.connection.config.trusted_proxies;
         let peer = forwarded::client(&parsed.head, proxy, trusted);
-        if !self.connection.door.allow_from.allows(peer.address) {
-            return Err(Error::unauthorized("your address may not connect here"));
-        }
+        self.connection.door.admit(peer.address)?;
         parsed.head.peer = peer;
         Ok(())
     }

@@ -240,9 +240,7 @@ where
 
     /// Whether `remote` may connect now.
     fn judge(&self, config: &Config, remote: IpAddr) -> Result<Admission, Error> {
-        if !self.door.allow_from.allows(remote) {
-            return Err(Error::unauthorized("your address may not connect here"));
-        }
+        self.door.admit(remote)?;
         let mut admission = self.shared.admissions.enter(&config.limits)?;
         // All clients behind a proxy have its address. They are counted one by
         // one where they can be told apart.

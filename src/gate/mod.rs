@@ -42,10 +42,11 @@ mod tests;
 pub(crate) use registry::STACK_BYTES;
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{IpAddr, TcpListener};
 use std::sync::Arc;
 
 use crate::config::{AddressPatterns, Config, Settings};
+use crate::error::{Error, Result};
 use crate::service::Service;
 #[cfg(feature = "tls")]
 use crate::tls::Acceptor;
@@ -194,6 +195,16 @@ struct Door {
 }
 
 impl Door {
+    /// Checks that `address` may connect.
+    fn admit(&self, address: IpAddr) -> Result<()> {
+        match self.allow_from.allows(address) {
+            true => Ok(()),
+            false => Err(Error::unauthorized(
+                "your address may not connect here: it is not in \"allow_from\"",
+            )),
+        }
+    }
+
     /// Whether TLS is spoken there.
     fn is_secure(&self) -> bool {
         #[cfg(feature = "tls")]

@@ -291,5 +291,5 @@ fn serve(
         Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),
     };
-    listening.map_err(|error| StartError::listen(port.address, error))
+    listening.map_err(|error| StartError::listen(port.address, port.setting, error))
 }

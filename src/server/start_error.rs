@@ -42,6 +42,8 @@ pub enum StartError {
     Listen {
         /// Address and port, as the configuration or `--port` gave them.
         address: SocketAddr,
+        /// What changes the port.
+        setting: &'static str,
         /// What the system said.
         source: io::Error,
     },
@@ -57,8 +59,16 @@ pub enum StartError {
 }
 
 impl StartError {
-    pub(super) fn listen(address: SocketAddr, source: io::Error) -> StartError {
-        StartError::Listen { address, source }
+    pub(super) fn listen(
+        address: SocketAddr,
+        setting: &'static str,
+        source: io::Error,
+    ) -> StartError {
+        StartError::Listen {
+            address,
+            setting,
+            source,
+        }
     }
 }
 
@@ -79,7 +89,11 @@ impl fmt::Display for StartError {
             ),
             StartError::Config(problems) => write!(f, "{problems}"),
             StartError::Database { error, advice } => write!(f, "{error}{advice}"),
-            StartError::Listen { address, source } => listen(f, address, source),
+            StartError::Listen {
+                address,
+                setting,
+                source,
+            } => listen(f, address, setting, source),
             StartError::Certificate(error) => write!(f, "tls: {error}"),
             StartError::WithoutTls => f.write_str(
                 "\"tls.cert\" is set in config.json, but this hearth was built without TLS: build \
@@ -92,13 +106,17 @@ impl fmt::Display for StartError {
     }
 }
 
-fn listen(f: &mut fmt::Formatter<'_>, address: &SocketAddr, source: &io::Error) -> fmt::Result {
+fn listen(
+    f: &mut fmt::Formatter<'_>,
+    address: &SocketAddr,
+    setting: &str,
+    source: &io::Error,
+) -> fmt::Result {
     let port = address.port();
     match source.kind() {
         io::ErrorKind::AddrInUse => write!(
             f,
-            "port {port} is in use by another program; choose another with --port, or with \
-             \"port\" of the tcp channel in config.json{}",
+            "port {port} is in use by another program; choose another with {setting}{}",
             if port == 5000 {
                 " (port 5000 is also used by AirPlay on macOS, Frigate and container registries)"
             } else {
@@ -108,7 +126,7 @@ fn listen(f: &mut fmt::Formatter<'_>, address: &SocketAddr, source: &io::Error) 
         io::ErrorKind::PermissionDenied => write!(
             f,
             "port {port} may not be used by this user: ports below 1024 need root; choose \
-             another with --port"
+             another with {setting}"
         ),
         io::ErrorKind::AddrNotAvailable => write!(
             f,

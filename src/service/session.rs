@@ -121,8 +121,7 @@ impl Session {
                 );
             }
             Err(error) if self.identity.is_none() => return self.reject(responder, error),
-            Ok(command) => command,
-            Err(error) => return responder.send(Err::<(), _>(error)),
+            command => command,
         };
         if let Err(wait) = rate {
             let most = limits.commands_per_second;
@@ -134,6 +133,10 @@ impl Session {
             let error = Error::rate_limited(format!("{most} requests are in flight already"), 1);
             return responder.send(Err::<(), _>(error));
         }
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return responder.send(Err::<(), _>(error)),
+        };
         let Some(identity) = &self.identity else {
             return;
         };

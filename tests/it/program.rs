@@ -86,6 +86,22 @@ fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
     assert!(text.contains(&port) && text.contains("--port"), "{text}");
     assert!(text.contains("Password"), "made, so shown: {text}");
 
+    let (lan, webhooks) = (r#""port" of that tcp"#, r#""port" of the webhook channel"#);
+    for (kind, says) in [("tcp", lan), ("webhook", webhooks)] {
+        let taken = program.address.port();
+        let channels = json!([
+            { "type": "tcp", "name": "lan", "port": 0 },
+            { "type": kind, "name": "taken", "port": taken },
+        ]);
+        let mut config = json!({ "channels": channels });
+        if kind == "webhook" {
+            config["channels"][1]["accounts"] = json!({});
+        }
+        write_config(other.path(), config);
+        let text = printed(&run(other.path(), &["serve", "--bind", "127.0.0.1"]));
+        assert!(text.contains(&port) && text.contains(says), "{text}");
+    }
+
     fs::write(
         other.path().join("config.json"),
         "{\n  \"permision_mode\": \"ask\"\n}",

@@ -77,6 +77,10 @@ fn blocks(readme: &str) -> Vec<Block> {
 /// Begins what one command printed; a control character that nothing prints.
 const SEPARATOR: char = '\u{1e}';
 
+/// The machine that the README links to a relay; a key of its own makes another
+/// one here.
+const MACHINE: &str = "6npfmfqwbiyl6pdoph5hhrlw2qbal2h4";
+
 /// What stands for the parts of a newcomer's terminal that a test lacks: cargo's
 /// examples are built already, and nc comes in too many kinds.
 const PROLOGUE: &str = r#"
@@ -95,6 +99,16 @@ nc() {
 }
 lines() { # FILE COUNT: waits until the file has so many
     for _ in $(seq 200); do [ "$(wc -l < "$1")" -ge "$2" ] && return; sleep 0.05; done
+}
+listens() { # FILE: waits until it says where
+    for _ in $(seq 200); do grep -q "http://" "$1" && return; sleep 0.05; done
+}
+machine() { command hearth relay status | sed -n 's/machine id *//p'; }
+hearth() {
+    command hearth "$@" || return
+    [ "$1 $2" = "relay join" ] && for _ in $(seq 200); do
+        command hearth relay status | grep -q " linked " && return; sleep 0.05
+    done
 }
 "#;
 
@@ -127,12 +141,20 @@ fn the_examples_print_what_the_readme_shows() {
         let said = fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
         said.ends_with("hello\n\n").then_some(said)
     });
-    let (port, receiver_port) = (program.address.port(), free_port());
+    let port = program.address.port();
+    // What the README calls its ports, and what they are here.
+    let ports = [
+        ("5000", port),
+        ("9000", free_port()),
+        ("17000", free_port()),
+    ];
     let home = folder.path().to_str().unwrap();
     let shown = |text: &str| {
-        text.replace(home, "/home/you")
-            .replace(&format!(":{port}"), ":5000")
-            .replace(&format!(":{receiver_port}"), ":9000")
+        ports
+            .iter()
+            .fold(text.replace(home, "/home/you"), |text, (name, port)| {
+                text.replace(&format!(":{port}"), &format!(":{name}"))
+            })
     };
     let start = &blocks[0].commands[0];
     assert_eq!(start.command, "make run");
@@ -151,29 +173,35 @@ fn the_examples_print_what_the_readme_shows() {
         })
         .collect();
     let mut script = PROLOGUE.to_owned();
-    let mut background = None;
+    let mut background = Vec::new();
     for block in &runs {
         for example in &block.commands {
-            let command = example
-                .command
-                .replace("5000", &port.to_string())
-                .replace("9000", &receiver_port.to_string());
+            let command = ports
+                .iter()
+                .fold(example.command.clone(), |command, (name, port)| {
+                    command.replace(name, &port.to_string())
+                })
+                .replace(MACHINE, "'$(machine)'");
             if block.mark == "run in the background" {
-                let lines = example.output.len();
+                let file = format!("../background-{}", background.len());
                 writeln!(
                     script,
-                    "touch ../background; {command} > ../background & lines ../background 1"
+                    "touch {file}; {command} > {file} 2>&1 & listens {file}"
                 )
                 .unwrap();
-                background = Some((example, lines));
+                background.push((example, file));
             } else {
                 writeln!(script, "printf '{SEPARATOR}'\n{command}").unwrap();
             }
         }
     }
-    if let Some((_, lines)) = background {
-        writeln!(script, "printf '{SEPARATOR}'\nlines ../background {lines}").unwrap();
-        script.push_str("cat ../background\n");
+    for (example, file) in &background {
+        let lines = example.output.len();
+        writeln!(
+            script,
+            "printf '{SEPARATOR}'\nlines {file} {lines}\ncat {file}"
+        )
+        .unwrap();
     }
     let examples = example("chat_client");
     example("webhook_receiver");
@@ -289,13 +317,15 @@ fn without_what_varies(line: &str) -> String {
         "conv_", "msg_", "turn_", "appr_", "dlv_", "mem_", "sched_", "user_", "tok_",
     ];
     // What ends before each of these, and the letters of what varies behind it.
-    const BEHIND: [(&str, &str); 6] = [
+    const BEHIND: [(&str, &str); 8] = [
         ("http://", "0123456789.:[]"),
         ("Password  ", "abcdefghijklmnopqrstuvwxyz0123456789-"),
         ("hearth_", "abcdefghijklmnopqrstuvwxyz0123456789"),
         ("\"uptime_seconds\":", "0123456789"),
         ("\"seq\":", "0123456789"),
         ("(process ", "0123456789"),
+        ("machine id  ", "abcdefghijklmnopqrstuvwxyz234567"),
+        ("machine_id=", "abcdefghijklmnopqrstuvwxyz234567"),
     ];
     let mut plain = String::new();
     let mut rest = line;

@@ -241,8 +241,8 @@ fn too_many_commands_are_told_to_wait() {
     let home = limited(json!({ "commands_per_second": 1, "commands_burst": 3, "in_flight": 2 }));
     let mut client = home.admin();
     let mut codes = Vec::new();
-    for _ in 0..4 {
-        client.send(&json!({ "type": "ping" }));
+    for command in ["ping", "ping", "ping", "nonsense"] {
+        client.send(&json!({ "type": command }));
         codes.push(
             client.response()["code"]
                 .as_str()

@@ -48,7 +48,7 @@ pub fn start(
     })?;
     let file = SharedFile(Arc::new(Mutex::new(file)));
     let is_dated = !is_journal(environment);
-    let both = Both::new(filter.unwrap_or(USUAL), is_dated, &file);
+    let both = Both::new(checked(filter)?, is_dated, &file);
     log::set_max_level(both.terminal.filter());
     let logging = Logging {
         current: Arc::new(RwLock::new(both)),
@@ -141,12 +141,24 @@ pub fn start_on_terminal(
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<(), Failure> {
     let logger = logger(
-        &directives(filter.unwrap_or(USUAL)),
+        &directives(checked(filter)?),
         !is_journal(environment),
         Target::Stderr,
     );
     log::set_max_level(logger.filter());
     log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
+}
+
+/// What `HEARTH_LOG` says. A mistyped level would silence the log: env_logger
+/// takes a word that it does not know for the name of a module.
+fn checked(filter: Option<&str>) -> Result<&str, Failure> {
+    let filter = filter.unwrap_or(USUAL);
+    match filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
+        true => Ok(filter),
+        false => Err(Failure::failed(format!(
+            "HEARTH_LOG must be error, warn, info, debug or trace, not {filter:?}"
+        ))),
+    }
 }
 
 /// The filter in env_logger's terms. A bare level is meant for us: libraries
@@ -259,6 +271,13 @@ mod tests {
             ("ureq=debug,info", "ureq=debug,info"),
         ] {
             assert_eq!(directives(filter), directives_expected, "{filter:?}");
+            assert!(checked(Some(filter)).is_ok(), "{filter:?}");
+        }
+        for mistyped in ["loud", "inof", "debug,hearth"] {
+            let Err(Failure::Failed(message)) = checked(Some(mistyped)) else {
+                panic!("{mistyped} was taken");
+            };
+            assert!(message.contains(mistyped), "{message}");
         }
     }
 }

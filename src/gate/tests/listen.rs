@@ -93,6 +93,7 @@ fn a_peer_that_is_not_permitted_is_told() {
     let answer = client.answer();
     assert_eq!(answer.status, 403);
     assert!(answer.body.contains(r#""code":"unauthorized""#));
+    assert!(answer.body.contains("allow_from"), "{}", answer.body);
     assert!(client.is_closed());
     house.await_connections(0);
 }

@@ -118,7 +118,8 @@ impl ClientDialogue {
             (None, false) => return Ok(None),
             (None, true) => {
                 return Err(Error::invalid_token(
-                    "this relay wants its AUTH_TOKEN: as \"Authorization: Bearer\", as subprotocol \
+                    "this relay wants its AUTH_TOKEN: `hearth chat` takes it from \
+                     HEARTH_RELAY_TOKEN; else as \"Authorization: Bearer\", as subprotocol \
                      \"bearer.<token>\", or as field \"relay_token\" of the first message",
                 ));
             }

@@ -168,6 +168,25 @@ fn what_is_no_good_is_refused_and_nothing_changes() {
             assert!(told.contains(says) && told.contains(text(file)), "{told}");
         }
     }
+    for file in ["hearth.db", "hearth.db-wal", "config.json", "identity.key"] {
+        let file = folder.path().join(file);
+        let link = folder
+            .path()
+            .join("../")
+            .join(folder.path().file_name().unwrap());
+        let roundabout = link.join(file.file_name().unwrap());
+        for arguments in [
+            &["backup", "--force", text(&file)][..],
+            &["backup", text(&roundabout)],
+            &["export", "--all", "--force", "--output", text(&file)],
+        ] {
+            let told = refused(folder.path(), arguments);
+            assert!(
+                told.contains("Hearth itself needs"),
+                "{arguments:?}: {told}"
+            );
+        }
+    }
     assert_eq!(fs::read(folder.path().join("hearth.db")).unwrap(), before);
     assert!(!folder.path().join("restore.partial").exists());
     let names = nightly(folder.path());

@@ -77,7 +77,11 @@ fn a_wrong_token_is_refused_in_every_form() {
     ] {
         let mut client = Line::open(address, request(address, &query)).unwrap();
         client.send(&first);
-        client.refused("invalid_token");
+        let told = client.refused("invalid_token").to_string();
+        assert!(
+            !first.contains("ping") || told.contains("HEARTH_RELAY_TOKEN"),
+            "{told}"
+        );
         assert_eq!(client.close_code(), 1008);
     }
 }
