@@ -1,6 +1,8 @@
 //! Which functions a start runs and which ordinary work runs (`make layout`),
 //! counted by callgrind: the lists by which src/build lays out the program.
 
+#![cfg(feature = "tls")]
+
 // The shared support serves more than this uses.
 #[allow(dead_code)]
 #[path = "../it/support/mod.rs"]
