@@ -63,6 +63,20 @@ fn nights_have_backups_and_old_ones_go() {
 }
 
 #[test]
+fn a_data_directory_that_is_gone_is_not_made_again() {
+    let home = Home::start(json!({"backup": {"at": "00:00"}}));
+    let mut client = home.admin();
+    fs::remove_dir_all(home.folder.path()).unwrap();
+    home.server().advance_clock(DAY);
+    let problem = eventually("the problem", || {
+        let status = client.ask(json!({"type": "server_info"}))["backup"].clone();
+        status["problem"].as_str().map(str::to_owned)
+    });
+    assert!(problem.contains("backups cannot be made"), "{problem}");
+    assert!(!home.folder.path().exists());
+}
+
+#[test]
 fn old_conversations_go_where_the_owner_wants_it() {
     let home = Home::start(json!({"retention": {"conversations_days": 30}, "backup": {"keep": 0}}));
     let mut client = home.admin();
