@@ -1,6 +1,7 @@
 //! What the server does with its data by itself: nightly backups, retention.
 
 use std::fs;
+use std::net::TcpStream;
 
 use serde_json::json;
 
@@ -74,6 +75,16 @@ fn a_data_directory_that_is_gone_is_not_made_again() {
     });
     assert!(problem.contains("backups cannot be made"), "{problem}");
     assert!(!home.folder.path().exists());
+}
+
+#[test]
+fn a_dropped_home_has_stopped_before_its_folder_is_removed() {
+    let home = Home::start(json!({"backup": {"at": "00:00"}}));
+    let (address, folder) = (home.address(), home.folder.path().to_owned());
+    home.server().advance_clock(DAY);
+    drop(home);
+    assert!(TcpStream::connect(address).is_err(), "it still listens");
+    assert!(!folder.exists());
 }
 
 #[test]
