@@ -1,6 +1,8 @@
 //! Users.
 
-use rusqlite::{Connection, Row, params};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failure::Outcome;
 use super::*;
@@ -125,6 +127,21 @@ impl Store {
             Ok(())
         })
     }
+}
+
+/// The role of the user of this name, in any case, in the database at `path`,
+/// without changing it; a server may run on it meanwhile.
+///
+/// Errors: it is not there, cannot be read, or is not ours.
+pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserRole>, OpenError> {
+    integrity::open_to_look(path)?
+        .query_row(
+            "SELECT role FROM users WHERE folded_name = ?",
+            [fold(name)],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|error| OpenError::new(path, error))
 }
 
 /// Names that differ in nothing but case have the same folded form.
