@@ -80,7 +80,7 @@ impl fmt::Display for StartError {
             StartError::Config(problems) => write!(f, "{problems}"),
             StartError::Database { error, advice } => write!(f, "{error}{advice}"),
             StartError::Listen { address, source } => listen(f, address, source),
-            StartError::Certificate(error) => write!(f, "tls: {error}"),
+            StartError::Certificate(error) => write!(f, "\"tls\" in config.json: {error}"),
             StartError::WithoutTls => f.write_str(
                 "\"tls.cert\" is set in config.json, but this hearth was built without TLS: build \
                  it with the feature `tls`, or remove \"tls\"",

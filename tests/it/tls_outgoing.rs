@@ -157,6 +157,11 @@ fn a_server_elsewhere_is_trusted_by_its_authority() {
     let file = identity.certificate.to_str().unwrap();
     let answered = chat(&["--ca-file", file]);
     assert!(answered.contains("Hello!"), "{answered}");
+    let unread = chat(&["--ca-file", "/nowhere/ca.pem"]);
+    assert!(
+        unread.contains("--ca-file: /nowhere/ca.pem cannot be read") && !unread.contains("config"),
+        "{unread}"
+    );
     // The configuration of this machine may name the authority, too.
     write_config(folder.path(), json!({ "tls": { "ca_file": file } }));
     let answered = chat(&[]);
