@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Outcome, http};
 use crate::agent::cancel::Cancel;
 use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::tls::Trust;
@@ -19,7 +19,10 @@ const MOST_BYTES: usize = 4 * 1024;
 /// `hearth health`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let (url, trust) = match arguments.text("url")? {
-        Some(url) => (url.trim_end_matches('/').to_owned(), Trust::default()),
+        Some(url) => {
+            let trust = http::trust(arguments, context)?;
+            (url.trim_end_matches('/').to_owned(), trust)
+        }
         None => {
             let directory = DataDirectory::of(arguments, context)?;
             let server = RunningServer::find(&directory).ok_or_else(|| {
