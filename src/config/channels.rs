@@ -57,7 +57,8 @@ section! {
         /// The relay's AUTH_TOKEN, which admits this machine to it.
         pub auth_token: Option<Secret> = SecretText.optional("none");
         /// Whether clients must talk to this machine so that the relay cannot read it: required
-        /// refuses those that do not, optional takes both.
+        /// refuses those that do not, optional takes both. It speaks of connections through this
+        /// relay; direct ones are protected by `tls`.
         pub encryption: Encryption = ENCRYPTION.or(Encryption::Optional);
     }
 }
