@@ -9,7 +9,7 @@ use super::hub::ConnectionId;
 use super::outbox::{Close, Outbox};
 use crate::clock::Timestamp;
 use crate::ids::TokenId;
-use crate::store::Identity;
+use crate::store::{Identity, UserRole};
 
 /// The authenticated connections.
 #[derive(Default)]
@@ -20,6 +20,7 @@ pub struct Connections {
 
 struct Entry {
     token: TokenId,
+    role: UserRole,
     expires_at: Option<Timestamp>,
     outbox: Arc<Outbox>,
 }
@@ -34,6 +35,7 @@ impl Connections {
     pub fn authenticated(&self, id: ConnectionId, identity: &Identity, outbox: &Arc<Outbox>) {
         let entry = Entry {
             token: identity.token_id,
+            role: identity.role,
             expires_at: identity.expires_at,
             outbox: Arc::clone(outbox),
         };
@@ -50,9 +52,11 @@ impl Connections {
         self.lock().len()
     }
 
-    /// The tokens that hold connections open.
-    pub fn tokens(&self) -> Vec<TokenId> {
-        let mut tokens: Vec<TokenId> = self.lock().values().map(|entry| entry.token).collect();
+    /// The tokens that hold connections open, with the roles that they granted.
+    pub fn tokens(&self) -> Vec<(TokenId, UserRole)> {
+        let open = self.lock();
+        let mut tokens: Vec<_> = open.values().map(|one| (one.token, one.role)).collect();
+        drop(open);
         tokens.sort_unstable();
         tokens.dedup();
         tokens

@@ -98,30 +98,40 @@ impl Store {
         })
     }
 
+    /// Gives a user another role, revokes their session tokens, and lowers
+    /// those of their API tokens that may do more. Errors: `not_found`;
+    /// `invalid_request` for the last admin.
+    pub fn set_role(&self, id: UserId, role: UserRole) -> Result<()> {
+        self.write(move |write| {
+            if role < UserRole::Admin {
+                not_the_last_admin(write.connection, id)?;
+            }
+            let changed = write.execute(
+                "UPDATE users SET role = ?2 WHERE id = ?1",
+                params![id, role],
+            )?;
+            if changed == 0 {
+                return Err(not_found(id).into());
+            }
+            write.execute(
+                "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
+                params![id, SESSION],
+            )?;
+            for higher in UserRole::ALL.into_iter().filter(|one| *one > role) {
+                write.execute(
+                    "UPDATE tokens SET role = ?3 WHERE user_id = ?1 AND role = ?2",
+                    params![id, higher, role],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
     /// Removes a user with all their tokens and schedules. Errors: `not_found`;
     /// `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId) -> Result<()> {
         self.write(move |write| {
-            let other_admin = row(
-                write.connection,
-                "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2",
-                params![UserRole::Admin, id],
-                |_| Ok(()),
-            )?;
-            let user = row(
-                write.connection,
-                "SELECT * FROM users WHERE id = ?",
-                [id],
-                from_row,
-            )?
-            .ok_or_else(|| not_found(id))?;
-            if user.role == UserRole::Admin && other_admin.is_none() {
-                return Err(Error::invalid_request(format!(
-                    "{:?} is the last admin; make another one first",
-                    user.name
-                ))
-                .into());
-            }
+            let user = not_the_last_admin(write.connection, id)?;
             schedules::remove_of(write, &user.name)?;
             write.execute("DELETE FROM users WHERE id = ?", [id])?;
             Ok(())
@@ -147,6 +157,31 @@ pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserR
 /// Names that differ in nothing but case have the same folded form.
 fn fold(name: &str) -> String {
     name.to_lowercase()
+}
+
+/// The user, who is not the only admin.
+fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
+    let other_admin = row(
+        connection,
+        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2",
+        params![UserRole::Admin, id],
+        |_| Ok(()),
+    )?;
+    let user = row(
+        connection,
+        "SELECT * FROM users WHERE id = ?",
+        [id],
+        from_row,
+    )?
+    .ok_or_else(|| not_found(id))?;
+    if user.role == UserRole::Admin && other_admin.is_none() {
+        return Err(Error::invalid_request(format!(
+            "{:?} is the last admin; make another one first",
+            user.name
+        ))
+        .into());
+    }
+    Ok(user)
 }
 
 fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {
