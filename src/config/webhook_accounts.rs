@@ -72,7 +72,8 @@ const INCOMING_PATH: Checked = Checked {
     },
 };
 
-fn is_at_or_below(path: &str, place: &str) -> bool {
+/// Whether a URL path is `place`, which has no / at its end, or lies below it.
+pub fn is_at_or_below(path: &str, place: &str) -> bool {
     path.strip_prefix(place)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

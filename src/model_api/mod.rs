@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::config::Config;
+use crate::config::{Config, is_at_or_below};
 use crate::error::{Error, Result};
 use crate::gate::dialogue::OpenDialogue;
 use crate::gate::exchange::{Answer, Handler, Head, Request, Response};
@@ -60,10 +60,6 @@ enum Route<'a> {
 
 impl Route<'_> {
     fn of(path: &str) -> Option<Route<'_>> {
-        let is_below = |place: &str| {
-            path.strip_prefix(place)
-                .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
         Some(match path {
             "/v1/models" => Route::Models,
             "/v1/chat/completions" => Route::ChatCompletions,
@@ -73,8 +69,8 @@ impl Route<'_> {
             "/api/show" => Route::Show,
             "/api/chat" => Route::Chat,
             "/api/generate" => Route::Generate,
-            _ if is_below("/api") => Route::Unknown(Interface::Ollama),
-            _ if is_below("/v1") => match path.strip_prefix("/v1/models/") {
+            _ if is_at_or_below(path, "/api") => Route::Unknown(Interface::Ollama),
+            _ if is_at_or_below(path, "/v1") => match path.strip_prefix("/v1/models/") {
                 Some(name) => Route::Model(name),
                 None => Route::Unknown(Interface::OpenAi),
             },
