@@ -22,6 +22,9 @@ pub struct Arguments {
 impl Arguments {
     /// Parses `words` for a command; `None` when they ask for its help.
     ///
+    /// A word that begins like a negative number is an operand, as is every word
+    /// after `--`.
+    ///
     /// Errors: a usage failure that names the word and, for an unknown option,
     /// the nearest known one.
     pub fn parse(
@@ -36,7 +39,14 @@ impl Arguments {
         };
         let mut parser = lexopt::Parser::from_args(words);
         loop {
-            let name = match parser.next().map_err(|error| parsed.usage(error))? {
+            let number = parser
+                .try_raw_args()
+                .and_then(|mut words| words.next_if(is_negative));
+            let next = match number {
+                Some(number) => Some(Arg::Value(number)),
+                None => parser.next().map_err(|error| parsed.usage(error))?,
+            };
+            let name = match next {
                 None => break,
                 Some(Arg::Long("help") | Arg::Short('h')) => return Ok(None),
                 Some(Arg::Value(word)) => {
@@ -172,5 +182,42 @@ impl Arguments {
     /// All operands, as one text.
     pub fn joined(&self) -> Option<String> {
         (!self.operands.is_empty()).then(|| self.operands.join(" "))
+    }
+}
+
+/// Whether a word begins like a negative number: no option does.
+fn is_negative(word: &OsStr) -> bool {
+    matches!(word.as_encoded_bytes(), [b'-', digit, ..] if digit.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::commands::find;
+
+    #[test]
+    fn a_negative_number_is_an_operand_and_so_is_all_behind_two_dashes() {
+        for (line, operands) in [
+            ("config set KEY -1", Some(&["KEY", "-1"][..])),
+            ("config set KEY -0.5 --data-dir /d", Some(&["KEY", "-0.5"])),
+            ("config set --data-dir /d KEY -", Some(&["KEY", "-"])),
+            ("config set --data-dir -1 KEY V", Some(&["KEY", "V"])),
+            ("config set -- KEY --none", Some(&["KEY", "--none"])),
+            ("config set KEY -- -x", Some(&["KEY", "-x"])),
+            ("config set -- KEY -1", Some(&["KEY", "-1"])),
+            ("search -- --help", Some(&["--help"])),
+            ("chat -- -h -1 --", Some(&["-h", "-1", "--"])),
+            ("config set KEY -x", None),
+            ("config set KEY --1", None),
+        ] {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let found = find(&words).unwrap_or_else(|_| panic!("{line}"));
+            let rest = words[found.words..].iter().map(OsString::from);
+            let parsed = Arguments::parse(&found, rest);
+            match operands {
+                Some(operands) => assert_eq!(parsed.unwrap().unwrap().operands, operands, "{line}"),
+                None => assert!(parsed.is_err(), "{line}"),
+            }
+        }
     }
 }

@@ -27,6 +27,11 @@ const DATA_DIR: Setting = option(
     "DIR",
     "The data directory. Without it: HEARTH_DATA_DIR,\nSTATE_DIRECTORY, $XDG_DATA_HOME/hearth or\n~/.local/share/hearth",
 );
+const CA_FILE: Setting = option(
+    "ca-file",
+    "FILE",
+    "Trust also the certificates in this file (PEM)\nwhere --url begins with wss:// or https://",
+);
 const JSON: Setting = flag("json", "Print JSON, for scripts");
 
 /// Every command, in the order of the overview.

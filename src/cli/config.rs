@@ -11,11 +11,14 @@ use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, password, table};
 use crate::config::{self, Settings};
 use crate::json::json;
+use crate::server;
 
 /// `hearth config check`
 pub fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    for warning in load(&directory)?.warnings() {
+    let settings = load(&directory)?;
+    server::check(&settings.current()).map_err(Failure::failed)?;
+    for warning in settings.warnings() {
         writeln!(context.errors, "{warning}")?;
     }
     writeln!(context.output, "{} is good.", directory.config().display())?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome};
+use super::{Context, Failure, Outcome, http};
 use crate::agent::cancel::Cancel;
 use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
 use crate::tls::Trust;
@@ -21,7 +21,10 @@ const MOST_BYTES: usize = 4 * 1024;
 /// `hearth health`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let (url, trust) = match arguments.text("url")? {
-        Some(url) => (url.trim_end_matches('/').to_owned(), Trust::default()),
+        Some(url) => {
+            let trust = http::trust(arguments, context)?;
+            (url.trim_end_matches('/').to_owned(), trust)
+        }
         None => {
             let directory = DataDirectory::of(arguments, context)?;
             let server = RunningServer::find(&directory).ok_or_else(|| {

@@ -50,6 +50,25 @@ pub fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
     Ok(())
 }
 
+/// `hearth user role NAME ROLE`
+pub fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let role = parse_role(arguments, "ROLE", arguments.required(1))?;
+    let store = open(arguments, context)?;
+    let user = find(&store, arguments.required(0))?;
+    let (name, shown) = (&user.name, with_article(role));
+    if user.role == role {
+        writeln!(context.errors, "{name} is {shown} already.")?;
+    } else {
+        store.set_role(user.id, role)?;
+        writeln!(
+            context.errors,
+            "{name} is {shown} now; open sessions have ended, and no token may do more."
+        )?;
+    }
+    store.close();
+    Ok(())
+}
+
 /// `hearth user list`
 pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = open(arguments, context)?;
@@ -101,14 +120,16 @@ pub fn find(store: &Store, name: &str) -> Result<User, Failure> {
 pub fn role(arguments: &Arguments) -> Result<Option<UserRole>, Failure> {
     arguments
         .text("role")?
-        .map(|word| {
-            UserRole::parse(word).ok_or_else(|| {
-                arguments.usage(format!(
-                    "--role must be viewer, user or admin, not {word:?}"
-                ))
-            })
-        })
+        .map(|word| parse_role(arguments, "--role", word))
         .transpose()
+}
+
+fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole, Failure> {
+    UserRole::parse(word).ok_or_else(|| {
+        arguments.usage(format!(
+            "{what} must be viewer, user or admin, not {word:?}"
+        ))
+    })
 }
 
 fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
@@ -167,6 +188,18 @@ mod tests {
                 1,
                 "there is no user \"eve\"",
             ),
+            (
+                "user role bob king",
+                "",
+                2,
+                "ROLE must be viewer, user or admin, not \"king\"",
+            ),
+            ("user role bob", "", 2, "ROLE is missing"),
+            ("user role ada user", "", 1, "last admin"),
+            ("user role eve user", "", 1, "there is no user \"eve\""),
+            ("user role bob user", "", 0, "bob is a user already."),
+            ("user role bob admin", "", 0, "bob is an admin now;"),
+            ("user role Bob viewer", "", 0, "bob is a viewer now;"),
             ("user remove eve", "", 1, "there is no user \"eve\""),
             ("user remove ada", "", 1, "last admin"),
             ("user remove bob", "", 0, "Removed bob."),

@@ -12,14 +12,13 @@ use super::collections::{Addresses, read_section};
 use super::declaration::{Declared, Rule, SettingDoc, is_comment, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
+use super::relay::TOKEN_CHARACTERS;
 use super::rules::{Checked, Choice, SecretText, Text, Url, integer};
 use super::webhook_accounts::{Accounts, WebhookAccount, check_paths};
 use crate::secret::Secret;
 
 /// The port of a `tcp` channel that names none.
 const PORT: u16 = 5000;
-/// Shortest token that a relay accepts (protocol section 6), in characters.
-const RELAY_TOKEN: usize = 32;
 
 /// One way in.
 #[derive(Clone, Debug)]
@@ -59,7 +58,8 @@ section! {
         /// The relay's AUTH_TOKEN, which admits this machine to it.
         pub auth_token: Option<Secret> = SecretText.optional("none");
         /// Whether clients must talk to this machine so that the relay cannot read it: required
-        /// refuses those that do not, optional takes both.
+        /// refuses those that do not, optional takes both. It speaks of connections through this
+        /// relay; direct ones are protected by `tls`.
         pub encryption: Encryption = ENCRYPTION.or(Encryption::Optional);
     }
 }
@@ -317,9 +317,9 @@ fn warn_about_relay(reader: &mut Reader<'_>, path: &KeyPath, relay: &RelayChanne
     }
     let path = path.key("auth_token");
     match &relay.auth_token {
-        Some(token) if token.expose().len() < RELAY_TOKEN => reader.warn(
+        Some(token) if token.expose().len() < TOKEN_CHARACTERS => reader.warn(
             &path,
-            format!("\"{path}\" has fewer than {RELAY_TOKEN} characters; relays refuse that"),
+            format!("\"{path}\" has fewer than {TOKEN_CHARACTERS} characters; relays refuse that"),
         ),
         _ => {}
     }

@@ -12,6 +12,7 @@ use super::lines::Lines;
 use super::problems::{Finding, Problems, suggestion};
 use super::reader::{Environment, Reader};
 use super::web_address::WebAddress;
+use super::webhook_accounts::check_shared_paths;
 use super::{
     BUILTIN_TOOLS, Channel, Config, Declared, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset,
 };
@@ -59,7 +60,7 @@ impl Document {
         check_provider(&mut reader, members, config.as_ref());
         if let Some(config) = &config {
             check_fallback(&mut reader, config);
-            warn_about_tools(&mut reader, config);
+            check_accounts(&mut reader, members, config);
         }
         let mut problems = std::mem::take(&mut reader.problems);
         let mut warnings = std::mem::take(&mut reader.warnings);
@@ -183,11 +184,12 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
     }
 }
 
-/// Permissions of tools that do not exist are probably misspelt.
-fn warn_about_tools(reader: &mut Reader<'_>, config: &Config) {
+/// What an account means together with what stands elsewhere. Permissions of
+/// tools that do not exist are probably misspelt.
+fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config: &Config) {
     let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
-    let mut warn = |path: KeyPath, name: &str| {
+    let warn = |reader: &mut Reader<'_>, path: KeyPath, name: &str| {
         if !known.contains(&name) {
             let hint = suggestion(name, known.iter().copied());
             reader.warn(
@@ -197,18 +199,38 @@ fn warn_about_tools(reader: &mut Reader<'_>, config: &Config) {
         }
     };
     for name in config.tool_permissions.keys() {
-        warn(KeyPath::top().key("tool_permissions").key(name), name);
+        warn(
+            reader,
+            KeyPath::top().key("tool_permissions").key(name),
+            name,
+        );
     }
-    for channel in &config.channels {
+    for (place, channel) in channel_places(members).iter().zip(&config.channels) {
         let Channel::Webhook(webhook) = channel else {
             continue;
         };
+        if webhook.port.is_none() {
+            check_shared_paths(reader, config, place, &webhook.accounts);
+        }
         for account in &webhook.accounts {
-            let place = KeyPath::top().key("channels").key(channel.name());
             let path = place.key("accounts").key(&account.name).key("tools");
             for name in account.tools.iter().flatten() {
-                warn(path.clone(), name);
+                warn(reader, path.clone(), name);
             }
         }
+    }
+}
+
+/// Where the channels stand in the file, in its order.
+fn channel_places(members: &Map<String, Value>) -> Vec<KeyPath> {
+    let place = KeyPath::top().key("channels");
+    match members.get("channels") {
+        Some(Value::Array(items)) => (0..items.len()).map(|index| place.index(index)).collect(),
+        Some(Value::Object(named)) => named
+            .keys()
+            .filter(|key| !is_comment(key))
+            .map(|key| place.key(key))
+            .collect(),
+        _ => Vec::new(),
     }
 }

@@ -71,7 +71,7 @@ pub use secrets::{Reunited, reunite, without_secrets};
 pub use settings::Settings;
 pub use tls::Tls;
 pub use tools::{Files, Reachable, RunCommand, Tools, WebFetch};
-pub use webhook_accounts::WebhookAccount;
+pub use webhook_accounts::{WebhookAccount, is_at_or_below};
 pub use webhook_map::{Template, WebhookMap};
 
 use channels::Channels;

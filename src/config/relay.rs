@@ -1,8 +1,15 @@
 //! `relay`: being a relay for other machines too.
 
+use serde_json::Value;
+
 use super::declaration::{Declared, Rule, section};
+use super::key_path::KeyPath;
+use super::reader::Reader;
 use super::rules::{Flag, SecretText};
 use crate::secret::Secret;
+
+/// Shortest token that a relay accepts (protocol section 6), in characters.
+pub(super) const TOKEN_CHARACTERS: usize = 32;
 
 section! {
     /// The section `relay`.
@@ -12,7 +19,35 @@ section! {
         /// clients to them.
         pub enabled: bool = Flag.or(false);
         /// What machines and clients must show to use the relay: at least 32 characters.
-        pub auth_token: Option<Secret> = SecretText.optional("the environment variable AUTH_TOKEN");
+        pub auth_token: Option<Secret> = RelayToken.optional("the environment variable AUTH_TOKEN");
+    }
+}
+
+/// A token that cannot be guessed.
+struct RelayToken;
+
+impl Rule for RelayToken {
+    type Output = Secret;
+
+    fn expected(&self) -> String {
+        SecretText.expected()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Secret> {
+        let token = SecretText.read(reader, path, value)?;
+        let length = token.expose().chars().count();
+        if length < TOKEN_CHARACTERS {
+            reader.problem(
+                path,
+                format!(
+                    "\"{path}\" has {length} characters, and must have {TOKEN_CHARACTERS} or more, \
+                     because whoever guesses it may use the relay; `hearth relay --show-token` \
+                     makes a good one"
+                ),
+            );
+            return None;
+        }
+        Some(token)
     }
 }
 

@@ -232,13 +232,17 @@ impl Settings {
                 file::MOST_BYTES
             ));
         }
-        let document = match Document::read(&self.path, &text, &*self.environment) {
-            Ok(document) if wrong.is_empty() => document,
-            Ok(_) => return Err(Error::invalid_request(wrong.join("; "))),
+        let read = Document::read(&self.path, &text, &*self.environment);
+        match &read {
+            // A file that has gone since must not stop other changes.
+            Ok(document) => wrong.extend(document.config.tls.missing(&self.current().tls)),
             Err(problems) => {
                 wrong.extend(problems.iter().map(|problem| problem.message.clone()));
-                return Err(Error::invalid_request(wrong.join("; ")));
             }
+        }
+        let document = match read {
+            Ok(document) if wrong.is_empty() => document,
+            _ => return Err(Error::invalid_request(wrong.join("; "))),
         };
         if standing.as_ref() != Some(&members) {
             file::save(&target, &text).map_err(unsaved)?;

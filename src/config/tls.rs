@@ -1,5 +1,6 @@
 //! The section `tls`: the server's certificate, and whom it trusts.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -37,6 +38,31 @@ impl Tls {
     /// The files of the server's certificate and of its key, if it has them.
     pub fn identity(&self) -> Option<(&Path, &Path)> {
         Some((self.cert.as_deref()?, self.key.as_deref()?))
+    }
+
+    /// What is wrong with files that `before` does not name: they are not there.
+    pub(super) fn missing(&self, before: &Tls) -> Vec<String> {
+        let files = [
+            ("cert", &self.cert, &before.cert),
+            ("key", &self.key, &before.key),
+            ("ca_file", &self.ca_file, &before.ca_file),
+        ];
+        let is_missing = |path: &Path| {
+            std::fs::metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+        };
+        files
+            .into_iter()
+            .filter(|(_, path, before)| path != before)
+            .filter_map(|(key, path, _)| Some((key, path.as_deref()?)))
+            .filter(|(_, path)| is_missing(path))
+            .map(|(key, path)| {
+                format!(
+                    "\"tls.{key}\" is {}, and there is no such file; put it there first, or name \
+                     another",
+                    path.display()
+                )
+            })
+            .collect()
     }
 
     /// Makes relative paths those of files in `folder`.

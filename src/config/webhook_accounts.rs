@@ -5,7 +5,6 @@ use std::marker::PhantomData;
 
 use serde_json::Value;
 
-use super::Permission;
 use super::collections::{NamedMap, list, object};
 use super::declaration::{Rule, SettingDoc, section};
 use super::key_path::KeyPath;
@@ -14,10 +13,11 @@ use super::reader::Reader;
 use super::rules::{Checked, Flag, SecretText, Text, Url, integer};
 use super::web_address::WebAddress;
 use super::webhook_map::WebhookMap;
+use super::{Config, Permission};
 use crate::secret::Secret;
 
-/// Paths that the server itself answers (protocol section 3).
-const TAKEN: [&str; 6] = ["/", "/ws", "/auth", "/health", "/register", "/ws/register"];
+/// Where the server itself answers, here and below (protocol section 3).
+const TAKEN: [&str; 5] = ["/assets", "/auth", "/health", "/register", "/ws"];
 
 section! {
     /// One external system (contract section 2, `channels.webhook.accounts`).
@@ -25,7 +25,9 @@ section! {
     pub struct WebhookAccount {
         /// The account's name.
         pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
-        /// URL path on which the account's POST requests are accepted.
+        /// URL path on which the account's POST requests are accepted. With `metrics` or
+        /// `openai_api` enabled, /metrics or /v1 and /api are the server's too, unless the webhook
+        /// channel has a `port` of its own.
         pub incoming_path: String = INCOMING_PATH.required();
         /// URL that receives the replies by POST.
         pub outgoing_url: String = Url(&["https", "http"]).required();
@@ -57,23 +59,24 @@ section! {
 const MOST_ATTEMPTS: u32 = 10;
 
 const INCOMING_PATH: Checked = Checked {
-    expected: "a URL path that begins with / and has no query, other than those the server \
-               answers itself (/, /ws, /auth, /health, /register, /ws/register, /assets/...)",
+    expected: "a URL path that begins with /, has no query, and is neither / nor at or below \
+               /assets, /auth, /health, /register or /ws, which the server answers itself",
     check: |path| {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);
-        let trimmed = match path.trim_end_matches('/') {
-            "" => "/",
-            trimmed => trimmed,
-        };
         path.starts_with('/')
             && path.len() <= 255
             && path.bytes().all(plain)
             && !path.split('/').any(|part| part == "." || part == "..")
-            && !TAKEN.contains(&trimmed)
-            && trimmed != "/assets"
-            && !path.starts_with("/assets/")
+            && !path.trim_end_matches('/').is_empty()
+            && !TAKEN.iter().any(|taken| is_at_or_below(path, taken))
     },
 };
+
+/// Whether a URL path is `place`, which has no / at its end, or lies below it.
+pub fn is_at_or_below(path: &str, place: &str) -> bool {
+    path.strip_prefix(place)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
 
 /// The rule for `accounts`.
 pub(super) struct Accounts;
@@ -161,6 +164,42 @@ impl Rule for Account {
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         object::<WebhookAccount>().document_members(key, docs);
+    }
+}
+
+/// Paths of a channel that shares the tcp channels' ports must not be those
+/// that a section which is switched on answers: it would answer first. `place`
+/// is the channel's.
+pub(super) fn check_shared_paths(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    place: &KeyPath,
+    accounts: &[WebhookAccount],
+) {
+    let switched_on = [
+        ("/metrics", "metrics", config.metrics.enabled),
+        ("/v1", "openai_api", config.openai_api.enabled),
+        ("/api", "openai_api", config.openai_api.enabled),
+    ];
+    for account in accounts {
+        let taken = switched_on
+            .iter()
+            .find(|(taken, _, enabled)| *enabled && is_at_or_below(&account.incoming_path, taken));
+        if let Some((taken, section, _)) = taken {
+            let path = place
+                .key("accounts")
+                .key(&account.name)
+                .key("incoming_path");
+            reader.problem(
+                &path,
+                format!(
+                    "\"{path}\" is {:?}, and \"{section}.enabled\" makes {taken} and all below it \
+                     the server's own; choose another path, or give the webhook channel a \
+                     \"port\" of its own",
+                    account.incoming_path
+                ),
+            );
+        }
     }
 }
 

@@ -12,13 +12,24 @@ use crate::protocol::fields::Fields;
 ///
 /// Errors: `invalid_request` with HTTP 405 and `Allow`.
 pub fn method(head: &Head, allowed: &'static str) -> Result<(), Response> {
+    method_or(head, allowed, Response::error)
+}
+
+/// [`method`] with errors in another form than the envelope's.
+///
+/// Errors: `invalid_request` with HTTP 405 and `Allow`, as `refusal` makes it.
+pub fn method_or(
+    head: &Head,
+    allowed: &'static str,
+    refusal: impl FnOnce(&Error) -> Response,
+) -> Result<(), Response> {
     if allowed.split(", ").any(|method| method == head.method) {
         return Ok(());
     }
     let shown: String = head.method.chars().take(32).collect();
     let error = Error::invalid_request(format!("{} takes {allowed}, not {shown:?}", head.path))
         .with_status(405);
-    let mut response = Response::error(&error);
+    let mut response = refusal(&error);
     response.headers.push(("Allow", Cow::Borrowed(allowed)));
     Err(response)
 }

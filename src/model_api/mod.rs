@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-use crate::config::Config;
+use crate::config::{Config, is_at_or_below};
 use crate::error::{Error, Result};
 use crate::gate::dialogue::OpenDialogue;
 use crate::gate::exchange::{Answer, Handler, Head, Request, Response};
@@ -54,6 +54,8 @@ enum Route<'a> {
     Show,
     Chat,
     Generate,
+    /// Something of the interface that is not here.
+    Unknown(Interface),
 }
 
 impl Route<'_> {
@@ -67,13 +69,19 @@ impl Route<'_> {
             "/api/show" => Route::Show,
             "/api/chat" => Route::Chat,
             "/api/generate" => Route::Generate,
-            _ => Route::Model(path.strip_prefix("/v1/models/")?),
+            _ if is_at_or_below(path, "/api") => Route::Unknown(Interface::Ollama),
+            _ if is_at_or_below(path, "/v1") => match path.strip_prefix("/v1/models/") {
+                Some(name) => Route::Model(name),
+                None => Route::Unknown(Interface::OpenAi),
+            },
+            _ => return None,
         })
     }
 
     fn interface(self) -> Interface {
         match self {
             Route::Models | Route::Model(_) | Route::ChatCompletions => Interface::OpenAi,
+            Route::Unknown(interface) => interface,
             _ => Interface::Ollama,
         }
     }
@@ -95,6 +103,15 @@ impl Interface {
             Interface::Ollama => ollama::refusal(error),
         }
     }
+
+    /// The answer at a path that is not served.
+    fn nothing_at(self, path: &str) -> Response {
+        let error = Error::not_found(format!("there is nothing at {path}"));
+        match self {
+            Interface::OpenAi => openai::refusal_as(&error, "unknown_url"),
+            Interface::Ollama => ollama::refusal(&error),
+        }
+    }
 }
 
 impl ModelApi {
@@ -108,12 +125,16 @@ impl ModelApi {
     }
 
     fn admission(&self, route: Route<'_>, head: &Head) -> Result<usize, Response> {
-        demand::method(head, route.methods())?;
+        let interface = route.interface();
+        if let Route::Unknown(_) = route {
+            return Err(interface.nothing_at(&head.path));
+        }
+        let refusal = |error: &Error| interface.refusal(error);
+        demand::method_or(head, route.methods(), refusal)?;
         let config = self.config();
-        let refusal = |error| route.interface().refusal(&error);
-        access::asker(&self.service, &config, head, route.interface()).map_err(refusal)?;
+        access::asker(&self.service, &config, head, interface).map_err(|error| refusal(&error))?;
         if head.method == "POST" {
-            demand::json(head).map_err(refusal)?;
+            demand::json(head).map_err(|error| refusal(&error))?;
             return Ok(config.limits.body_bytes);
         }
         Ok(0)
@@ -132,6 +153,7 @@ impl ModelApi {
             Route::Show => ollama::show(service, &config, request)?,
             Route::Chat => return ollama::chat(service, &config, asker, request),
             Route::Generate => return ollama::generate(service, &config, asker, request),
+            Route::Unknown(interface) => interface.nothing_at(&request.head.path),
         }))
     }
 }
@@ -205,13 +227,16 @@ mod tests {
             ("/v1/models", Some((Interface::OpenAi, "GET, HEAD"))),
             ("/v1/models/hearth", Some((Interface::OpenAi, "GET, HEAD"))),
             ("/v1/chat/completions", Some((Interface::OpenAi, "POST"))),
-            ("/v1/embeddings", None),
-            ("/v1", None),
+            ("/v1/embeddings", Some((Interface::OpenAi, "GET, HEAD"))),
+            ("/v1", Some((Interface::OpenAi, "GET, HEAD"))),
+            ("/v1x", None),
             ("/api/version", Some((Interface::Ollama, "GET, HEAD"))),
             ("/api/tags", Some((Interface::Ollama, "GET, HEAD"))),
             ("/api/chat", Some((Interface::Ollama, "POST"))),
-            ("/api/pull", None),
-            ("/api/hooks", None),
+            ("/api/pull", Some((Interface::Ollama, "GET, HEAD"))),
+            ("/api", Some((Interface::Ollama, "GET, HEAD"))),
+            ("/apis", None),
+            ("/hooks/api", None),
         ] {
             let found = Route::of(path).map(|route| (route.interface(), route.methods()));
             assert_eq!(found, expected, "{path}");

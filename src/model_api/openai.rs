@@ -40,8 +40,7 @@ struct StreamOptions {
 
 /// An error in OpenAI's shape.
 pub fn refusal(error: &Error) -> Response {
-    let mut response = Response::error(error);
-    response.body = Cow::Owned(error_object(error).to_string().into_bytes());
+    let mut response = refusal_as(error, kind_and_code(error).1);
     if error.status() == 504 {
         // OpenAI's libraries else ask again by themselves, and so twice.
         response
@@ -51,17 +50,27 @@ pub fn refusal(error: &Error) -> Response {
     response
 }
 
-fn error_object(error: &Error) -> Value {
-    let (kind, code) = match (error.code(), error.status()) {
-        (Code::InvalidToken, _) => ("invalid_request_error", "invalid_api_key"),
-        (Code::Unauthorized, _) => ("permission_error", "unauthorized"),
-        (Code::NotFound, _) => ("invalid_request_error", "model_not_found"),
-        (Code::InvalidRequest, _) => ("invalid_request_error", "invalid_request"),
-        (Code::RateLimited, _) => ("rate_limit_error", "rate_limit_exceeded"),
-        (Code::ServerError, _) => ("server_error", "server_error"),
-    };
+/// [`refusal`] with this `code`.
+pub fn refusal_as(error: &Error, code: &str) -> Response {
+    let mut response = Response::error(error);
+    response.body = Cow::Owned(error_object(error, code).to_string().into_bytes());
+    response
+}
+
+fn kind_and_code(error: &Error) -> (&'static str, &'static str) {
+    match error.code() {
+        Code::InvalidToken => ("invalid_request_error", "invalid_api_key"),
+        Code::Unauthorized => ("permission_error", "unauthorized"),
+        Code::NotFound => ("invalid_request_error", "model_not_found"),
+        Code::InvalidRequest => ("invalid_request_error", "invalid_request"),
+        Code::RateLimited => ("rate_limit_error", "rate_limit_exceeded"),
+        Code::ServerError => ("server_error", "server_error"),
+    }
+}
+
+fn error_object(error: &Error, code: &str) -> Value {
     json!({ "error": {
-        "message": error.message(), "type": kind, "param": null, "code": code,
+        "message": error.message(), "type": kind_and_code(error).0, "param": null, "code": code,
     } })
 }
 
@@ -206,7 +215,7 @@ impl Form for Chunks {
     }
 
     fn failure(&self, error: &Error) -> String {
-        format!("data: {}\n\n", error_object(error))
+        format!("data: {}\n\n", error_object(error, kind_and_code(error).1))
     }
 
     fn refusal(&self, error: &Error) -> Response {

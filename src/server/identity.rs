@@ -2,12 +2,15 @@
 
 use super::StartError;
 use crate::config::Config;
+use crate::tls::load_certificates;
 
-/// Reads the certificate that the configuration names.
+/// Reads the certificate that the configuration names, and looks at those that
+/// it trusts: without them nobody is called by https.
 ///
 /// Errors: it cannot be used.
 #[cfg(feature = "tls")]
 pub fn open(config: &Config) -> Result<Option<std::sync::Arc<crate::tls::Acceptor>>, StartError> {
+    check_trusted(config)?;
     let Some((certificate, key)) = config.tls.identity() else {
         return Ok(None);
     };
@@ -16,11 +19,18 @@ pub fn open(config: &Config) -> Result<Option<std::sync::Arc<crate::tls::Accepto
 }
 
 /// Refuses a configuration with a certificate: whoever wants TLS must not be
-/// served without it.
+/// served without it. What it trusts is looked at here, too.
 #[cfg(not(feature = "tls"))]
 pub fn open(config: &Config) -> Result<(), StartError> {
     match config.tls.identity() {
         Some(_) => Err(StartError::WithoutTls),
-        None => Ok(()),
+        None => check_trusted(config),
     }
+}
+
+fn check_trusted(config: &Config) -> Result<(), StartError> {
+    if let Some(path) = &config.tls.ca_file {
+        load_certificates(path)?;
+    }
+    Ok(())
 }

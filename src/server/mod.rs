@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::clock::Clock;
-use crate::config::{Problems, Settings};
+use crate::config::{Config, Problems, Settings};
 use crate::gate::listen::Listener;
 use crate::gate::{Gate, GateParts};
 use crate::http::{Extension, OwnMachine, Pages, Relay, Router, Serves};
@@ -261,6 +261,16 @@ pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
     }
     let _lock = Lock::take(data_dir)?;
     finish_restore(data_dir)
+}
+
+/// Checks what the configuration names outside itself, as the start does:
+/// certificates, their key, and the token of a relay.
+///
+/// Errors: why a server would not start with it.
+pub fn check(config: &Config) -> Result<(), StartError> {
+    identity::open(config)?;
+    relay::open(config)?;
+    Ok(())
 }
 
 /// The web front end, where it is built in.

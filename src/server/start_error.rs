@@ -94,7 +94,7 @@ impl fmt::Display for StartError {
                 setting,
                 source,
             } => listen(f, address, setting, source),
-            StartError::Certificate(error) => write!(f, "tls: {error}"),
+            StartError::Certificate(error) => write!(f, "\"tls\" in config.json: {error}"),
             StartError::WithoutTls => f.write_str(
                 "\"tls.cert\" is set in config.json, but this hearth was built without TLS: build \
                  it with the feature `tls`, or remove \"tls\"",

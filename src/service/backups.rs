@@ -2,6 +2,7 @@
 //! holds beside the database.
 
 use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -274,11 +275,13 @@ impl Service {
                 ));
             }
             Some(_) => {}
-            None => DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&directory)
-                .map_err(|error| format!("{} cannot be made: {error}", directory.display()))?,
+            // Nor is a data directory made again that is gone.
+            None => match DirBuilder::new().mode(0o700).create(&directory) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(format!("{} cannot be made: {error}", directory.display()));
+                }
+                _ => {}
+            },
         }
         let database = self.data_dir.join("hearth.db");
         check_room(&database, &directory)?;

@@ -9,7 +9,7 @@ use super::hub::ConnectionId;
 use super::outbox::{Close, Outbox};
 use crate::clock::Timestamp;
 use crate::ids::TokenId;
-use crate::store::Identity;
+use crate::store::{Identity, UserRole};
 
 /// The authenticated connections.
 #[derive(Default)]
@@ -20,6 +20,7 @@ pub struct Connections {
 
 struct Entry {
     token: TokenId,
+    role: UserRole,
     expires_at: Option<Timestamp>,
     outbox: Arc<Outbox>,
 }
@@ -34,6 +35,7 @@ impl Connections {
     pub fn authenticated(&self, id: ConnectionId, identity: &Identity, outbox: &Arc<Outbox>) {
         let entry = Entry {
             token: identity.token_id,
+            role: identity.role,
             expires_at: identity.expires_at,
             outbox: Arc::clone(outbox),
         };
@@ -50,12 +52,13 @@ impl Connections {
         self.lock().len()
     }
 
-    /// The tokens that hold connections open.
-    pub fn tokens(&self) -> Vec<TokenId> {
+    /// The tokens that hold connections open, with the roles that they granted.
+    pub fn tokens(&self) -> Vec<(TokenId, UserRole)> {
         let mut tokens = Vec::new();
         for entry in self.lock().values() {
-            if let Err(place) = tokens.binary_search(&entry.token) {
-                tokens.insert(place, entry.token);
+            let token = (entry.token, entry.role);
+            if let Err(place) = tokens.binary_search(&token) {
+                tokens.insert(place, token);
             }
         }
         tokens

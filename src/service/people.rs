@@ -136,10 +136,11 @@ impl Service {
         self.verifier.hash(password)
     }
 
-    /// Closes the connections whose tokens are no longer valid.
+    /// Closes the connections whose tokens are no longer valid, or grant another
+    /// role than when they signed in.
     pub(super) fn close_revoked(&self) {
-        for token in self.connections.tokens() {
-            if matches!(self.store.is_token_valid(token), Ok(false)) {
+        for (token, role) in self.connections.tokens() {
+            if matches!(self.store.token_role(token), Ok(granted) if granted != Some(role)) {
                 self.connections.revoke(token);
             }
         }

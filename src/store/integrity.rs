@@ -101,11 +101,7 @@ pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
 ///
 /// Errors: it is not there, cannot be read, or is not ours.
 pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
-    let failed = |error| OpenError::new(path, error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
-    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
-    schema::check(path, &connection)?;
+    let connection = open_to_look(path)?;
     // What is damaged is named below.
     let last_message_at = connection
         .query_row(
@@ -121,6 +117,18 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
         faults: checked.unwrap_or_default(),
         last_message_at,
     })
+}
+
+/// Opens a database of ours to read in it.
+///
+/// Errors: it is not there, cannot be read, or is not ours.
+pub(super) fn open_to_look(path: &Path) -> Result<Connection, OpenError> {
+    let failed = |error| OpenError::new(path, error);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    connection.busy_timeout(BUSY_WAIT).map_err(failed)?;
+    schema::check(path, &connection)?;
+    Ok(connection)
 }
 
 /// Runs a check on a file; none when the watcher stopped it. Closing the file

@@ -66,6 +66,7 @@ pub use integrity::{
     Examination, Progress, Watch, check_at_start, check_integrity, examine, unwatched,
 };
 pub use meter::WriterMeter;
+pub use people::look_up_role;
 pub use records::*;
 pub use schema::OpenError;
 pub use tokens::SESSION;

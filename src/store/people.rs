@@ -1,6 +1,8 @@
 //! Users.
 
-use rusqlite::{Connection, Row, params};
+use std::path::Path;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failure::Outcome;
 use super::*;
@@ -96,30 +98,40 @@ impl Store {
         })
     }
 
+    /// Gives a user another role, revokes their session tokens, and lowers
+    /// those of their API tokens that may do more. Errors: `not_found`;
+    /// `invalid_request` for the last admin.
+    pub fn set_role(&self, id: UserId, role: UserRole) -> Result<()> {
+        self.write(move |write| {
+            if role < UserRole::Admin {
+                not_the_last_admin(write.connection, id)?;
+            }
+            let changed = write.execute(
+                "UPDATE users SET role = ?2 WHERE id = ?1",
+                params![id, role],
+            )?;
+            if changed == 0 {
+                return Err(not_found(id).into());
+            }
+            write.execute(
+                "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
+                params![id, SESSION],
+            )?;
+            for higher in UserRole::ALL.into_iter().filter(|one| *one > role) {
+                write.execute(
+                    "UPDATE tokens SET role = ?3 WHERE user_id = ?1 AND role = ?2",
+                    params![id, higher, role],
+                )?;
+            }
+            Ok(())
+        })
+    }
+
     /// Removes a user with all their tokens and schedules. Errors: `not_found`;
     /// `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId) -> Result<()> {
         self.write(move |write| {
-            let other_admin = row(
-                write.connection,
-                "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2",
-                params![UserRole::Admin, id],
-                |_| Ok(()),
-            )?;
-            let user = row(
-                write.connection,
-                "SELECT * FROM users WHERE id = ?",
-                params![id],
-                from_row,
-            )?
-            .ok_or_else(|| not_found(id))?;
-            if user.role == UserRole::Admin && other_admin.is_none() {
-                return Err(Error::invalid_request(format!(
-                    "{:?} is the last admin; make another one first",
-                    user.name
-                ))
-                .into());
-            }
+            let user = not_the_last_admin(write.connection, id)?;
             schedules::remove_of(write, &user.name)?;
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
             Ok(())
@@ -127,9 +139,49 @@ impl Store {
     }
 }
 
+/// The role of the user of this name, in any case, in the database at `path`,
+/// without changing it; a server may run on it meanwhile.
+///
+/// Errors: it is not there, cannot be read, or is not ours.
+pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserRole>, OpenError> {
+    integrity::open_to_look(path)?
+        .query_row(
+            "SELECT role FROM users WHERE folded_name = ?",
+            [fold(name)],
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(|error| OpenError::new(path, error))
+}
+
 /// Names that differ in nothing but case have the same folded form.
 fn fold(name: &str) -> String {
     name.to_lowercase()
+}
+
+/// The user, who is not the only admin.
+fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
+    let other_admin = row(
+        connection,
+        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2",
+        params![UserRole::Admin, id],
+        |_| Ok(()),
+    )?;
+    let user = row(
+        connection,
+        "SELECT * FROM users WHERE id = ?",
+        params![id],
+        from_row,
+    )?
+    .ok_or_else(|| not_found(id))?;
+    if user.role == UserRole::Admin && other_admin.is_none() {
+        return Err(Error::invalid_request(format!(
+            "{:?} is the last admin; make another one first",
+            user.name
+        ))
+        .into());
+    }
+    Ok(user)
 }
 
 fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {

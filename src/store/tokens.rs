@@ -60,17 +60,18 @@ impl Store {
         })
     }
 
-    /// Whether a token is still valid.
-    pub fn is_token_valid(&self, id: TokenId) -> Result<bool> {
+    /// What a token grants: the lesser of its own role and its user's; none
+    /// once it is no longer valid.
+    pub fn token_role(&self, id: TokenId) -> Result<Option<UserRole>> {
         let now = self.inner.clock.now();
         self.read(|connection| {
-            let valid = row(
+            row(
                 connection,
-                "SELECT 1 FROM tokens WHERE id = ?1 AND (expires_at IS NULL OR expires_at > ?2)",
+                "SELECT t.role, u.role AS user_role FROM tokens t JOIN users u ON u.id = t.user_id
+                 WHERE t.id = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)",
                 params![id, now],
-                |_| Ok(()),
-            )?;
-            Ok(valid.is_some())
+                granted_role,
+            )
         })
     }
 
@@ -103,14 +104,18 @@ pub(super) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expire
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
 
-fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
+fn granted_role(row: &Row<'_>) -> rusqlite::Result<UserRole> {
     let token_role: UserRole = row.get("role")?;
     let user_role: UserRole = row.get("user_role")?;
+    Ok(token_role.min(user_role))
+}
+
+fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
     Ok(Identity {
         token_id: row.get("id")?,
         user_id: row.get("user_id")?,
         user: row.get("user")?,
-        role: token_role.min(user_role),
+        role: granted_role(row)?,
         expires_at: row.get("expires_at")?,
     })
 }

@@ -39,8 +39,8 @@ impl fmt::Display for CertificateError {
         match self {
             CertificateError::Unreadable { path, source } => write!(
                 f,
-                "{} cannot be read: {source}; check \"tls\" in config.json, and that this user may \
-                 read the file",
+                "{} cannot be read: {source}; check that it is there, and that this user may read \
+                 it",
                 path.display()
             ),
             CertificateError::NoCertificate(path) => write!(
@@ -60,7 +60,7 @@ impl fmt::Display for CertificateError {
             }
             CertificateError::Mismatch { certificate, key } => write!(
                 f,
-                "the key in {} is not that of the certificate in {}: name the two that belong together in \"tls\"",
+                "the key in {} is not that of the certificate in {}: name the two that belong together",
                 key.display(),
                 certificate.display()
             ),

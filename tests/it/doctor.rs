@@ -134,6 +134,28 @@ fn what_is_wrong_is_named_and_a_problem_has_code_1() {
 }
 
 #[test]
+fn the_user_of_programs_without_a_token_must_be_there_and_may_chat() {
+    for (name, says) in [
+        ("nobody", Some("there is no such user")),
+        ("viewer", Some("may not chat")),
+        ("User", None),
+    ] {
+        let api = json!({ "enabled": true, "ollama_user": name });
+        let folder = prepare(json!({ "openai_api": api }));
+        let (code, lines) = doctor(folder.path());
+        let found = lines.iter().find(|line| line.0 == "openai_api");
+        match says {
+            None => assert!(found.is_none() && code == Some(0), "{lines:?}"),
+            Some(says) => {
+                let (_, level, text) = found.unwrap_or_else(|| panic!("{lines:?}"));
+                assert_eq!((level.as_str(), code), ("problem", Some(1)));
+                assert!(text.contains(says) && text.contains(name), "{text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn mcp_servers_are_started_and_relays_called() {
     let stub = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/mcp_stub.sh");
     let folder = prepare(json!({

@@ -150,6 +150,50 @@ fn a_token_of_a_user_is_the_key() {
 }
 
 #[test]
+fn errors_have_the_form_of_their_interface() {
+    let home = home(&Model::saying("hi"));
+    let authorization = bearer(&home.tokens.user);
+    let headers = [("authorization", authorization.as_str())];
+    for (path, status, code) in [
+        ("/v1/embeddings", 404, "unknown_url"),
+        ("/v1", 404, "unknown_url"),
+        ("/v1/models", 405, "invalid_request"),
+        ("/api/pull", 404, ""),
+        ("/api/tags", 405, ""),
+    ] {
+        for headers in [&headers[..], &[]] {
+            let answer = post(home.address(), path, headers, &json!({}));
+            assert_eq!(answer.status, status, "{path}");
+            let body = answer.json();
+            assert!(body.get("status").is_none(), "{path}: {body}");
+            match code {
+                "" => assert!(body["error"].as_str().unwrap().contains(path), "{body}"),
+                code => {
+                    let message = body["error"]["message"].as_str().unwrap();
+                    assert!(message.contains(path), "{body}");
+                    assert_eq!(body["error"]["type"], "invalid_request_error");
+                    assert_eq!(body["error"]["code"], code);
+                    assert_eq!(body["error"].get("param"), Some(&Value::Null));
+                }
+            }
+            let allowed = (status == 405).then_some("GET, HEAD");
+            assert_eq!(answer.header("allow"), allowed, "{path}");
+        }
+        // Not theirs.
+        let other = post(
+            home.address(),
+            &format!("/hooks{path}"),
+            &headers,
+            &json!({}),
+        );
+        assert_eq!(other.json()["code"], "not_found");
+    }
+    let wrong = get(home.address(), COMPLETIONS);
+    assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST")));
+    assert!(wrong.json()["error"]["message"].is_string(), "{wrong:?}");
+}
+
+#[test]
 fn a_completion_is_whole_or_streamed() {
     let model = Model::saying("Good evening to you.");
     let home = home(&model);

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::support::client::{Client, End};
 use super::support::home::{Home, PASSWORD};
 use super::support::http::post;
+use super::support::program::{printed, run};
 
 fn sign_in(home: &Home, name: &str, password: &str) -> Result<String, u16> {
     let body = json!({ "username": name, "password": password });
@@ -48,6 +49,38 @@ fn revoking_and_removing_close_open_connections() {
     assert!(is_closed(&mut by_token), "tokens go with their user");
     assert_eq!(sign_in(&home, "grace", "another horse"), Err(401));
     assert!(sign_in(&home, "user", PASSWORD).is_ok());
+}
+
+#[test]
+fn a_role_that_is_taken_away_is_gone_from_open_connections() {
+    let home = Home::offline();
+    let role = |name: &str, role: &str| run(home.folder.path(), &["user", "role", name, role]);
+    let mut session = home.websocket(&sign_in(&home, "user", PASSWORD).unwrap());
+    let mut token = home.websocket(&home.tokens.user);
+    let promoted = role("user", "admin");
+    assert!(promoted.status.success(), "{}", printed(&promoted));
+    assert!(is_closed(&mut session), "it signs in again as an admin");
+    // A token keeps what it was made for.
+    assert_eq!(
+        token.refused(json!({ "type": "list_users" })),
+        "unauthorized"
+    );
+
+    let mut admin = home.websocket(&sign_in(&home, "user", PASSWORD).unwrap());
+    admin.ask(json!({ "type": "list_users" }));
+    let mut by_token = home.admin();
+    for (name, new) in [("user", "viewer"), ("user", "admin"), ("admin", "user")] {
+        let done = role(name, new);
+        assert!(done.status.success(), "{}", printed(&done));
+    }
+    assert!(is_closed(&mut admin) && is_closed(&mut by_token));
+    let mut again = home.admin();
+    assert_eq!(
+        again.refused(json!({ "type": "list_users" })),
+        "unauthorized"
+    );
+    let last = role("user", "user");
+    assert!(!last.status.success() && printed(&last).contains("last admin"));
 }
 
 #[test]

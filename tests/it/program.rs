@@ -123,6 +123,69 @@ fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
 }
 
 #[test]
+fn the_check_refuses_what_the_start_refuses() {
+    for (config, says) in [
+        (
+            json!({ "tls": { "ca_file": "house.pem" } }),
+            &["house.pem cannot be read", "\"tls\" in config.json"][..],
+        ),
+        (
+            json!({ "tls": { "cert": "cert.pem", "key": "key.pem" } }),
+            &["cert.pem"],
+        ),
+        (
+            json!({ "relay": { "enabled": true, "auth_token": "short" } }),
+            &["config.json line", "\"relay.auth_token\"", "--show-token"],
+        ),
+        (json!({ "relay": { "enabled": true } }), &["relay"]),
+        (
+            json!({ "openai_api": { "enabled": true }, "channels": { "webhook": { "accounts": {
+                "ci": { "incoming_path": "/api/ci", "outgoing_url": "http://a/" } } } } }),
+            &["incoming_path\" is \"/api/ci\"", "choose another path"],
+        ),
+    ] {
+        let folder = Folder::new();
+        write_config(folder.path(), config);
+        let serve = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+        for arguments in [&["config", "check"][..], &serve] {
+            let output = run(folder.path(), arguments);
+            let text = printed(&output);
+            assert_eq!(output.status.code(), Some(1), "{arguments:?}: {text}");
+            for part in says {
+                assert!(text.contains(part), "{part}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_setting_that_could_not_be_started_with_is_not_saved() {
+    let folder = Folder::new();
+    write_config(
+        folder.path(),
+        json!({ "tls": { "ca_file": "gone.pem" }, "channels": { "webhook": { "accounts": {
+            "ci": { "incoming_path": "/v1/ci", "outgoing_url": "http://a/" } } } } }),
+    );
+    let before = fs::read(folder.path().join("config.json")).unwrap();
+    for (key, value, says) in [
+        ("tls.ca_file", "house.pem", "there is no such file"),
+        ("relay.auth_token", "short", "must have 32 or more"),
+        ("openai_api.enabled", "true", "\"/v1/ci\""),
+    ] {
+        let output = run(folder.path(), &["config", "set", key, value]);
+        assert_eq!(output.status.code(), Some(1));
+        assert!(printed(&output).contains(says), "{}", printed(&output));
+        let now = fs::read(folder.path().join("config.json")).unwrap();
+        assert_eq!(now, before, "{key}");
+    }
+    // What is amiss already stops neither its own remedy nor other changes.
+    for (key, value) in [("model", "tiny"), ("tls.ca_file", "null")] {
+        let output = run(folder.path(), &["config", "set", key, value]);
+        assert!(output.status.success(), "{}", printed(&output));
+    }
+}
+
+#[test]
 fn a_database_of_another_kind_or_time_is_refused() {
     for (what, sql, says) in [
         ("newer", "PRAGMA user_version = 999", "newer"),

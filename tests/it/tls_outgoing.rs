@@ -157,6 +157,22 @@ fn a_server_elsewhere_is_trusted_by_its_authority() {
     let file = identity.certificate.to_str().unwrap();
     let answered = chat(&["--ca-file", file]);
     assert!(answered.contains("Hello!"), "{answered}");
+    let unread = chat(&["--ca-file", "/nowhere/ca.pem"]);
+    assert!(
+        unread.contains("--ca-file: /nowhere/ca.pem cannot be read") && !unread.contains("config"),
+        "{unread}"
+    );
+    let url = format!("https://localhost:{}", home.address().port());
+    let health = |options: &[&str]| {
+        let words = [&["health", "--url", &url], options].concat();
+        printed(&run(folder.path(), &words))
+    };
+    let refused = health(&[]);
+    assert!(refused.contains("trusted"), "{refused}");
+    let well = health(&["--ca-file", file]);
+    assert!(well.contains("\"status\":\"ok\""), "{well}");
+    let unread = health(&["--ca-file", "/nowhere/ca.pem"]);
+    assert!(unread.contains("--ca-file: /nowhere"), "{unread}");
     // The configuration of this machine may name the authority, too.
     write_config(folder.path(), json!({ "tls": { "ca_file": file } }));
     let answered = chat(&[]);

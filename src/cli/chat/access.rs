@@ -1,7 +1,6 @@
 //! How the client gets in: a token that it was given, a password, or, on the
 //! server's own machine, the right to write its database.
 
-use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
@@ -95,7 +94,7 @@ impl Access {
             None => Some(DataDirectory::of(arguments, context)?),
         };
         let (address, trust) = match (&url, &local) {
-            (Some(address), _) => (address.clone(), trust_elsewhere(arguments, context)),
+            (Some(address), _) => (address.clone(), http::trust(arguments, context)?),
             (None, Some(directory)) => local_address(directory)?,
             (None, None) => (
                 Address::new("localhost", DEFAULT_PORT, false),
@@ -201,23 +200,6 @@ fn local_address(directory: &DataDirectory) -> Result<(Address, Trust), Failure>
     let trust = certificate.as_deref().map(Trust::pinned);
     let address = Address::new(host, port, trust.is_some());
     Ok((address, trust.unwrap_or_default()))
-}
-
-/// Whom to trust elsewhere: the authorities of `--ca-file`, else those of the
-/// configuration, if there is one here.
-fn trust_elsewhere(arguments: &Arguments, context: &Context) -> Trust {
-    if let Some(file) = arguments.raw("ca-file") {
-        return Trust::new(Some(Path::new(file)));
-    }
-    let config = DataDirectory::of(arguments, context)
-        .ok()
-        .and_then(|directory| Settings::load(&directory.config()).ok())
-        .map(|settings| settings.current());
-    Trust::new(
-        config
-            .and_then(|config| config.tls.ca_file.clone())
-            .as_deref(),
-    )
 }
 
 /// Makes a token in the database: whoever may write that file may do anything

@@ -1,7 +1,7 @@
 //! What people say to the assistant, and what came of it.
 
 use super::declaration::{flag, one, option};
-use super::{Action, Command, DATA_DIR, JSON, Many, Operand};
+use super::{Action, CA_FILE, Command, DATA_DIR, JSON, Many, Operand};
 use crate::cli::{chat, memory, schedule, search, usage};
 
 /// What is looked for.
@@ -48,11 +48,7 @@ write to the data directory is its owner. Ctrl-C stops an answer; a second one l
             "TOKEN",
             "The relay's AUTH_TOKEN; better given as\nHEARTH_RELAY_TOKEN",
         ),
-        option(
-            "ca-file",
-            "FILE",
-            "Trust also the certificates in this file (PEM)\nwhere the address begins with wss://",
-        ),
+        CA_FILE,
         option(
             "token",
             "TOKEN",

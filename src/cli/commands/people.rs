@@ -13,7 +13,7 @@ const GENERATE: Setting = flag("generate", "Make a password and print it once");
 /// `hearth user`.
 pub const USER: Command = Command {
     name: "user",
-    summary: "Add, list and remove the people who may sign in",
+    summary: "Add, change and remove the people who may sign in",
     details: "These work while the server runs, and while it does not.",
     operands: &[],
     options: &[],
@@ -42,6 +42,16 @@ pub const USER: Command = Command {
             operands: &[one("NAME")],
             options: &[PASSWORD_STDIN, GENERATE, DATA_DIR],
             action: Action::Run(user::passwd),
+        },
+        Command {
+            name: "role",
+            summary: "Change a user's role and end their sessions",
+            details: "\
+ROLE is viewer (reads), user (and chats) or admin (and configures, approves, manages tokens).
+Tokens that may do more are lowered to it. The last admin stays one.",
+            operands: &[one("NAME"), one("ROLE")],
+            options: &[DATA_DIR],
+            action: Action::Run(user::set_role),
         },
         Command {
             name: "list",

@@ -1,7 +1,7 @@
 //! `hearth serve` and what sets a server up and looks after it.
 
 use super::declaration::{flag, option};
-use super::{Action, Command, DATA_DIR, JSON};
+use super::{Action, CA_FILE, Command, DATA_DIR, JSON};
 use crate::cli::{doctor, health, init, serve};
 
 /// `hearth serve`.
@@ -110,6 +110,7 @@ For scripts and containers: the exit code is 0 when /health says ok within 5 sec
             "URL",
             "The server, such as http://192.168.1.20:5000; without\nit, the one that runs on the data directory",
         ),
+        CA_FILE,
         DATA_DIR,
     ],
     action: Action::Run(health::run),

@@ -22,7 +22,7 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     {
         found.push(problem(
             error.to_string(),
-            vec!["correct tls.ca_file: until then no https address is reached".to_owned()],
+            vec!["correct tls.ca_file: until then no https address is reached, nor does the server start".to_owned()],
         ));
     }
     found

@@ -6,6 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::{Diagnosis, Scene};
 use crate::agent::outbound::is_local;
 use crate::config::{Channel, Config, Permission, TcpChannel, WebhookAccount};
+use crate::store::{UserRole, look_up_role};
 
 const CHECK: &str = "exposure";
 /// Addresses in nobody's house (RFC 5737, RFC 3849).
@@ -16,7 +17,39 @@ const STRANGERS: [IpAddr; 2] = [
 
 /// What is more open than a household needs.
 pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    judge(&scene.settings.current(), &scene.option)
+    let config = scene.settings.current();
+    let mut found = judge(&config, &scene.option);
+    found.extend(ollama_user(scene, &config));
+    found
+}
+
+/// Whether the user exists as whom programs without a token act. A database
+/// that cannot be read is named elsewhere.
+fn ollama_user(scene: &Scene<'_>, config: &Config) -> Option<Diagnosis> {
+    let api = &config.openai_api;
+    let name = api.ollama_user.as_ref().filter(|_| api.enabled)?;
+    let role = look_up_role(&scene.place.directory.database(), name).ok()?;
+    if role.is_some_and(|role| role >= UserRole::User) {
+        return None;
+    }
+    let option = &scene.option;
+    let (text, remedy) = match role {
+        None => (
+            format!("openai_api.ollama_user is {name:?}, and there is no such user"),
+            format!("hearth user add{option} {name}"),
+        ),
+        Some(_) => (
+            format!("openai_api.ollama_user is {name:?}, a viewer, who may not chat"),
+            format!("hearth user role{option} {name} user"),
+        ),
+    };
+    Some(
+        Diagnosis::problem("openai_api", text)
+            .advise(remedy)
+            .advise(format!(
+                "or hearth config set{option} openai_api.ollama_user null"
+            )),
+    )
 }
 
 fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {

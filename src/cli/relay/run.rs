@@ -102,7 +102,7 @@ fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, Failure> {
     match (arguments.raw("cert"), arguments.raw("key")) {
         (Some(certificate), Some(key)) => Acceptor::open(Path::new(certificate), Path::new(key))
             .map(Some)
-            .map_err(Failure::failed),
+            .map_err(|error| Failure::failed(format!("--cert and --key: {error}"))),
         (None, None) => Ok(None),
         _ => Err(arguments.usage("--cert and --key belong together")),
     }

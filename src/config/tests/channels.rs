@@ -18,6 +18,10 @@ fn webhook_accounts_are_strict() {
         "/ws/",
         "/auth",
         "/health",
+        "//",
+        "/auth/",
+        "/auth/x",
+        "/health/x",
         "/register",
         "/ws/register",
         "/assets",
@@ -63,6 +67,54 @@ fn webhook_accounts_are_strict() {
         ),
     ] {
         check_says(&account(members), says);
+    }
+}
+
+#[test]
+fn what_is_switched_on_takes_no_path_of_an_account() {
+    let file = |section: &str, channels: &str| format!(r#"{{{section}"channels":{channels}}}"#);
+    let metrics = r#""metrics":{"enabled":true},"#;
+    let model_api = r#""openai_api":{"enabled":true},"#;
+    for (section, path, is_taken) in [
+        (metrics, "/metrics", true),
+        (metrics, "/metrics/", true),
+        (metrics, "/metrics-of-mine", false),
+        (metrics, "/v1/hook", false),
+        (model_api, "/v1", true),
+        (model_api, "/v1/chat/completions", true),
+        (model_api, "/v1/hook", true),
+        (model_api, "/api/hook", true),
+        (model_api, "/api", true),
+        (model_api, "/apis", false),
+        (model_api, "/metrics", false),
+        ("", "/metrics", false),
+        ("", "/api/hook", false),
+    ] {
+        let accounts = format!(
+            r#""accounts":{{"ci":{{"incoming_path":"{path}","outgoing_url":"http://a/"}}}}"#
+        );
+        let text = file(section, &format!(r#"{{"webhook":{{{accounts}}}}}"#));
+        match is_taken {
+            true => {
+                let says = "\"channels.webhook.accounts.ci.incoming_path\" is ";
+                check_says(&text, &format!("{says}{path:?}, and \""));
+                check_says(
+                    &text,
+                    "choose another path, or give the webhook channel a \"port\"",
+                );
+                let listed = format!(r#"[{{"type":"tcp"}},{{"type":"webhook",{accounts}}}]"#);
+                check_says(
+                    &file(section, &listed),
+                    "\"channels[1].accounts.ci.incoming_path\"",
+                );
+            }
+            false => drop(config(&text)),
+        }
+        // Nothing else is answered on a port of its own.
+        config(&file(
+            section,
+            &format!(r#"{{"webhook":{{"port":5001,{accounts}}}}}"#),
+        ));
     }
 }
 

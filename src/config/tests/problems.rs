@@ -96,6 +96,10 @@ fn top_level_settings_are_strict() {
             "\"temperature\" must be a number from 0 to 2, not -0.1",
         ),
         (
+            r#"{"relay":{"auth_token":"short"}}"#,
+            "\"relay.auth_token\" has 5 characters, and must have 32 or more",
+        ),
+        (
             r#"{"max_tokens":1.5}"#,
             "\"max_tokens\" must be an integer from 1 to 10000000, not 1.5",
         ),

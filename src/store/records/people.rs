@@ -15,6 +15,9 @@ pub enum UserRole {
 }
 
 impl UserRole {
+    /// Every role, the least first.
+    pub const ALL: [UserRole; 3] = [UserRole::Viewer, UserRole::User, UserRole::Admin];
+
     /// The word for it everywhere.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -26,9 +29,7 @@ impl UserRole {
 
     /// The role of a word.
     pub fn parse(word: &str) -> Option<UserRole> {
-        [UserRole::Viewer, UserRole::User, UserRole::Admin]
-            .into_iter()
-            .find(|role| role.as_str() == word)
+        UserRole::ALL.into_iter().find(|role| role.as_str() == word)
     }
 }
 

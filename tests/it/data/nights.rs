@@ -1,6 +1,7 @@
 //! What the server does with its data by itself: nightly backups, retention.
 
 use std::fs;
+use std::net::TcpStream;
 
 use serde_json::json;
 
@@ -60,6 +61,30 @@ fn nights_have_backups_and_old_ones_go() {
         status["problem"].as_str().map(str::to_owned)
     });
     assert!(problem.contains("backups"), "{problem}");
+}
+
+#[test]
+fn a_data_directory_that_is_gone_is_not_made_again() {
+    let home = Home::start(json!({"backup": {"at": "00:00"}}));
+    let mut client = home.admin();
+    fs::remove_dir_all(home.folder.path()).unwrap();
+    home.server().advance_clock(DAY);
+    let problem = eventually("the problem", || {
+        let status = client.ask(json!({"type": "server_info"}))["backup"].clone();
+        status["problem"].as_str().map(str::to_owned)
+    });
+    assert!(problem.contains("backups cannot be made"), "{problem}");
+    assert!(!home.folder.path().exists());
+}
+
+#[test]
+fn a_dropped_home_has_stopped_before_its_folder_is_removed() {
+    let home = Home::start(json!({"backup": {"at": "00:00"}}));
+    let (address, folder) = (home.address(), home.folder.path().to_owned());
+    home.server().advance_clock(DAY);
+    drop(home);
+    assert!(TcpStream::connect(address).is_err(), "it still listens");
+    assert!(!folder.exists());
 }
 
 #[test]

@@ -211,6 +211,18 @@ fn the_program_wants_a_long_token_and_makes_one() {
         .unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert!(printed(&output).contains("31 characters"));
+    let output = hearth(folder.path())
+        .args(["relay", "--cert", "/nowhere/cert.pem", "--key", "key.pem"])
+        .env("AUTH_TOKEN", TOKEN)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = printed(&output);
+    assert!(
+        text.contains("--cert and --key: /nowhere/cert.pem cannot be read")
+            && !text.contains("config"),
+        "{text}"
+    );
     let output = run(folder.path(), &["relay", "--show-token"]);
     let token = String::from_utf8(output.stdout.clone()).unwrap();
     assert!(token.trim().len() >= 32, "{token}");

@@ -40,7 +40,8 @@ impl Drop for Folder {
     }
 }
 
-/// A running server and everything to reach it.
+/// A running server and everything to reach it. The server stops when this is
+/// dropped.
 pub struct Home {
     pub folder: Folder,
     pub clock: Clock,
@@ -127,6 +128,16 @@ impl Home {
     /// An authenticated admin on WebSocket.
     pub fn admin(&self) -> Client {
         self.websocket(&self.tokens.admin)
+    }
+}
+
+impl Drop for Home {
+    /// Before its folder is removed, so that the server writes nothing there
+    /// afterwards.
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            server.stop_now();
+        }
     }
 }
 
