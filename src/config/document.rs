@@ -99,6 +99,10 @@ pub(super) fn to_text(members: &Value) -> String {
 }
 
 fn malformed(file: &Path, error: &serde_json::Error) -> Problems {
+    if error.is_eof() {
+        let what = "the file ends too early: it must be one JSON object, at least {}";
+        return Problems::at(file, Some(error.line()), None, what);
+    }
     let text = error.to_string();
     // The parser puts the place at the end; ours stands at the beginning.
     let sentence = text

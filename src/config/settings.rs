@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
@@ -207,9 +208,12 @@ impl Settings {
     ) -> Result<()> {
         let _turn = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
         let target = file::target(&self.path);
-        let unsaved = |error| {
-            let detail = format!("{}: {error}", target.display());
-            Error::server("the configuration could not be saved", detail)
+        let unsaved = |error: io::Error| {
+            let why = match error.kind() {
+                ErrorKind::StorageFull => "the configuration could not be saved: the disk is full",
+                _ => "the configuration could not be saved",
+            };
+            Error::server(why, format!("{}: {error}", target.display()))
         };
         let lock = file::lock(&target).map_err(unsaved)?;
         let standing = match &lock {

@@ -161,8 +161,9 @@ impl Trial<'_, '_> {
         match (&turn.error, turn.reply_id) {
             (None, Some(reply)) => {
                 let reply = self.store.message(reply)?.content;
-                let shown: String = reply.chars().take(SHOWN).collect();
-                self.passed(&format!("the assistant answered in {took:.1} s: {shown:?}"))?;
+                let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
+                let shown: String = line.chars().take(SHOWN).collect();
+                self.passed(&format!("the assistant answered in {took:.1} s: {shown}"))?;
             }
             (Some(error), _) => {
                 let what = format!("the turn failed after {took:.1} s: {error}");

@@ -60,7 +60,7 @@ fn what_is_not_json_has_line_and_column() {
     for (text, expected) in [
         (
             "",
-            "config.json line 1, column 0: this is not valid JSON: EOF while parsing a value",
+            "config.json line 1: the file ends too early: it must be one JSON object, at least {}",
         ),
         (
             "{\n  \"a\": 1,\n}",
