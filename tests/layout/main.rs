@@ -22,6 +22,7 @@ use support::client::Client;
 use support::home::{Folder, make_people, write_config};
 use support::http::{get, post};
 use support::model::{Act, Model};
+use support::program::Program;
 use support::tls::{Identity, serve};
 
 #[test]
@@ -50,10 +51,12 @@ fn write_the_lists() {
     write_config(folder.path(), config);
     let token = make_people(folder.path()).admin;
 
+    let mut start = starts_of_a_newcomer(&program);
+    // Of somebody who has models and webhooks, after a power cut.
+    Program::serve(folder.path()).kill();
     let mut recording = Recording::start(&program, &folder);
     let address = recording.address();
-    assert_eq!(get(address, "/health").status, 200);
-    let start = recording.so_far();
+    start.extend(run_by_health(&mut recording));
 
     assert_eq!(get(address, "/").status, 200);
     for mut client in [Client::websocket(address), Client::lines(address)] {
@@ -83,6 +86,22 @@ fn write_the_lists() {
     assert!(work.len() > 500, "only {} functions", work.len());
     write("start", "What every start runs", &start);
     write("work", "What ordinary work runs, but no start", &work);
+}
+
+/// What starts run as the first one leaves the house, with nothing configured.
+fn starts_of_a_newcomer(program: &str) -> BTreeSet<String> {
+    let folder = Folder::new();
+    assert_eq!(Program::serve(folder.path()).signal("TERM"), Some(0));
+    let mut recording = Recording::start(program, &folder);
+    let start = run_by_health(&mut recording);
+    drop(recording);
+    start
+}
+
+/// What ran until it answered, and had nothing more to do.
+fn run_by_health(recording: &mut Recording) -> BTreeSet<String> {
+    assert_eq!(get(recording.address(), "/health").status, 200);
+    recording.so_far()
 }
 
 fn write(name: &str, what: &str, list: &BTreeSet<String>) {
