@@ -17,8 +17,8 @@ use super::rules::{Checked, Choice, SecretText, Text, Url, integer};
 use super::webhook_accounts::{Accounts, WebhookAccount, check_paths};
 use crate::secret::Secret;
 
-/// The port of a `tcp` channel that names none.
-const PORT: u16 = 5000;
+/// The port of a `tcp` channel that names none (contract section 1).
+pub const DEFAULT_PORT: u16 = 5000;
 
 /// One way in.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ section! {
         /// The channel's name in logs.
         pub name: String = name();
         /// Listening port; 0 lets the system choose.
-        pub port: u16 = integer(0..=65_535).or(PORT);
+        pub port: u16 = integer(0..=65_535).or(DEFAULT_PORT);
         /// The one address of this machine to listen on.
         pub bind: Option<IpAddr> = Bind.optional("all addresses");
         /// Addresses that may connect.
@@ -230,7 +230,7 @@ impl SettingRule for Channels {
     }
 
     fn default_text(&self) -> String {
-        format!("one tcp channel on port {PORT}")
+        format!("one tcp channel on port {DEFAULT_PORT}")
     }
 }
 

@@ -53,7 +53,7 @@ mod webhook_map;
 mod tests;
 
 pub use address_patterns::{AddressPattern, AddressPatterns};
-pub use channels::{Channel, Encryption, RelayChannel, TcpChannel, WebhookChannel};
+pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;

@@ -99,6 +99,15 @@ impl Address {
     }
 }
 
+/// Host and port as a URL has them (RFC 3986, section 3.2.2); `host` is a name
+/// or an IP address, IPv6 without its brackets.
+pub fn authority(host: &str, port: u16) -> String {
+    match host.contains(':') {
+        true => format!("[{host}]:{port}"),
+        false => format!("{host}:{port}"),
+    }
+}
+
 fn usual_port(secure: bool) -> u16 {
     if secure { 443 } else { 80 }
 }
@@ -110,10 +119,7 @@ fn without_query(url: &str) -> &str {
 /// Host and port.
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
-        }
+        f.write_str(&authority(&self.host, self.port))
     }
 }
 

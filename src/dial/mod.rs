@@ -20,7 +20,7 @@ use crate::gate::secure;
 use crate::gate::stream::{Patience, Socket, Stream};
 use crate::tls::Trust;
 
-pub use address::Address;
+pub use address::{Address, authority};
 
 /// Bytes that a socket reads at a time, and gathers before it writes.
 const BUFFER_BYTES: usize = 16 * 1024;

@@ -87,13 +87,7 @@ impl Store {
                 "UPDATE users SET password_hash = ?2 WHERE id = ?1",
                 params![id, password_hash],
             )?;
-            if changed == 0 {
-                return Err(not_found(id).into());
-            }
-            write.execute(
-                "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
-                params![id, SESSION],
-            )?;
+            end_sessions(write, id, changed)?;
             Ok(())
         })
     }
@@ -110,13 +104,7 @@ impl Store {
                 "UPDATE users SET role = ?2 WHERE id = ?1",
                 params![id, role],
             )?;
-            if changed == 0 {
-                return Err(not_found(id).into());
-            }
-            write.execute(
-                "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
-                params![id, SESSION],
-            )?;
+            end_sessions(write, id, changed)?;
             for higher in UserRole::ALL.into_iter().filter(|one| *one > role) {
                 write.execute(
                     "UPDATE tokens SET role = ?3 WHERE user_id = ?1 AND role = ?2",
@@ -182,6 +170,18 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
         .into());
     }
     Ok(user)
+}
+
+/// Revokes the session tokens of the user whose row was `changed`.
+fn end_sessions(write: &Write<'_>, id: UserId, changed: usize) -> Outcome<()> {
+    if changed == 0 {
+        return Err(not_found(id).into());
+    }
+    write.execute(
+        "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
+        params![id, SESSION],
+    )?;
+    Ok(())
 }
 
 fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {

@@ -1,4 +1,4 @@
-//! Chat from message to reply: streaming, order, cancelling, tools, and models
+//! Chat from message to reply: streaming, order, cancelling, and models
 //! that misbehave.
 
 use std::time::{Duration, Instant};
@@ -9,13 +9,6 @@ use super::support::client::Client;
 use super::support::eventually;
 use super::support::home::Home;
 use super::support::model::{Act, Model};
-
-fn merged(mut config: Value, more: Value) -> Value {
-    for (key, value) in more.as_object().unwrap() {
-        config[key] = value.clone();
-    }
-    config
-}
 
 #[test]
 fn streamed_pieces_make_up_the_reply() {
@@ -47,10 +40,7 @@ fn streamed_pieces_make_up_the_reply() {
 #[test]
 fn the_model_is_sent_the_conversation() {
     let model = Model::saying("fine");
-    let home = Home::start(merged(
-        model.config(),
-        json!({ "temperature": 0.3, "api_key": "k-1" }),
-    ));
+    let home = Home::start(model.config_with(json!({ "temperature": 0.3, "api_key": "k-1" })));
     let mut client = home.admin();
     let first = client.chat("first question");
     let conversation = &first["conversation_id"];
@@ -182,7 +172,7 @@ fn turns_of_one_conversation_keep_their_order_and_its_queue_is_bounded() {
         }
     });
     let limits = json!({ "limits": { "waiting_turns_per_conversation": 3 } });
-    let home = Home::start(merged(model.config(), limits));
+    let home = Home::start(model.config_with(limits));
     let mut client = home.admin();
     let conversation = client.chat("start")["conversation_id"].clone();
     let say = |client: &mut Client, text: String| {
@@ -278,10 +268,7 @@ fn client_cancel(client: &mut Client, turn: &Value) -> String {
 #[test]
 fn a_turn_has_a_deadline() {
     let model = Model::acting(vec![Act::Stall("too late".into())]);
-    let home = Home::start(merged(
-        model.config(),
-        json!({ "limits": { "turn_seconds": 1 } }),
-    ));
+    let home = Home::start(model.config_with(json!({ "limits": { "turn_seconds": 1 } })));
     let mut client = home.admin();
     let began = Instant::now();
     client.send(&json!({ "type": "chat", "message": "hurry" }));
@@ -291,189 +278,6 @@ fn a_turn_has_a_deadline() {
         began.elapsed() < Duration::from_secs(3),
         "{:?}",
         began.elapsed()
-    );
-}
-
-#[test]
-fn tools_run_and_their_results_reach_the_model() {
-    let model = Model::acting(vec![
-        Act::Call(vec![
-            (
-                "remember".into(),
-                json!({ "content": "The cat is called Ada." }),
-            ),
-            ("no_such_tool".into(), json!({})),
-            ("recall".into(), json!({ "wrong": 1 })),
-        ]),
-        Act::call("recall", json!({ "query": "cat" })),
-        Act::say("Your cat is Ada."),
-    ]);
-    let home = Home::start(model.config());
-    let mut client = home.admin();
-    client.ask(json!({ "type": "subscribe", "events": ["chat.tool_call", "chat.tool_result"] }));
-    client.send(&json!({ "type": "chat", "message": "remember my cat Ada", "id": 1 }));
-    let mut results = Vec::new();
-    let response = loop {
-        let message = client.receive();
-        match message["event"].as_str() {
-            Some("chat.tool_result") => results.push(message["ok"].as_bool().unwrap()),
-            Some(_) => {}
-            None => break message,
-        }
-    };
-    assert_eq!(response["data"]["response"], "Your cat is Ada.");
-    assert_eq!(results, [true, false, false, true]);
-    let last = &model.requests()[2]["messages"];
-    let tool_texts: Vec<&str> = last
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter(|message| message["role"] == "tool")
-        .map(|message| message["content"].as_str().unwrap())
-        .collect();
-    assert_eq!(tool_texts.len(), 4);
-    assert!(tool_texts[1].contains("no_such_tool") && tool_texts[2].contains("query"));
-    assert!(
-        tool_texts[3].contains("The cat is called Ada."),
-        "{tool_texts:?}"
-    );
-}
-
-#[test]
-fn an_endless_tool_loop_is_stopped_with_an_answer() {
-    let model = Model::start(|request, _| match request.get("tools") {
-        Some(_) => Act::call("current_time", json!({})),
-        None => Act::say("It is late."),
-    });
-    let home = Home::start(merged(
-        model.config(),
-        json!({ "limits": { "tool_rounds": 3 } }),
-    ));
-    assert_eq!(
-        home.admin().chat("what time is it?")["response"],
-        "It is late."
-    );
-    assert_eq!(model.requests().len(), 4);
-}
-
-#[test]
-fn permissions_decide_what_is_offered_and_what_runs() {
-    let model = Model::acting(vec![
-        Act::call("forget", json!({ "memory_id": "x" })),
-        Act::say("ok"),
-    ]);
-    let config = json!({ "permission_mode": "deny", "tool_permissions": { "recall": "allow" } });
-    let home = Home::start(merged(model.config(), config));
-    home.admin().chat("forget it");
-    let requests = model.requests();
-    let offered = requests[0]["tools"].as_array().unwrap();
-    assert_eq!(offered.len(), 1);
-    assert_eq!(offered[0]["function"]["name"], "recall");
-    let result = requests[1]["messages"].as_array().unwrap().last().unwrap();
-    assert_eq!(result["role"], "tool");
-    assert!(
-        result["content"]
-            .as_str()
-            .unwrap()
-            .contains("not permitted"),
-        "{result}"
-    );
-}
-
-#[test]
-fn an_approval_survives_a_restart() {
-    let model = Model::acting(vec![
-        Act::call("remember", json!({ "content": "x" })),
-        Act::say("remembered"),
-    ]);
-    let mut home = Home::start(merged(model.config(), json!({ "permission_mode": "ask" })));
-    let mut client = home.admin();
-    client.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
-    client.send(&json!({ "type": "chat", "message": "remember x", "id": 1 }));
-    let asked = client.event("approval.requested");
-    home.restart();
-    let mut client = home.admin();
-    client.ask(json!({
-        "type": "approve", "approval_id": asked["approval_id"], "remember": "always",
-    }));
-    let view = eventually("the turn is done", || {
-        let view = client.ask(json!({ "type": "get_turn", "turn_id": asked["turn_id"] }));
-        (view["state"] == "done").then_some(view)
-    });
-    assert_eq!(view["response"], "remembered");
-    let config = client.ask(json!({ "type": "get_config" }));
-    assert_eq!(config["tool_permissions"]["remember"], "allow");
-}
-
-#[test]
-fn an_approval_that_nobody_gives_expires() {
-    let model = Model::acting(vec![
-        Act::call("remember", json!({ "content": "x" })),
-        Act::say("not allowed, then"),
-    ]);
-    let home = Home::start(merged(model.config(), json!({ "permission_mode": "ask" })));
-    let mut client = home.admin();
-    client
-        .ask(json!({ "type": "subscribe", "events": ["approval.requested", "approval.resolved"] }));
-    client.send(&json!({ "type": "chat", "message": "remember x", "id": 1 }));
-    client.event("approval.requested");
-    home.server()
-        .advance_clock(Duration::from_secs(24 * 3600 + 1));
-    let resolved = client.event("approval.resolved");
-    assert_eq!(
-        (&resolved["decision"], &resolved["by"]),
-        (&json!("expired"), &json!("timeout"))
-    );
-    assert_eq!(client.response()["data"]["response"], "not allowed, then");
-}
-
-#[test]
-fn custom_tools_run_with_their_limits() {
-    let script = |body: &str| json!(["/bin/sh", "-c", body]);
-    let tool = |name: &str, body: &str| {
-        json!({
-            "name": name, "description": "Test.", "parameters": { "text": "string" },
-            "command": script(body), "timeout_seconds": 1,
-        })
-    };
-    let model = Model::acting(vec![
-        Act::Call(vec![
-            ("echo".into(), json!({ "text": "hello" })),
-            ("hang".into(), json!({ "text": "" })),
-            ("flood".into(), json!({ "text": "" })),
-            ("fail".into(), json!({ "text": "" })),
-        ]),
-        Act::say("done"),
-    ]);
-    let tools = json!({ "tools": { "custom": [
-        tool("echo", "cat"),
-        tool("hang", "sleep 600 & sleep 600"),
-        tool("flood", "head -c 10000000 /dev/zero | tr '\\0' x"),
-        tool("fail", "echo broken >&2; exit 3"),
-    ] } });
-    let home = Home::start(merged(model.config(), tools));
-    let began = Instant::now();
-    assert_eq!(home.admin().chat("go")["response"], "done");
-    assert!(
-        began.elapsed() < Duration::from_secs(6),
-        "{:?}",
-        began.elapsed()
-    );
-    let requests = model.requests();
-    let result = |place: usize| {
-        let messages = requests[1]["messages"].as_array().unwrap();
-        messages[messages.len() - 4 + place]["content"]
-            .as_str()
-            .unwrap()
-            .to_owned()
-    };
-    assert!(result(0).contains(r#"{"text":"hello"}"#), "{}", result(0));
-    assert!(result(1).starts_with("Error:"), "{}", result(1));
-    assert!(result(2).len() < 20_000);
-    assert!(
-        result(3).contains("broken") && result(3).contains('3'),
-        "{}",
-        result(3)
     );
 }
 
@@ -512,7 +316,7 @@ fn a_model_that_misbehaves_gives_a_clear_error_and_the_server_goes_on() {
         ("empty", Act::say(""), "empty"),
     ] {
         let model = Model::acting(vec![act]);
-        let home = Home::start(merged(model.config(), json!({ "api_key": "k-secret" })));
+        let home = Home::start(model.config_with(json!({ "api_key": "k-secret" })));
         let mut client = home.admin();
         client.send(&json!({ "type": "chat", "message": "hello" }));
         let response = client.response();

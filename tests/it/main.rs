@@ -19,10 +19,10 @@ mod mcp_peers;
 mod memory;
 mod memory_cli;
 mod metrics;
+mod model_api;
 mod model_api_peers;
 mod models;
 mod noise;
-mod openai_api;
 mod people;
 mod permissions;
 mod program;
@@ -45,6 +45,7 @@ mod support;
 mod tls;
 #[cfg(feature = "tls")]
 mod tls_outgoing;
+mod tool_calls;
 mod tools;
 mod transcripts;
 #[cfg(feature = "web")]

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::address::{Address, DEFAULT_PORT};
+use super::address::Address;
 use super::connection::unreachable;
 use crate::cli::arguments::Arguments;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{Context, Failure, http, password};
 use crate::clock::Clock;
-use crate::config::{Channel, Settings};
+use crate::config::{Channel, DEFAULT_PORT, Settings};
 use crate::ids::TokenId;
 use crate::json::json;
 use crate::secret::{Secret, fingerprint};

@@ -3,10 +3,8 @@
 use std::fmt;
 
 use crate::cli::Failure;
-
-/// The port of a server when an address names none and no scheme implies one
-/// (contract section 1).
-pub const DEFAULT_PORT: u16 = 5000;
+use crate::config::DEFAULT_PORT;
+use crate::dial::authority;
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,10 +104,7 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
-        }
+        f.write_str(&authority(&self.host, self.port))
     }
 }
 

@@ -12,7 +12,7 @@ use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, config, password, table};
 use crate::clock::Clock;
-use crate::config::{Channel, Config, Settings, WebhookAccount};
+use crate::config::{Channel, Config, DEFAULT_PORT, Settings, WebhookAccount};
 use crate::json::json;
 use crate::secret::Secret;
 use crate::store::DeliveryState;
@@ -211,7 +211,7 @@ fn base_url(directory: &DataDirectory, config: &Config, name: &str) -> String {
     };
     format!(
         "{scheme}://127.0.0.1:{}",
-        own_port(config, name).or(port).unwrap_or(5000)
+        own_port(config, name).or(port).unwrap_or(DEFAULT_PORT)
     )
 }
 

@@ -113,6 +113,15 @@ impl Model {
         })
     }
 
+    /// The same with these settings, too.
+    pub fn config_with(&self, more: Value) -> Value {
+        let mut config = self.config();
+        for (key, value) in more.as_object().unwrap() {
+            config[key] = value.clone();
+        }
+        config
+    }
+
     /// Lets every stalled request go on.
     pub fn release(&self) {
         *self.shared.released.0.lock().unwrap() = true;

@@ -1,15 +1,13 @@
 //! The interfaces of OpenAI and Ollama over real sockets.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+mod ollama;
+mod streams;
 
 use serde_json::{Value, json};
 
-use super::support::eventually;
 use super::support::home::Home;
 use super::support::http::{Answer, get, post};
 use super::support::model::{Act, Model};
-use super::support::socket::connect;
 
 const COMPLETIONS: &str = "/v1/chat/completions";
 
@@ -83,35 +81,6 @@ fn shown(request: &Value) -> Vec<(String, String)> {
 fn conversations(home: &Home) -> Vec<Value> {
     let data = home.admin().ask(json!({ "type": "list_conversations" }));
     data["conversations"].as_array().unwrap().clone()
-}
-
-/// How many connections have signed in, that of this question among them.
-fn open(home: &Home) -> u64 {
-    let info = home.admin().ask(json!({ "type": "server_info" }));
-    info["connections"].as_u64().unwrap()
-}
-
-/// A request on a socket of its own, whose response is not read yet.
-fn begin(address: SocketAddr, token: &str, body: &Value) -> TcpStream {
-    let mut socket = connect(address);
-    let body = body.to_string();
-    write!(
-        socket,
-        "POST {COMPLETIONS} HTTP/1.1\r\nHost: hearth\r\nAuthorization: Bearer {token}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        body.len()
-    )
-    .unwrap();
-    socket
-}
-
-/// Reads lines until one holds this text.
-fn read_until(reader: &mut impl BufRead, text: &str) {
-    let mut line = String::new();
-    while !line.contains(text) {
-        line.clear();
-        assert_ne!(reader.read_line(&mut line).unwrap(), 0, "no {text:?} came");
-    }
 }
 
 #[test]
@@ -191,52 +160,6 @@ fn errors_have_the_form_of_their_interface() {
     let wrong = get(home.address(), COMPLETIONS);
     assert_eq!((wrong.status, wrong.header("allow")), (405, Some("POST")));
     assert!(wrong.json()["error"]["message"].is_string(), "{wrong:?}");
-}
-
-#[test]
-fn a_completion_is_whole_or_streamed() {
-    let model = Model::saying("Good evening to you.");
-    let home = home(&model);
-    let messages = json!([
-        { "role": "system", "content": "Speak like a butler." },
-        { "role": "user", "content": [{ "type": "text", "text": "hello" }] },
-    ]);
-    let whole = complete(&home, messages.clone());
-    assert_eq!(whole["object"], "chat.completion");
-    assert_eq!(whole["model"], "hearth");
-    let choice = &whole["choices"][0];
-    assert_eq!(choice["message"]["content"], "Good evening to you.");
-    assert_eq!(choice["finish_reason"], "stop");
-    let usage = &whole["usage"];
-    assert_eq!(usage["prompt_tokens"], 10);
-    assert_eq!(usage["completion_tokens"], 5);
-    assert_eq!(usage["total_tokens"], 15);
-    let system = model.requests()[0]["messages"][0].clone();
-    let system = system["content"].as_str().unwrap();
-    assert!(system.contains("Speak like a butler."), "{system}");
-    assert!(system.starts_with("You are Hearth"), "{system}");
-
-    let body = json!({
-        "model": "scripted", "messages": messages, "stream": true, "temperature": 0.2,
-        "stream_options": { "include_usage": true },
-        "tools": [{ "type": "function", "function": { "name": "x", "parameters": {} } }],
-    });
-    let answer = ask(&home, COMPLETIONS, body);
-    let kind = answer.header("content-type").unwrap();
-    assert!(kind.starts_with("text/event-stream"), "{kind}");
-    let events = events(&answer);
-    assert_eq!(events[0]["choices"][0]["delta"]["role"], "assistant");
-    assert_eq!(text_of(&events), "Good evening to you.");
-    assert!(events.len() > 4, "it came in pieces: {events:?}");
-    let [.., stop, usage] = events.as_slice() else {
-        panic!("{events:?}");
-    };
-    assert_eq!(stop["choices"][0]["finish_reason"], "stop");
-    assert_eq!(usage["usage"]["total_tokens"], 15);
-    assert_eq!(usage["choices"], json!([]));
-    // The client's tools are not offered to the model.
-    let offered = model.requests()[1]["tools"].to_string();
-    assert!(!offered.contains("\"x\""), "{offered}");
 }
 
 #[test]
@@ -382,80 +305,6 @@ fn what_cannot_be_done_is_refused_clearly() {
 }
 
 #[test]
-fn a_failure_has_its_status_or_ends_the_stream() {
-    let model = Model::start(|_, _| Act::error(401, "", "bad key"));
-    let home = home(&model);
-    for stream in [false, true] {
-        let body = json!({
-            "model": "hearth", "messages": [{ "role": "user", "content": "hi" }], "stream": stream,
-        });
-        let answer = ask(&home, COMPLETIONS, body);
-        assert!(answer.status >= 500, "{answer:?}");
-        assert_eq!(answer.json()["error"]["type"], "server_error");
-    }
-}
-
-#[test]
-fn a_client_that_leaves_loses_nothing() {
-    let model = Model::acting(vec![Act::Pause("half and half".to_owned())]);
-    let home = home(&model);
-    let body = json!({
-        "model": "hearth", "messages": [{ "role": "user", "content": "hi" }], "stream": true,
-    });
-    let mut reader = BufReader::new(begin(home.address(), &home.tokens.user, &body));
-    read_until(&mut reader, "\"half");
-    drop(reader);
-    // Its connection ends while the model is still silent.
-    eventually("the stream's end", || (open(&home) == 1).then_some(()));
-    model.release();
-    eventually("the reply", || {
-        let listed = conversations(&home);
-        (listed.first()?["message_count"] == 2).then_some(())
-    });
-}
-
-#[test]
-fn a_client_that_does_not_read_is_cut_off() {
-    let long = format!("{} ", "x".repeat(1_000)).repeat(7_000);
-    let model = Model::acting(vec![Act::Say(long)]);
-    let limits = json!({ "ping_seconds": 1, "dead_seconds": 2, "outbox_bytes": 65_536 });
-    let home = home_with(&model, json!({ "limits": limits }));
-    let body = json!({
-        "model": "hearth", "messages": [{ "role": "user", "content": "hi" }], "stream": true,
-    });
-    let socket = begin(home.address(), &home.tokens.user, &body);
-    eventually("the reply", || {
-        let listed = conversations(&home);
-        (listed.first()?["message_count"] == 2).then_some(())
-    });
-    // It reads nothing until its time is up and its connection is given up.
-    eventually("the stream's end", || (open(&home) == 1).then_some(()));
-    let mut read = Vec::new();
-    let _ = BufReader::new(socket).read_to_end(&mut read);
-    assert!(!read.ends_with(b"0\r\n\r\n"), "{} bytes came", read.len());
-}
-
-#[test]
-fn a_stream_shows_that_it_waits_for_approval() {
-    let model = Model::acting(vec![
-        Act::call("remember", json!({ "content": "Rex is a dog." })),
-        Act::say("I shall remember."),
-    ]);
-    let home = home_with(&model, json!({ "permission_mode": "ask" }));
-    let body = json!({
-        "model": "hearth", "messages": [{ "role": "user", "content": "hi" }], "stream": true,
-    });
-    let mut admin = home.admin();
-    admin.ask(json!({ "type": "subscribe", "events": ["approval.requested"] }));
-    let mut reader = BufReader::new(begin(home.address(), &home.tokens.user, &body));
-    read_until(&mut reader, ": waiting for approval");
-    let asked = admin.event("approval.requested");
-    admin.ask(json!({ "type": "approve", "approval_id": asked["approval_id"] }));
-    read_until(&mut reader, "remember.");
-    read_until(&mut reader, "[DONE]");
-}
-
-#[test]
 fn a_whole_response_does_not_wait_for_approval_for_ever() {
     let model = Model::acting(vec![
         Act::call("remember", json!({ "content": "Rex is a dog." })),
@@ -491,120 +340,4 @@ fn a_repeated_key_runs_no_second_turn() {
     let answer = post(home.address(), COMPLETIONS, &headers, &body);
     assert_eq!(answer.status, 422);
     assert_eq!(model.requests().len(), 1);
-}
-
-#[test]
-fn ollamas_clients_are_answered_line_by_line() {
-    let model = Model::saying("Good evening to you.");
-    let home = home(&model);
-    let authorization = bearer(&home.tokens.user);
-    let tags = http_get(&home, "/api/tags", &authorization);
-    assert_eq!(tags["models"][0]["name"], "hearth:latest");
-    assert_eq!(tags["models"][1]["name"], "scripted:latest");
-    assert!(http_get(&home, "/api/version", &authorization)["version"].is_string());
-    let show = ask(&home, "/api/show", json!({ "model": "hearth" })).json();
-    assert!(show["model_info"]["hearth.context_length"].as_u64() > Some(0));
-
-    let messages = json!([{ "role": "user", "content": "hello" }]);
-    let body = json!({ "model": "hearth:latest", "messages": messages, "keep_alive": -1 });
-    let answer = ask(&home, "/api/chat", body);
-    assert_eq!(answer.header("content-type"), Some("application/x-ndjson"));
-    let lines: Vec<Value> = answer
-        .body
-        .lines()
-        .map(|line| serde_json::from_str(line).unwrap())
-        .collect();
-    let text: String = lines
-        .iter()
-        .map(|line| line["message"]["content"].as_str().unwrap())
-        .collect();
-    assert_eq!(text, "Good evening to you.");
-    let (last, rest) = lines.split_last().unwrap();
-    assert!(rest.len() > 2 && rest.iter().all(|line| line["done"] == false));
-    assert_eq!(last["done"], true);
-    assert_eq!(last["eval_count"], 5);
-    assert!(last["total_duration"].as_u64() > Some(0));
-
-    let body = json!({ "model": "hearth", "prompt": "hello", "stream": false });
-    let answer = ask(&home, "/api/generate", body).json();
-    assert_eq!(answer["response"], "Good evening to you.");
-    let loaded = ask(&home, "/api/chat", json!({ "model": "hearth" })).json();
-    assert_eq!(loaded["done_reason"], "load");
-}
-
-fn http_get(home: &Home, path: &str, authorization: &str) -> Value {
-    let mut socket = connect(home.address());
-    write!(
-        socket,
-        "GET {path} HTTP/1.1\r\nHost: hearth\r\nAuthorization: {authorization}\r\nConnection: close\r\n\r\n"
-    )
-    .unwrap();
-    let mut text = String::new();
-    socket.read_to_string(&mut text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    serde_json::from_str(body).unwrap()
-}
-
-#[test]
-fn a_program_at_home_may_be_let_in_without_a_token() {
-    let model = Model::saying("hi");
-    let api = json!({ "openai_api": { "enabled": true, "ollama_user": "user" } });
-    let home = home_with(&model, api);
-    let body = json!({
-        "model": "hearth", "stream": false, "messages": [{ "role": "user", "content": "hi" }],
-    });
-    let answer = post(home.address(), "/api/chat", &[], &body);
-    assert_eq!(answer.json()["message"]["content"], "hi", "{answer:?}");
-    assert_eq!(shown(&model.requests()[0])[0].1, "[user] hi");
-    // Not from beyond a proxy, not with a wrong token, and not for OpenAI's.
-    for headers in [
-        ("x-forwarded-for", "198.51.100.7"),
-        ("authorization", "Bearer wrong"),
-    ] {
-        let answer = post(home.address(), "/api/chat", &[headers], &body);
-        assert_eq!(answer.status, 401, "{headers:?}");
-    }
-    assert_eq!(post(home.address(), COMPLETIONS, &[], &body).status, 401);
-
-    let api = json!({ "openai_api": { "enabled": true, "ollama_user": "viewer" } });
-    let home = home_with(&model, api);
-    assert_eq!(post(home.address(), "/api/chat", &[], &body).status, 403);
-}
-
-#[test]
-fn a_connection_goes_on_after_a_stream_and_old_clients_get_no_chunks() {
-    let model = Model::saying("hello there");
-    let home = home(&model);
-    let body = json!({
-        "model": "hearth", "messages": [{ "role": "user", "content": "hi" }], "stream": true,
-    });
-    let socket = begin(home.address(), &home.tokens.user, &body);
-    let mut second = socket.try_clone().unwrap();
-    let mut reader = BufReader::new(socket);
-    read_until(&mut reader, "Transfer-Encoding: chunked");
-    read_until(&mut reader, "[DONE]");
-    write!(second, "GET /health HTTP/1.1\r\nHost: hearth\r\n\r\n").unwrap();
-    read_until(&mut reader, "HTTP/1.1 200 OK");
-
-    let body = body.to_string();
-    let request = format!(
-        "POST {COMPLETIONS} HTTP/1.0\r\nAuthorization: Bearer {}\r\n\
-         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-        home.tokens.user,
-        body.len()
-    );
-    let mut socket = connect(home.address());
-    socket.write_all(request.as_bytes()).unwrap();
-    let mut text = String::new();
-    socket.read_to_string(&mut text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap();
-    assert!(
-        !head.contains("chunked") && !head.contains("Content-Length"),
-        "{head}"
-    );
-    assert!(
-        body.starts_with("data: ") && body.ends_with("data: [DONE]\n\n"),
-        "{body}"
-    );
 }
