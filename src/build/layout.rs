@@ -35,7 +35,11 @@ pub fn tell() {
     };
     let script = Path::new(&folder).join("layout.ld");
     match fs::write(&script, script_of(&[("work", WORK), ("start", START)])) {
-        Ok(()) => println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", script.display()),
+        // Two arguments: in one, a comma of the path would end it.
+        Ok(()) => {
+            println!("cargo::rustc-link-arg-bins=-T");
+            println!("cargo::rustc-link-arg-bins={}", script.display());
+        }
         Err(error) => println!("cargo::warning={}: {error}", script.display()),
     }
     // 200 KB less. Elsewhere than on x86-64 the usual linker does not know it.

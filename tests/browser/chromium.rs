@@ -17,6 +17,9 @@ use super::support::home::Folder;
 /// The longest that anything may take: a browser on a busy machine is slow.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long it may take to end.
+const CLOSING: Duration = Duration::from_secs(10);
+
 /// A browser process with a profile of its own.
 pub struct Chromium {
     process: Child,
@@ -66,6 +69,8 @@ impl Chromium {
             .args(options)
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .arg("about:blank")
+            // Where else it leaves files.
+            .env("TMPDIR", profile.path())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -129,10 +134,34 @@ impl Chromium {
     }
 }
 
+impl Chromium {
+    /// Asks it to end, for then its helpers end first and write no more; returns
+    /// whether it did.
+    fn close(&mut self) -> bool {
+        let Ok((mut socket, _)) = tungstenite::connect(self.address.as_str()) else {
+            return false;
+        };
+        let close = json!({ "id": 1, "method": "Browser.close" });
+        let deadline = Instant::now() + CLOSING;
+        if socket.send(Message::text(close.to_string())).is_err() {
+            return false;
+        }
+        while Instant::now() < deadline {
+            if let Ok(Some(_)) = self.process.try_wait() {
+                return true;
+            }
+            std::thread::park_timeout(Duration::from_millis(10));
+        }
+        false
+    }
+}
+
 impl Drop for Chromium {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        if !self.close() {
+            let _ = self.process.kill();
+            let _ = self.process.wait();
+        }
     }
 }
 
