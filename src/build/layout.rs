@@ -4,8 +4,8 @@
 //! start, where the data follows that it changes; before them those of ordinary
 //! work; before these the rest. A system reads a program into memory in pieces of
 //! 64 KiB or more around what is used. The compiler leaves the functions of a
-//! start, 1 MB in all, strewn over the whole program, which was then in memory
-//! whole: 3 MB more for an idle server, and as much to read from a slow card.
+//! start, 1 MB in all, strewn over the whole program, which is then in memory
+//! whole: 2 MB more for an idle server, and as much to read from a slow card.
 //!
 //! `make layout` writes the lists. A name that they hold in vain does no harm, nor
 //! does one that they lack, but that its function lies with the rest.
@@ -25,8 +25,9 @@ const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 /// Tells the linker, if it is one that understands.
 pub fn tell() {
     let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|found| found == value);
-    // A linker that somebody chose may know no scripts, as mold does not.
-    let chosen = env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("fuse-ld"));
+    // A linker that somebody chose by -Clinker or -Clink-arg may know no scripts,
+    // as mold does not.
+    let chosen = env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"));
     if !is("PROFILE", "release") || !is("CARGO_CFG_TARGET_OS", "linux") || chosen {
         return;
     }
