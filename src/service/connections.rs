@@ -1,7 +1,7 @@
 //! Which connections are open and whose tokens opened them, so that revoking a
 //! token closes them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,15 +53,11 @@ impl Connections {
     }
 
     /// The tokens that hold connections open, with the roles that they granted.
-    pub fn tokens(&self) -> Vec<(TokenId, UserRole)> {
-        let mut tokens = Vec::new();
-        for entry in self.lock().values() {
-            let token = (entry.token, entry.role);
-            if let Err(place) = tokens.binary_search(&token) {
-                tokens.insert(place, token);
-            }
-        }
-        tokens
+    pub fn tokens(&self) -> BTreeSet<(TokenId, UserRole)> {
+        let open = self.lock();
+        open.values()
+            .map(|entry| (entry.token, entry.role))
+            .collect()
     }
 
     /// Closes the connections of a revoked token.

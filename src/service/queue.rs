@@ -246,12 +246,7 @@ impl WorkQueue {
         if let Some(lane) = state.lanes.get_mut(&conversation) {
             if lane.phase == Phase::Resumed {
                 lane.phase = Phase::Ready;
-                state.waiting += 1;
-                state.ready.push_back(TurnJob {
-                    turn,
-                    conversation,
-                    fresh: None,
-                });
+                state.go_on(turn, conversation);
             } else {
                 lane.phase = Phase::Suspended;
             }
@@ -274,12 +269,7 @@ impl WorkQueue {
             Phase::Running => lane.phase = Phase::Resumed,
             Phase::Suspended => {
                 lane.phase = Phase::Ready;
-                state.waiting += 1;
-                state.ready.push_back(TurnJob {
-                    turn,
-                    conversation,
-                    fresh: None,
-                });
+                state.go_on(turn, conversation);
                 self.changed.notify_one();
             }
             Phase::Ready | Phase::Resumed => {}
@@ -399,6 +389,16 @@ impl WorkQueue {
 }
 
 impl State {
+    /// Queues a turn that waited for a person, whose lane is ready again.
+    fn go_on(&mut self, turn: TurnId, conversation: ConversationId) {
+        self.waiting += 1;
+        self.ready.push_back(TurnJob {
+            turn,
+            conversation,
+            fresh: None,
+        });
+    }
+
     /// Makes the conversation's next turn ready after `turn`.
     fn advance(&mut self, turn: TurnId, conversation: ConversationId) {
         let Some(lane) = self
