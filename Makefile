@@ -56,7 +56,7 @@ test-peers: tools ## Run the tests against servers from PyPI and npm, which they
 	$(CARGO) test --locked --test it peers -- --ignored --test-threads 1 --nocapture
 
 check: tools ## Check format, lints, documentation and tests: what must hold before a commit
-	$(CARGO) fmt --check
+	$(CARGO) fmt --all --check
 	$(CARGO) clippy --locked --all-targets -- -D warnings
 	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
@@ -73,10 +73,6 @@ soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad rece
 
 fuzz: tools ## Send broken input to the program for SECONDS=60 (SEED=N repeats it)
 	SECONDS="$(SECONDS)" SEED="$(SEED)" $(CARGO) test --locked --release --test fuzz -- --ignored --nocapture --test-threads 1
-
-layout: tools ## Record which functions a start and ordinary work run, to lay them side by side (needs valgrind)
-	CARGO_PROFILE_RELEASE_STRIP=none $(CARGO) build --release --locked --target-dir target/layout
-	HEARTH="$$PWD/target/layout/release/hearth" $(CARGO) test --locked --test layout -- --ignored --nocapture
 
 install: build ## Install the program, its manual page and its shell completions below PREFIX
 	install -d $(BIN) $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
@@ -104,4 +100,4 @@ tools:
 	  echo '  macOS                             xcode-select --install' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test test-peers test-browser check bench soak fuzz layout install clean tools
+.PHONY: help run build test test-peers test-browser check bench soak fuzz install clean tools

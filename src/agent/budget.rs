@@ -1,9 +1,9 @@
 //! The household's limit on what models may cost.
 
-use crate::clock::Timestamp;
-use crate::config::{Config, OFFLINE};
-use crate::error::{Code, Error, Result};
-use crate::store::{Store, Usage};
+use base::clock::Timestamp;
+use base::error::{Code, Error, Result};
+use config::{Config, OFFLINE};
+use store::{Store, Usage};
 
 /// Whether the model may be asked once more, `unsaved` being what the turn has
 /// used that is not in the database yet.

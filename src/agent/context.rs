@@ -35,9 +35,9 @@ mod summary;
 
 use super::provider::ChatMessage;
 use super::tool::output::{cap_text, shorten};
-use crate::ids::base32_lower;
-use crate::secret::sha256;
-use crate::store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
+use base::ids::base32_lower;
+use base::secret::sha256;
+use store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
 
 /// Characters kept of a speaker's name.
 const NAME_CHARS: usize = 64;

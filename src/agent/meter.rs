@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::provider::{ModelReply, ProviderError};
-use crate::measure::{Counter, Histogram, MILLISECOND, SECOND};
+use base::measure::{Counter, Histogram, MILLISECOND, SECOND};
 
 /// Bounds of how long a model takes.
 const TIMES: &[u64] = &[

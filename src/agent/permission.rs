@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use super::provider::ToolSpec;
 use super::tool::output::shorten;
 use super::tool::{Source, Tool, Toolbox};
-use crate::config::{Permission, WebhookAccount};
+use config::{Permission, WebhookAccount};
 
 /// Characters of the arguments that a question to a person shows.
 const ARGUMENT_CHARS: usize = 300;
@@ -159,7 +159,7 @@ mod tests {
 
     use super::Permission::{Allow, Ask, Deny};
     use super::*;
-    use crate::agent::tool::ToolContext;
+    use crate::tool::ToolContext;
 
     const ALL: [Permission; 3] = [Ask, Allow, Deny];
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::store::{Step, ToolCall};
+use store::{Step, ToolCall};
 
 /// Equal calls with equal results after which the model is told.
 pub const TOLD_AFTER: usize = 3;

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Serialize, Serializer};
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
 /// A list of address patterns: `<a>.<b>.<c>.*` (contract section 2,
 /// `allow_from`), and as extensions exact addresses, CIDR and `*`.

@@ -15,7 +15,7 @@ use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
 use super::rules::{Checked, Choice, SecretText, Text, Url, integer};
 use super::webhook_accounts::{Accounts, WebhookAccount, check_paths};
-use crate::secret::Secret;
+use base::secret::Secret;
 
 /// The port of a `tcp` channel that names none (contract section 1).
 pub const DEFAULT_PORT: u16 = 5000;

@@ -14,7 +14,7 @@ use super::reader::Reader;
 use super::rules::{Checked, Choice, Flag, SecretText, Text, integer};
 use super::tool_parameters::{Parameters, empty_schema};
 use super::web_address::WebAddress;
-use crate::secret::Secret;
+use base::secret::Secret;
 
 /// Names of the built-in tools, which no other tool may take.
 pub const BUILTIN_TOOLS: [&str; 11] = [

@@ -295,27 +295,27 @@ macro_rules! section {
             $field_visible $field: $type,
         )*}
 
-        impl $crate::config::declaration::Declared for $name {
-            const SETTINGS: &'static [$crate::config::declaration::Setting] = &[$(
+        impl $crate::declaration::Declared for $name {
+            const SETTINGS: &'static [$crate::declaration::Setting] = &[$(
                 section!(@setting $field $($key)?; $($flag)?),
             )*];
 
             fn absent() -> $name {
-                use $crate::config::absence::SettingRule as _;
+                use $crate::absence::SettingRule as _;
                 $name { $($field: $rule.absent(),)* }
             }
 
             fn fill(
                 &mut self,
-                section: &mut $crate::config::declaration::Section<'_, '_>,
+                section: &mut $crate::declaration::Section<'_, '_>,
             ) -> bool {
                 let mut is_well = true;
                 $(is_well &= section.read(section!(@key $field $($key)?), &$rule, &mut self.$field);)*
                 is_well
             }
 
-            fn document(key: &str, docs: &mut Vec<$crate::config::declaration::SettingDoc>) {
-                $($crate::config::declaration::document_setting::<$type>(
+            fn document(key: &str, docs: &mut Vec<$crate::declaration::SettingDoc>) {
+                $($crate::declaration::document_setting::<$type>(
                     key,
                     &section!(@setting $field $($key)?; $($flag)?),
                     &$rule,
@@ -326,7 +326,7 @@ macro_rules! section {
         }
     };
     (@setting $field:ident $($key:literal)?; $($flag:ident)?) => {
-        $crate::config::declaration::Setting {
+        $crate::declaration::Setting {
             key: section!(@key $field $($key)?),
             writable: section!(@writable $($flag)?),
         }

@@ -8,7 +8,7 @@ use super::declaration::Declared;
 use super::document::to_text;
 use super::problems::Problems;
 use super::{Config, OFFLINE, Permission, TcpChannel, file};
-use crate::json::json;
+use serde_json::json;
 
 /// The text of the file: an offline provider, harmless tools allowed, and one
 /// `tcp` channel for the household. JSON has no comments, so it says where the

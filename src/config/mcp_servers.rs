@@ -17,8 +17,8 @@ use super::names::{HEADER, NAME, VARIABLE};
 use super::readable::host_only;
 use super::reader::Reader;
 use super::rules::{Choice, Flag, SecretText, Text, Url, integer};
-use crate::json::json;
-use crate::secret::Secret;
+use base::secret::Secret;
+use serde_json::json;
 
 /// Keys of other clients that run tools unasked. Here `tool_permissions` says
 /// so, so they are not taken over.

@@ -2,7 +2,7 @@
 
 use super::declaration::{Rule, section};
 use super::rules::{Flag, SecretText};
-use crate::secret::Secret;
+use base::secret::Secret;
 
 section! {
     /// The section `metrics`.

@@ -5,7 +5,7 @@
 use super::declaration::is_comment;
 use super::rules::Checked;
 use super::web_address::WebAddress;
-use crate::calendar::Zone;
+use base::calendar::Zone;
 
 /// A name of the owner's choice, as accounts have.
 pub(super) const NAME: Checked = Checked {

@@ -10,8 +10,8 @@ use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{SecretText, Text, Url, integer};
 use super::web_address::masked;
-use crate::json::json;
-use crate::secret::Secret;
+use base::secret::Secret;
+use serde_json::json;
 
 /// The kind of API that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::web_address::{MASK, WebAddress, masked};
 use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
-use crate::json::json;
+use serde_json::json;
 
 impl Config {
     /// The readable fields, in order: the contract's three first.

@@ -6,7 +6,7 @@ use super::declaration::{Declared, Rule, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::{Flag, SecretText};
-use crate::secret::Secret;
+use base::secret::Secret;
 
 /// Shortest token that a relay accepts (protocol section 6), in characters.
 pub(super) const TOKEN_CHARACTERS: usize = 32;

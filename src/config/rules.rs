@@ -12,7 +12,7 @@ use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
 use super::web_address::{MASK, WebAddress};
-use crate::secret::Secret;
+use base::secret::Secret;
 
 /// A whole number in a range.
 pub(super) struct Integer<T> {

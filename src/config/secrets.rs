@@ -12,7 +12,7 @@ use super::problems::Problems;
 use super::reader::{Reader, variable};
 use super::web_address::{MASK, masked};
 use super::{Config, Declared};
-use crate::secret::Secret;
+use base::secret::Secret;
 
 /// A user and password inside a URL, masked.
 const MASKED_USER: &str = "://***@";

@@ -16,7 +16,7 @@ use super::problems::{Problems, suggestion};
 use super::reader::{Environment, variable};
 use super::web_address::MASK;
 use super::{Config, Permission, documentation};
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
 /// The shared handle on the configuration file and what is in force of it.
 /// Edits are serialised, also with those of other processes.

@@ -138,7 +138,7 @@ impl SettingRule for TlsRule {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Settings;
+    use crate::Settings;
 
     fn load(text: &str) -> Result<Tls, String> {
         let environment = |name: &str| (name == "PLACE").then(|| "/etc/tls/key.pem".to_owned());

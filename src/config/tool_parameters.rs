@@ -7,7 +7,7 @@ use super::key_path::KeyPath;
 use super::names::TOOL_NAME;
 use super::problems::suggestion;
 use super::reader::Reader;
-use crate::json::json;
+use serde_json::json;
 
 /// The rule for `parameters`: the short form or a whole schema.
 pub(super) struct Parameters;

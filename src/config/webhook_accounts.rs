@@ -14,7 +14,7 @@ use super::rules::{Checked, Flag, SecretText, Text, Url, integer};
 use super::web_address::WebAddress;
 use super::webhook_map::WebhookMap;
 use super::{Config, Permission};
-use crate::secret::Secret;
+use base::secret::Secret;
 
 /// Where the server itself answers, here and below (protocol section 3).
 const TAKEN: [&str; 5] = ["/assets", "/auth", "/health", "/register", "/ws"];

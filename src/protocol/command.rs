@@ -12,9 +12,9 @@ use serde_json::{Map, Value};
 use super::envelope::RequestId;
 use super::event::Name;
 use super::people::PeopleCommand;
-use crate::error::{Error, Result};
-use crate::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
-use crate::secret::Secret;
+use base::error::{Error, Result};
+use base::ids::{ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TurnId};
+use base::secret::Secret;
 
 pub use parse::{NAMES, check_idempotency_key, check_message};
 

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::error::{Code, Error, Result};
+use base::error::{Code, Error, Result};
 
 /// Longest request id, in bytes.
 const ID_BYTES: usize = 64;

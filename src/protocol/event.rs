@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::clock::Timestamp;
-use crate::error::Code;
-use crate::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
+use base::clock::Timestamp;
+use base::error::Code;
+use base::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
 
 /// One event. Its `seq` is given by the hub when it is published.
 #[derive(Clone, Debug, Serialize)]

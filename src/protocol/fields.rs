@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
 /// The members of one request or body.
 #[derive(Debug)]

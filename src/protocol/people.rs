@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::fields::Fields;
-use crate::error::Result;
-use crate::ids::TokenId;
-use crate::secret::Secret;
+use base::error::Result;
+use base::ids::TokenId;
+use base::secret::Secret;
 
 /// Longest time that a token is given, in seconds: ten years.
 const LONGEST: u64 = 3_650 * 24 * 3_600;

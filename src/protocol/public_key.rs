@@ -9,8 +9,8 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use ring::agreement;
 use ring::rand::SystemRandom;
 
-use crate::error::{Error, Result};
-use crate::ids::MachineId;
+use base::error::{Error, Result};
+use base::ids::MachineId;
 
 /// Bytes of an X25519 public key (RFC 7748 section 5).
 pub const BYTES: usize = 32;

@@ -13,8 +13,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::noise::PrivateKey;
-use crate::ids::MachineId;
-use crate::secret::reference;
+use base::ids::MachineId;
+use base::secret::reference;
 
 /// The file's name in the data directory.
 pub const IDENTITY_FILE: &str = "identity.key";

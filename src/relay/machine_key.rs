@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::protocol::envelope::{self, RequestId};
-use crate::protocol::public_key::PublicKey;
+use protocol::envelope::{self, RequestId};
+use protocol::public_key::PublicKey;
 
 /// Longest request for the machine's key. Longer texts are not looked into.
 const REQUEST_BYTES: usize = 512;

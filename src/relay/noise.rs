@@ -21,9 +21,9 @@ use snow::resolvers::{CryptoResolver, DefaultResolver, RingResolver};
 use snow::types::{Cipher, Dh, Hash, Random};
 use snow::{Builder, HandshakeState, TransportState};
 
-use crate::ids::MachineId;
-use crate::protocol::public_key::{self, PublicKey};
-use crate::secret::random_bytes;
+use base::ids::MachineId;
+use base::secret::random_bytes;
+use protocol::public_key::{self, PublicKey};
 
 const PROTOCOL: &str = "Noise_NK_25519_AESGCM_SHA256";
 /// Largest Noise message (Noise section 3).

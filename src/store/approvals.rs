@@ -5,8 +5,8 @@ use rusqlite::{Connection, Row, params};
 use super::failure::Outcome;
 use super::turns::{find_unfinished, insert_steps};
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::{ApprovalId, ConversationId, TurnId};
+use base::clock::Timestamp;
+use base::ids::{ApprovalId, ConversationId, TurnId};
 
 /// Most rows of one list.
 const MOST: i64 = 1000;

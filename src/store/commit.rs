@@ -15,9 +15,9 @@ use rusqlite::Connection;
 use super::failure::{Failure, Outcome, is_storage_fault};
 use super::meter::WriterMeter;
 use super::writer::{Answer, Job, Write};
-use crate::clock::Clock;
-use crate::error::{Error, Result};
-use crate::ids::Sequence;
+use base::clock::Clock;
+use base::error::{Error, Result};
+use base::ids::Sequence;
 
 /// How long a transaction stays open for more when nobody waits for its commit.
 pub(super) const BEHIND: Duration = Duration::from_millis(5);

@@ -70,7 +70,7 @@ mod tests {
     use rusqlite::StatementStatus;
 
     use super::*;
-    use crate::store::testing::TempDir;
+    use crate::testing::TempDir;
 
     #[test]
     fn the_writer_syncs_every_commit() {

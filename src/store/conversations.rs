@@ -4,8 +4,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::failure::Outcome;
 use super::*;
-use crate::ids::{ConversationId, MessageId, TurnId};
-use crate::protocol::command::ConversationCursor;
+use base::ids::{ConversationId, MessageId, TurnId};
+use protocol::command::ConversationCursor;
 
 /// Most rows of one page, whatever a caller asks for.
 const PAGE: usize = 1000;

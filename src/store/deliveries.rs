@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row, params};
 
 use super::failure::Outcome;
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, DeliveryId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, DeliveryId};
 
 /// Most rows of one list, whatever a caller asks for.
 const MOST: usize = 1000;

@@ -2,7 +2,7 @@
 
 use rusqlite::ErrorCode;
 
-use crate::error::Error;
+use base::error::Error;
 
 /// Why a job failed. `?` makes one of a refusal as well as of an SQL error.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use super::conversations::message_from_row;
 use super::failure::Outcome;
 use super::turns::step_from_row;
 use super::*;
-use crate::ids::{ConversationId, MessageId, TurnId};
+use base::ids::{ConversationId, MessageId, TurnId};
 
 /// Most turns at once, whatever a caller asks for.
 const MOST_TURNS: usize = 1000;

@@ -6,8 +6,8 @@ use rusqlite::params;
 
 use super::failure::Outcome;
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::TurnId;
+use base::clock::Timestamp;
+use base::ids::TurnId;
 
 /// How long a key holds (protocol section 2).
 pub(super) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);

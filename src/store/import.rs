@@ -4,8 +4,8 @@ use rusqlite::params;
 
 use super::failure::Outcome;
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::{self, ConversationId, MessageId, TurnId};
+use base::clock::Timestamp;
+use base::ids::{self, ConversationId, MessageId, TurnId};
 
 /// What the name of a source begins with until everything of it is there.
 const PARTIAL: &str = "partial:";
@@ -213,7 +213,7 @@ fn free_id(
     {
         return Ok(wanted);
     }
-    let random = i64::from(u32::from_le_bytes(crate::secret::random_bytes::<4>())) % SPREAD;
+    let random = i64::from(u32::from_le_bytes(base::secret::random_bytes::<4>())) % SPREAD;
     let mut id = (ids::first_at(at) + random).max(last + 1);
     while is_taken.exists([id])? {
         id += 1;

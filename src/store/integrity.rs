@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::connection::{self, Purpose};
 use super::schema::{self, Cause, OpenError};
-use crate::clock::Timestamp;
+use base::clock::Timestamp;
 
 /// Steps of SQLite's machine between two looks at the watcher: some
 /// milliseconds on a small board.
@@ -197,7 +197,7 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
-    use crate::store::testing::{TempDir, open};
+    use crate::testing::{TempDir, open};
 
     const LIMIT: Duration = Duration::from_secs(10);
 

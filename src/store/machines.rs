@@ -3,7 +3,7 @@
 use rusqlite::params;
 
 use super::*;
-use crate::ids::MachineId;
+use base::ids::MachineId;
 
 impl Store {
     /// Notes a machine that registered, by its id. A repeat updates its name.

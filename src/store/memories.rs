@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::*;
-use crate::ids::MemoryId;
+use base::ids::MemoryId;
 
 /// The part of the best memory's rank that another one needs to be relevant.
 const RELEVANT: f64 = 0.2;

@@ -1,6 +1,6 @@
 //! What writing the database has come to since it was opened.
 
-use crate::measure::Histogram;
+use base::measure::Histogram;
 
 /// Bounds of how many jobs share a commit.
 const JOBS: &[u64] = &[1, 2, 4, 8, 16, 32, 64, 128, 256];

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failure::Outcome;
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::UserId;
+use base::clock::Timestamp;
+use base::ids::UserId;
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::params;
 
 use super::*;
-use crate::ids::{self, ConversationId};
+use base::ids::{self, ConversationId};
 
 /// How long deliveries are kept after their end.
 const KEEP_DELIVERIES: Duration = Duration::from_secs(30 * 24 * 60 * 60);

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 
 use super::connection::{self, Purpose};
 use super::failure::{Failure, Outcome};
-use crate::error::{Error, Result};
+use base::error::{Error, Result};
 
 /// Most connections that read at once.
 const READERS: usize = 4;
@@ -117,7 +117,7 @@ impl Drop for Lent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::testing::{TempDir, open};
+    use crate::testing::{TempDir, open};
 
     #[test]
     fn more_threads_than_readers_take_turns() {

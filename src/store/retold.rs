@@ -10,8 +10,8 @@ use rusqlite::{Connection, params};
 use super::conversations::{Place, create, insert_message, message_from_row};
 use super::failure::Outcome;
 use super::*;
-use crate::ids::{ConversationId, TurnId};
-use crate::secret::sha256;
+use base::ids::{ConversationId, TurnId};
+use base::secret::sha256;
 
 /// Most conversations that are compared with a history.
 const MOST_CANDIDATES: i64 = 8;

@@ -7,9 +7,9 @@ use rusqlite::{Connection, Row, params};
 
 use super::failure::Outcome;
 use super::*;
-use crate::calendar::Timing;
-use crate::clock::Timestamp;
-use crate::ids::ScheduleId;
+use base::calendar::Timing;
+use base::clock::Timestamp;
+use base::ids::ScheduleId;
 
 /// Most schedules of a household: they are few, and each may cost a model call
 /// a minute.

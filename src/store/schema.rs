@@ -292,9 +292,9 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Clock;
-    use crate::store::Store;
-    use crate::store::testing::TempDir;
+    use crate::Store;
+    use crate::testing::TempDir;
+    use base::clock::Clock;
 
     fn refusal(path: &Path) -> String {
         let error = Store::open(path, Clock::system())

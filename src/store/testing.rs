@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::ids::ConversationId;
-use crate::secret::reference;
+use base::ids::ConversationId;
+use base::secret::reference;
 
 /// A directory that is removed with the value.
 pub struct TempDir(PathBuf);

@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::*;
-use crate::ids::TokenId;
+use base::ids::TokenId;
 
 /// The name of every session token, and of no API token.
 pub const SESSION: &str = "session";

@@ -6,8 +6,8 @@ use rusqlite::{Connection, Row, params};
 use super::conversations::{insert_message, place};
 use super::failure::Outcome;
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::TurnId;
+use base::clock::Timestamp;
+use base::ids::TurnId;
 
 /// Most steps of one turn that are read.
 const MOST_STEPS: i64 = 10_000;

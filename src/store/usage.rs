@@ -4,8 +4,8 @@ use rusqlite::{Row, params};
 
 use super::failure::Outcome;
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::TurnId;
+use base::clock::Timestamp;
+use base::ids::TurnId;
 
 impl Store {
     /// Notes what a turn used that goes on later. Does not wait; reaches the

@@ -14,10 +14,10 @@ use rusqlite::{CachedStatement, Connection, ToSql};
 use super::commit::Committer;
 use super::failure::Outcome;
 use super::meter::WriterMeter;
-use crate::clock::{Clock, Timestamp};
-use crate::error::{Error, Result};
-use crate::ids::Sequence;
-use crate::threads;
+use base::clock::{Clock, Timestamp};
+use base::error::{Error, Result};
+use base::ids::Sequence;
+use base::threads;
 
 /// Most jobs that wait for the writer. The channel takes 16 bytes for each
 /// place from the start.

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use hearth::clock::Clock;
-use hearth::secret::{Secret, fingerprint};
+use base::clock::Clock;
+use base::secret::{Secret, fingerprint};
 use hearth::service::password;
-use hearth::store::{NewToken, Store, UserRole};
 use serde_json::{Value, json};
+use store::{NewToken, Store, UserRole};
 
 use crate::http::Http;
 use crate::process;

@@ -6,11 +6,11 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use base::ids::MachineId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::ids::MachineId;
-use hearth::protocol::relay::{ClientNumber, Frame, Greeting, Kind};
-use hearth::relay::noise::{PrivateKey, Purpose, respond};
+use protocol::relay::{ClientNumber, Frame, Greeting, Kind};
+use relay::noise::{PrivateKey, Purpose, respond};
 use tungstenite::{ClientRequestBuilder, Message, WebSocket};
 
 use crate::home::BINARY;

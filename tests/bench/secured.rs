@@ -3,12 +3,12 @@
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
+use base::ids::MachineId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::ids::MachineId;
-use hearth::protocol::public_key::PublicKey;
-use hearth::relay::identity::Identity;
-use hearth::relay::noise::{Initiator, Purpose, Secured};
+use protocol::public_key::PublicKey;
+use relay::identity::Identity;
+use relay::noise::{Initiator, Purpose, Secured};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 

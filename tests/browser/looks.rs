@@ -10,7 +10,7 @@ use super::pages::go;
 use super::support::home::Home;
 use super::{address, check, say, sign_in};
 
-const STYLE: &str = include_str!("../../src/web/page/style.css");
+const STYLE: &str = include_str!("../../src/hearth/web/page/style.css");
 
 /// Every control that a screen reader would meet has a name.
 fn check_names(page: &mut Page, place: &str) {

@@ -18,11 +18,11 @@ mod support;
 
 use std::net::SocketAddr;
 
+use base::clock::Clock;
+use base::ids::ConversationId;
 use chromium::{Chromium, Page};
-use hearth::clock::Clock;
-use hearth::ids::ConversationId;
-use hearth::store::{NewTurn, Store, Target, TurnEnd, Usage};
 use serde_json::{Value, json};
+use store::{NewTurn, Store, Target, TurnEnd, Usage};
 use support::home::{Folder, Home, PASSWORD};
 use support::http::post;
 use support::model::{Act, Model};
@@ -345,7 +345,7 @@ fn long_conversation(folder: &Folder, turns: usize) -> ConversationId {
                 idempotency: None,
             })
             .unwrap();
-        let hearth::store::Begun::New { turn, .. } = begun else {
+        let store::Begun::New { turn, .. } = begun else {
             panic!("not a repeat")
         };
         let reply = format!("answer {number} with **some** `text`");

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use base::ids::MachineId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::ids::MachineId;
 use serde_json::{Value, json};
 use snow::{Builder, Keypair, TransportState};
 use tungstenite::handshake::server::{ErrorResponse, Request, Response};

@@ -2,8 +2,8 @@
 
 use std::net::{Ipv4Addr, TcpListener};
 
-use hearth::relay::server::{Options, RelayServer, Token};
-use hearth::secret::Secret;
+use base::secret::Secret;
+use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
 
 use super::chromium::Chromium;

@@ -1,8 +1,8 @@
 //! The page over TLS, as a household with a certificate of its own has it.
 
-use hearth::relay::server::{Options, RelayServer, Token};
-use hearth::secret::Secret;
-use hearth::tls::Acceptor;
+use base::secret::Secret;
+use net::tls::Acceptor;
+use relay::server::{Options, RelayServer, Token};
 use serde_json::json;
 
 use super::chromium::Chromium;

@@ -193,7 +193,7 @@ fn check_replies(folder: &Folder, ledger: &Ledger) {
         .prepare("SELECT content FROM messages WHERE id = ?")
         .unwrap();
     for (message, text) in replies.iter() {
-        let id: hearth::ids::MessageId = message.parse().unwrap();
+        let id: base::ids::MessageId = message.parse().unwrap();
         let content: String = find
             .query_row([id.as_i64()], |row| row.get(0))
             .unwrap_or_else(|error| panic!("the reply {message} is lost: {error}"));

@@ -154,5 +154,5 @@ pub fn wait_until_done(folder: &Path, time: Duration) {
 
 /// A number that differs from run to run, below `bound`.
 pub fn random(bound: u64) -> u64 {
-    (hearth::secret::random_fraction() * bound as f64) as u64
+    (base::secret::random_fraction() * bound as f64) as u64
 }

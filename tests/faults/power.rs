@@ -17,10 +17,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use hearth::clock::Clock;
-use hearth::ids::TurnId;
-use hearth::store::Store;
+use base::clock::Clock;
+use base::ids::TurnId;
 use serde_json::json;
+use store::Store;
 
 use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use hearth::protocol::relay::{ClientNumber, Frame, Kind};
+use protocol::relay::{ClientNumber, Frame, Kind};
 use serde_json::json;
 use tungstenite::Message;
 

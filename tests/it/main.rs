@@ -12,7 +12,6 @@ mod examples;
 mod faults;
 mod fuzz;
 mod http;
-mod layout;
 mod mcp;
 mod mcp_http;
 mod mcp_peers;

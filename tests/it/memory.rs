@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
-use hearth::clock::Clock;
-use hearth::ids::TurnId;
-use hearth::store::{Begun, NewTurn, Store, Target, TurnEnd, Usage};
+use base::clock::Clock;
+use base::ids::TurnId;
 use serde_json::{Value, json};
+use store::{Begun, NewTurn, Store, Target, TurnEnd, Usage};
 
 use super::support::client::Client;
 use super::support::home::{Home, PASSWORD};

@@ -1,8 +1,8 @@
 //! What a person finds and deletes from the command line.
 
-use hearth::clock::Clock;
-use hearth::store::Store;
+use base::clock::Clock;
 use serde_json::Value;
+use store::Store;
 
 use super::support::home::{Folder, Home};
 use super::support::model::Model;

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hearth::ids::MachineId;
+use base::ids::MachineId;
 use serde_json::{Value, json};
 use snow::{Builder, HandshakeState, TransportState};
 

@@ -3,9 +3,9 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use hearth::clock::Clock;
-use hearth::store::Store;
+use base::clock::Clock;
 use serde_json::{Value, json};
+use store::Store;
 
 use super::support::client::Client;
 use super::support::eventually;

@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use hearth::config::{SettingDoc, documentation};
-use hearth::error::Code;
-use hearth::protocol::event::Name;
-use hearth::protocol::{command, people};
+use base::error::Code;
+use config::{SettingDoc, documentation};
+use protocol::event::Name;
+use protocol::{command, people};
 
 pub fn readme() -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("README.md");

@@ -7,8 +7,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Output, Stdio};
 use std::time::{Duration, Instant};
 
-use hearth::relay::server::{Options, RelayServer, Token};
-use hearth::secret::Secret;
+use base::secret::Secret;
+use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
 
 use super::support::client::Client;

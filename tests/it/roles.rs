@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hearth::clock::Clock;
-use hearth::secret::{Secret, fingerprint};
-use hearth::store::{NewToken, Store, UserRole};
+use base::clock::Clock;
+use base::secret::{Secret, fingerprint};
 use serde_json::{Value, json};
+use store::{NewToken, Store, UserRole};
 
 use super::support::client::{Client, End};
 use super::support::home::Home;

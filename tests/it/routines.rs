@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
+use base::calendar::Timing;
+use base::clock::Clock;
+use base::secret::hmac_sha256;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::calendar::Timing;
-use hearth::clock::Clock;
-use hearth::secret::hmac_sha256;
-use hearth::store::{NewSchedule, SCHEDULE_CHANNEL, Store};
 use serde_json::{Value, json};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Store};
 
 use super::support::eventually;
 use super::support::home::{Folder, Home, write_config};

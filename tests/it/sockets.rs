@@ -314,9 +314,9 @@ fn revoking_a_users_token_closes_their_connection_from_another_process_too() {
     let home = Home::offline();
     let mut client = home.websocket(&home.tokens.user);
     // As the command line does it: another handle on the same file.
-    let store = hearth::store::Store::open(
+    let store = store::Store::open(
         &home.folder.path().join("hearth.db"),
-        hearth::clock::Clock::system(),
+        base::clock::Clock::system(),
     )
     .unwrap();
     let user = store.user("user").unwrap().unwrap();

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use hearth::clock::Clock;
+use base::clock::Clock;
 use hearth::server::{Options, Server};
 use rustls::crypto::ring;
 use rustls::version::{TLS12, TLS13};
@@ -32,7 +32,7 @@ fn https_is_served_with_both_versions() {
     assert!(home.server().is_secure());
     let version = |version: &'static SupportedProtocolVersion| {
         let mut roots = RootCertStore::empty();
-        for certificate in hearth::tls::load_certificates(&identity.certificate).unwrap() {
+        for certificate in net::tls::load_certificates(&identity.certificate).unwrap() {
             roots.add(certificate).unwrap();
         }
         let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use hearth::secret::hmac_sha256;
+use base::secret::hmac_sha256;
 use serde_json::{Value, json};
 
 use super::support::eventually;

@@ -18,9 +18,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hearth::ids::MachineId;
-use hearth::protocol::relay::Kind;
-use hearth::relay::noise::PrivateKey;
+use base::ids::MachineId;
+use protocol::relay::Kind;
+use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 
 use balancer::{Balancer, raise_descriptor_limit};

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use base::ids::MachineId;
+use base::secret::random_fraction;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::ids::MachineId;
-use hearth::protocol::public_key::PublicKey;
-use hearth::relay::noise::{Initiator, Purpose, Secured};
-use hearth::secret::random_fraction;
+use protocol::public_key::PublicKey;
+use relay::noise::{Initiator, Purpose, Secured};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 

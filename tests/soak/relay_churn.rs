@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use hearth::protocol::relay::Kind;
-use hearth::relay::noise::PrivateKey;
+use protocol::relay::Kind;
+use relay::noise::PrivateKey;
 
 use super::support::eventually;
 use super::support::home::Folder;

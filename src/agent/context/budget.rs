@@ -2,9 +2,9 @@
 
 use ureq::http::Uri;
 
-use crate::agent::outbound::is_local;
-use crate::agent::provider::OLLAMA_CONTEXT;
-use crate::config::{Api, Config, Preset};
+use crate::provider::OLLAMA_CONTEXT;
+use config::{Api, Config, Preset};
+use net::outbound::is_local;
 
 /// The window of a model that nothing is known of, and of those that people
 /// run at home: many servers load them with no more.

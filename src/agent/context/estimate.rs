@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::agent::provider::{ChatMessage, ToolSpec};
+use crate::provider::{ChatMessage, ToolSpec};
 
 /// What a message costs beside its text.
 const MESSAGE_TOKENS: usize = 4;
@@ -135,7 +135,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::store::ToolCall;
+    use store::ToolCall;
 
     #[test]
     fn texts_are_estimated_by_their_script() {

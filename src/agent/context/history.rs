@@ -11,13 +11,13 @@ use std::time::Instant;
 use super::estimate::{Reading, text_tokens, tool_tokens};
 use super::fit::{Fitted, Room, fit};
 use super::{Context, Material, budget, memories, summary};
-use crate::agent::provider::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
-use crate::agent::tool::output::MAX_RESULT_CHARS;
-use crate::agent::turn::{Stop, TurnRun};
-use crate::config::OFFLINE;
-use crate::error::Result;
-use crate::ids::TurnId;
-use crate::store::{Past, Step, Summary, Usage};
+use crate::provider::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
+use crate::tool::output::MAX_RESULT_CHARS;
+use crate::turn::{Stop, TurnRun};
+use base::error::Result;
+use base::ids::TurnId;
+use config::OFFLINE;
+use store::{Past, Step, Summary, Usage};
 
 /// Most turns of the past that are read and shown.
 const MOST_TURNS: usize = 400;

@@ -1,8 +1,8 @@
 //! Which memories go with a message.
 
 use super::shorten;
-use crate::error::Result;
-use crate::store::{Memory, Store};
+use base::error::Result;
+use store::{Memory, Store};
 
 /// Most memories with one message.
 const MOST_MEMORIES: usize = 5;
@@ -43,8 +43,8 @@ fn line(memory: &Memory) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
-    use crate::ids::MemoryId;
+    use base::clock::Timestamp;
+    use base::ids::MemoryId;
 
     #[test]
     fn a_memory_is_one_line_with_who_said_it() {

@@ -3,8 +3,8 @@
 use super::estimate::text_tokens;
 use super::{EARLIER_TAG, OUTSIDE_TAG, Results, fenced};
 use super::{is_untrusted, result_text, user_text};
-use crate::agent::tool::output::cap_text;
-use crate::store::{PastTurn, Step};
+use crate::tool::output::cap_text;
+use store::{PastTurn, Step};
 
 /// What the model is told to do with a transcript.
 pub(super) const INSTRUCTIONS: &str = "\
@@ -101,9 +101,9 @@ pub(super) fn without_summary(earlier: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::clock::Timestamp;
-    use crate::ids::{ConversationId, MessageId, TurnId};
-    use crate::store::{Message, Role, ToolCall};
+    use base::clock::Timestamp;
+    use base::ids::{ConversationId, MessageId, TurnId};
+    use store::{Message, Role, ToolCall};
 
     fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
         Message {

@@ -1,8 +1,8 @@
 use super::fit::{Room, fit};
 use super::*;
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MessageId, TurnId};
-use crate::store::Role;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MessageId, TurnId};
+use store::Role;
 
 fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
     Message {

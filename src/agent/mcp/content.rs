@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::agent::tool::output::shorten;
+use crate::tool::output::shorten;
 
 /// Turns a result into text; the error is what the server calls one.
 pub(super) fn text_of(result: &Value) -> Result<String, String> {

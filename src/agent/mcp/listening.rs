@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::peer::{CallError, Peer};
 use super::streamable_http::{Exchange, Failure, Shared, is_event_stream, patience};
-use crate::agent::cancel::Cancel;
-use crate::agent::outbound::OutboundError;
+use net::cancel::Cancel;
+use net::outbound::OutboundError;
 
 /// How long one stream may last; then it is opened anew.
 const LISTEN_LIMIT: Duration = Duration::from_secs(24 * 3600);

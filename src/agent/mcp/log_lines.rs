@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::agent::tool::output::shorten;
+use crate::tool::output::shorten;
 
 /// Characters of a line that are logged.
 const LINE_CHARS: usize = 500;

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use crate::agent::tool::output::shorten;
-use crate::json::json;
+use crate::tool::output::shorten;
+use serde_json::json;
 
 /// Longest message that is taken from a server, in bytes.
 pub(super) const MESSAGE_BYTES: usize = 8 * 1024 * 1024;

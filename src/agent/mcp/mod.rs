@@ -32,11 +32,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::cancel::Cancel;
 use super::tool::Tool;
-use crate::config::McpServer;
-use crate::tls::Trust;
+use config::McpServer;
 use names::tool_names;
+use net::cancel::Cancel;
+use net::tls::Trust;
 use server::Server;
 pub use server::State;
 use tools::McpTool;

@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::secret::fingerprint;
+use base::secret::fingerprint;
 
 /// Longest name that all model APIs allow.
 const NAME_BYTES: usize = 64;

@@ -14,8 +14,8 @@ use super::log_lines::LogLines;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::Peer;
 use super::stdio::{Haste, Shared, Start};
-use crate::agent::pipe::{drain, is_transient, readable, sleep, writable};
-use crate::agent::process_group::ProcessGroup;
+use net::pipe::{drain, is_transient, readable, sleep, writable};
+use net::process_group::ProcessGroup;
 
 /// Bytes read at a time.
 const CHUNK: usize = 16 * 1024;

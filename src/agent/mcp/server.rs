@@ -12,10 +12,10 @@ use super::session::{RemoteTool, Session};
 use super::stdio::{Start, StdioTransport};
 use super::streamable_http::HttpTransport;
 use super::transport::{Transport, seconds};
-use crate::agent::cancel::Cancel;
-use crate::config::{McpServer, McpWay};
-use crate::threads;
-use crate::tls::Trust;
+use base::threads;
+use config::{McpServer, McpWay};
+use net::cancel::Cancel;
+use net::tls::Trust;
 
 /// Pauses before a server that is gone is started again: the first, and the
 /// most; each is twice the one before.

@@ -10,8 +10,8 @@ use serde_json::{Map, Value};
 use super::message;
 use super::peer::{CallError, News, Outcome, Patience, Peer};
 use super::transport::{Call, Revision, Transport};
-use crate::agent::cancel::Cancel;
-use crate::json::json;
+use net::cancel::Cancel;
+use serde_json::json;
 
 /// For the handshake: a program may have to be downloaded first.
 const OPEN_LIMIT: Duration = Duration::from_secs(60);

@@ -21,8 +21,8 @@ use super::message;
 use super::peer::{CallError, Outcome, Peer};
 use super::program::Program;
 use super::transport::{Call, Revision, Transport};
-use crate::secret::Secret;
-use crate::threads;
+use base::secret::Secret;
+use base::threads;
 
 /// What a program inherits of our own environment. The rest stays here: it may
 /// hold keys.

@@ -13,13 +13,13 @@ use crossbeam_channel::Receiver;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Patience, Peer};
 use super::transport::{Call, Revision, Transport};
-use crate::agent::cancel::Cancel;
-use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
-use crate::agent::provider::event_stream::{EventStream, Source};
-use crate::agent::tool::output::shorten;
-use crate::secret::Secret;
-use crate::threads;
-use crate::tls::Trust;
+use crate::provider::event_stream::{EventStream, Source};
+use crate::tool::output::shorten;
+use base::secret::Secret;
+use base::threads;
+use net::cancel::Cancel;
+use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
+use net::tls::Trust;
 
 /// How long a message that nobody waits for may take.
 const TELL_LIMIT: Duration = Duration::from_secs(5);

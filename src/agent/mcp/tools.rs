@@ -10,10 +10,10 @@ use super::peer::{CallError, Patience};
 use super::server::Kept;
 use super::session::RemoteTool;
 use super::transport::seconds;
-use crate::agent::cancel::Cancel;
-use crate::agent::provider::ToolSpec;
-use crate::agent::tool::output::shorten;
-use crate::agent::tool::{Source, Tool, ToolContext};
+use crate::provider::ToolSpec;
+use crate::tool::output::shorten;
+use crate::tool::{Source, Tool, ToolContext};
+use net::cancel::Cancel;
 
 /// Most time for one call, however much progress it makes, unless the
 /// configuration gives it more.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::peer::{CallError, Outcome, Patience, Peer};
-use crate::agent::cancel::Cancel;
+use net::cancel::Cancel;
 
 /// A request on its way.
 pub(super) struct Call<'a> {

@@ -6,8 +6,8 @@ use super::learned::Learned;
 use super::refusal::Refusal;
 use super::voice::Voice;
 use super::{Cause, ModelReply, ModelRequest};
-use crate::agent::outbound::{Answer, OutboundError};
-use crate::config::Quirks;
+use config::Quirks;
+use net::outbound::{Answer, OutboundError};
 
 /// What a provider is told by the configuration beside whom to ask.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::extra::wrap_members;
 use super::make_call_id;
-use crate::store::ToolCall;
+use store::ToolCall;
 
 /// A call as it is gathered.
 #[derive(Debug, Default)]

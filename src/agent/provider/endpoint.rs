@@ -4,8 +4,8 @@
 use ureq::http::Uri;
 
 use super::{Cause, ProviderError};
-use crate::agent::outbound::{OutboundError, is_local};
-use crate::secret::Secret;
+use base::secret::Secret;
+use net::outbound::{OutboundError, is_local};
 
 /// Longest text of a server that is repeated to a person, in characters.
 const QUOTED: usize = 200;

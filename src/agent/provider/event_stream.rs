@@ -2,7 +2,7 @@
 //! with bounds, and with one exception: an unfinished event at the end of the
 //! stream is handed out, since some model servers forget the last blank line.
 
-use crate::agent::outbound::{Answer, OutboundError};
+use net::outbound::{Answer, OutboundError};
 
 /// Longest line and longest event, in bytes.
 const EVENT_LIMIT: usize = 8 * 1024 * 1024;

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::json::json;
-use crate::store::ToolCall;
+use serde_json::json;
+use store::ToolCall;
 
 /// Wraps members that only the server at `origin` gets back: another one may
 /// refuse them, and could not read another's signatures.

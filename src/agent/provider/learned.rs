@@ -5,7 +5,7 @@ use super::ChatMessage;
 use super::dialect::Asking;
 use super::extra::own_members;
 use super::refusal::Refusal;
-use crate::config::Quirks;
+use config::Quirks;
 
 /// Findings about one model of one server. Everything is `false` at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -31,21 +31,21 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-pub use super::cancel::Cancel;
-use crate::config::{Api, Config, ModelChoice, Preset};
-use crate::error::{Code, Error};
-use crate::secret::random_bytes;
-use crate::store::{ToolCall, Usage};
-use crate::tls::Trust;
 use anthropic::Anthropic;
+use base::error::{Code, Error};
+use base::secret::random_bytes;
+use config::{Api, Config, ModelChoice, Preset};
 use dialect::Options;
 use endpoint::Endpoint;
 use fallback::Fallback;
+pub use net::cancel::Cancel;
+use net::tls::Trust;
 use offline::Offline;
 pub use ollama::CONTEXT as OLLAMA_CONTEXT;
 use ollama::Ollama;
 use openai::OpenAi;
 use remote::Remote;
+use store::{ToolCall, Usage};
 
 /// One message of the model's view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
@@ -245,7 +245,7 @@ pub fn from_config(config: &Config) -> Arc<dyn Provider> {
     };
     let trust = Trust::new(config.tls.ca_file.as_deref());
     let first = config.first_choice();
-    if config.fallback.is_empty() || config.provider == crate::config::OFFLINE {
+    if config.fallback.is_empty() || config.provider == config::OFFLINE {
         return provider_of(&first, options, &trust, None).into();
     }
     Arc::new(Fallback::new(&first, &config.fallback, options, &trust))

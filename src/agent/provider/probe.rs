@@ -11,9 +11,9 @@ use super::dialect::bearer;
 use super::endpoint::Endpoint;
 use super::refusal::Refusal;
 use super::{Cancel, ProviderError, endpoint_of};
-use crate::agent::outbound::{Answer, BODY_LIMIT, Outbound, OutboundError, Outgoing};
-use crate::config::{Api, ModelChoice, Preset};
-use crate::tls::Trust;
+use config::{Api, ModelChoice, Preset};
+use net::outbound::{Answer, BODY_LIMIT, Outbound, OutboundError, Outgoing};
+use net::tls::Trust;
 
 /// Most names that are suggested in place of a model that does not exist.
 const SUGGESTED: usize = 5;

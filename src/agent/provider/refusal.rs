@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::endpoint::Endpoint;
 use super::retry::{Again, Setback};
 use super::{Cause, ProviderError};
-use crate::agent::outbound::Answer;
+use net::outbound::Answer;
 
 /// Longer waits than this that a server asks for are not kept: a person waits.
 const LONGEST_WAIT: f64 = 60.0;

@@ -12,10 +12,10 @@ use super::refusal::Refusal;
 use super::retry::{Again, Setback, with_retries};
 use super::voice::Voice;
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
-use crate::agent::outbound::{Outbound, OutboundError, Outgoing};
-use crate::config::Quirks;
-use crate::store::Usage;
-use crate::tls::Trust;
+use config::Quirks;
+use net::outbound::{Outbound, OutboundError, Outgoing};
+use net::tls::Trust;
+use store::Usage;
 
 /// How long a server on the internet may be silent while it streams. One in the
 /// house has the whole time of the turn: it may load a model or read a long

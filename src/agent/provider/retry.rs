@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use super::{Cancel, ProviderError};
-use crate::secret::random_fraction;
+use base::secret::random_fraction;
 
 /// Tries in all.
 const TRIES: u32 = 3;

@@ -8,10 +8,10 @@ use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
 use super::remote::Remote;
 use super::{Cancel, ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
-use crate::agent::outbound::test_server::{Act, TestServer, chunk};
-use crate::config::Preset;
-use crate::secret::Secret;
-use crate::store::ToolCall;
+use base::secret::Secret;
+use config::Preset;
+use net::outbound::test_server::{Act, TestServer, chunk};
+use store::ToolCall;
 
 /// The key of every test provider.
 pub const KEY: &str = "sk-test-0123456789abcdefWXYZ";

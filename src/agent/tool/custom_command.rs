@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use super::process::{self, End};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
-use crate::agent::provider::{Cancel, ToolSpec};
-use crate::config::CustomTool;
-use crate::secret::Secret;
+use crate::provider::{Cancel, ToolSpec};
+use base::secret::Secret;
+use config::CustomTool;
 
 /// What a program inherits of our own environment. The rest stays here: it may
 /// hold keys.

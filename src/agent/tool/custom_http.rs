@@ -10,10 +10,10 @@ use super::output::Captured;
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
-use crate::agent::outbound::{Answer, Outbound, OutboundError, Outgoing};
-use crate::agent::provider::{Cancel, ToolSpec};
-use crate::config::CustomTool;
-use crate::secret::Secret;
+use crate::provider::{Cancel, ToolSpec};
+use base::secret::Secret;
+use config::CustomTool;
+use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
 
 /// Bytes of an error's body that the model is shown.
 const ERROR_BODY_BYTES: usize = 1_000;

@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::outbound::Outbound;
 use super::provider::{Cancel, ToolSpec};
-use crate::clock::Clock;
-use crate::config::{Config, CustomRun, CustomTool, Tools};
-use crate::ids::ConversationId;
-use crate::store::Store;
-use crate::tls::Trust;
+use base::clock::Clock;
+use base::ids::ConversationId;
+use config::{Config, CustomRun, CustomTool, Tools};
+use net::outbound::Outbound;
+use net::tls::Trust;
+use store::Store;
 
 use custom_command::CommandTool;
 use custom_http::HttpTool;
@@ -56,7 +56,7 @@ pub struct ToolContext<'a> {
     pub clock: &'a Clock,
     /// The conversation in which it was called.
     pub conversation_id: ConversationId,
-    /// Where the message came from, as [`Turn::channel`](crate::store::Turn::channel).
+    /// Where the message came from, as [`Turn::channel`](store::Turn::channel).
     pub channel: &'a str,
     /// The webhook account that gets the reply.
     pub account: Option<&'a str>,

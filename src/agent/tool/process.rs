@@ -16,9 +16,9 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::Signal;
 
 use super::output::{Captured, Tail};
-use crate::agent::pipe::{drain, is_transient, readable, sleep, writable};
-use crate::agent::process_group::ProcessGroup;
-use crate::agent::provider::Cancel;
+use crate::provider::Cancel;
+use net::pipe::{drain, is_transient, readable, sleep, writable};
+use net::process_group::ProcessGroup;
 
 /// How long a program that is told to stop may take before it is killed.
 const STOP_GRACE: Duration = Duration::from_millis(500);

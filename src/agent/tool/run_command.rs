@@ -10,9 +10,9 @@ use super::files::Workspace;
 use super::output::Captured;
 use super::process::{self, End};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled};
-use crate::agent::provider::ToolSpec;
-use crate::config;
-use crate::json::json;
+use crate::provider::ToolSpec;
+use config;
+use serde_json::json;
 
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Tool, ToolContext, Toolbox, check_arguments};
-use crate::agent::provider::Cancel;
-use crate::clock::Clock;
-use crate::config::Config;
-use crate::ids::ConversationId;
-use crate::secret::reference;
-use crate::store::{Begun, NewTurn, Store, Target};
+use crate::provider::Cancel;
+use base::clock::Clock;
+use base::ids::ConversationId;
+use base::secret::reference;
+use config::Config;
+use store::{Begun, NewTurn, Store, Target};
 
 /// A database in a directory of its own, removed at the end.
 pub struct Household {

@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::{Loop, Progress, Stop};
-use crate::agent::permission;
-use crate::agent::provider::ModelReply;
-use crate::agent::side_by_side::side_by_side;
-use crate::agent::tool::{Tool, ToolContext, check_arguments, output};
-use crate::config::Permission;
-use crate::error::Result;
-use crate::ids::TurnId;
-use crate::store::{Approval, NewApproval, Step, ToolCall};
+use crate::permission;
+use crate::provider::ModelReply;
+use crate::side_by_side::side_by_side;
+use crate::tool::{Tool, ToolContext, check_arguments, output};
+use base::error::Result;
+use base::ids::TurnId;
+use config::Permission;
+use store::{Approval, NewApproval, Step, ToolCall};
 
 /// Tools that run at a time within one turn.
 const MOST_AT_A_TIME: usize = 4;

@@ -14,10 +14,10 @@ use super::context::history::History;
 use super::permission::{Narrowing, Rules};
 use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::{Assistant, budget, context, permission, repetition};
-use crate::clock::Clock;
-use crate::config::{Permission, WebhookAccount};
-use crate::error::{Error, Result};
-use crate::store::{Approval, Message, Step, Store, ToolCall, Turn, Usage};
+use base::clock::Clock;
+use base::error::{Error, Result};
+use config::{Permission, WebhookAccount};
+use store::{Approval, Message, Step, Store, ToolCall, Turn, Usage};
 
 /// What one run of a turn needs.
 pub struct TurnRun<'a> {

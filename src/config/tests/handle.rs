@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::{Map, Value, json};
 
 use super::*;
-use crate::error::Code;
+use base::error::Code;
 
 const FILE: &str = r#"{
   "//": "our home",

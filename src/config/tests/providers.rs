@@ -1,7 +1,7 @@
 //! Providers, their keys, and the models that stand in.
 
 use super::*;
-use crate::config::{OFFLINE, PRESETS, Preset};
+use crate::{OFFLINE, PRESETS, Preset};
 
 const KEYS: &[(&str, &str)] = &[
     ("OPENAI_API_KEY", "sk-environment"),

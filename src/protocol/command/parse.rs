@@ -6,11 +6,11 @@ use super::{
     CHAT_MESSAGE_BYTES, Chat, Command, Credential, EventSet, LIST_DEFAULT, LIST_LIMIT, NewSchedule,
     Remember, Request,
 };
-use crate::error::{Error, Result};
-use crate::protocol::envelope::RequestId;
-use crate::protocol::fields::Fields;
-use crate::protocol::people::{self, PeopleCommand};
-use crate::secret::Secret;
+use crate::envelope::RequestId;
+use crate::fields::Fields;
+use crate::people::{self, PeopleCommand};
+use base::error::{Error, Result};
+use base::secret::Secret;
 
 /// Every command's name on the wire, the contract's seven first; those of
 /// [`people::NAMES`] follow.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::error::Code;
-use crate::protocol::people;
+use crate::people;
+use base::error::Code;
 
 fn error_of(text: &str) -> Error {
     Request::parse(text).command.expect_err(text)

@@ -20,12 +20,12 @@ use tungstenite::{Bytes, Error as WebSocketError, Message};
 use super::client::{Client, Common, Input};
 use super::greeting::Linked;
 use super::{End, Link};
-use crate::config::Limits;
-use crate::dial::{OpenSocket, envelope_error};
-use crate::gate::wait::{Interest, wait};
-use crate::protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
-use crate::service::outbox::Close;
-use crate::service::peer::Peer;
+use config::Limits;
+use net::dial::{OpenSocket, envelope_error};
+use net::outbox::Close;
+use net::peer::Peer;
+use net::wait::{Interest, wait};
+use protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
 
 /// Most clients at once, whatever the relay grants (protocol section 6).
 const MOST_CLIENTS: usize = 64;
@@ -81,7 +81,7 @@ impl<'a> Carrier<'a> {
         Carrier {
             socket,
             common: Common {
-                sessions: Arc::clone(&link.parts.sessions),
+                sessions: Arc::clone(&link.parts.server.sessions),
                 key: link.parts.identity.key.clone(),
                 encryption: link.channel.encryption,
                 limits,

@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 
 use super::privacy::{Privacy, TOO_LARGE, Verdict};
-use crate::config::{Encryption, Limits};
-use crate::error::Error;
-use crate::gate::STACK_BYTES;
-use crate::gate::dialogue::{Dialogue, OpenDialogue};
-use crate::gate::wait::{Waker, time_left};
-use crate::protocol::relay::{ClientNumber, Frame, Kind};
-use crate::relay::noise::PrivateKey;
-use crate::service::outbox::{Close, Item, Outbox};
-use crate::service::peer::Peer;
-use crate::threads;
+use crate::noise::PrivateKey;
+use base::error::Error;
+use base::threads;
+use config::{Encryption, Limits};
+use net::STACK_BYTES;
+use net::dialogue::{Dialogue, OpenDialogue};
+use net::outbox::{Close, Item, Outbox};
+use net::peer::Peer;
+use net::wait::{Waker, time_left};
+use protocol::relay::{ClientNumber, Frame, Kind};
 
 /// Messages of one client that may wait for its thread.
 const INBOX_MESSAGES: usize = 256;

@@ -5,7 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::gate::wait::Waker;
+use net::wait::Waker;
 
 /// What a link's thread and its owner share.
 pub(super) struct Control {

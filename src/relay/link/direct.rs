@@ -7,22 +7,22 @@ use std::sync::{Arc, OnceLock};
 use tungstenite::Message;
 
 use super::privacy::{ADDED_BYTES, ANSWER_TOO_LARGE, Privacy, TOO_LARGE, Verdict};
-use crate::config::Encryption;
-use crate::error::Error;
-use crate::gate::dialogue::{Dialogue, OpenDialogue};
-use crate::http;
-use crate::relay::machine_key;
-use crate::relay::noise::PrivateKey;
-use crate::service::outbox::{Close, Direct, Item, Outbox};
+use crate::machine_key;
+use crate::noise::PrivateKey;
+use base::error::Error;
+use config::Encryption;
+use net::dialogue::{Dialogue, OpenDialogue};
+use net::outbox::{Close, Direct, Item, Outbox};
 
-/// This machine, once it has a key.
-pub(super) struct Own {
-    pub sessions: OpenDialogue,
-    pub key: Arc<OnceLock<PrivateKey>>,
+/// This machine as clients name it that may reach it through a relay too.
+pub struct OwnMachine {
+    pub(super) sessions: OpenDialogue,
+    pub(super) key: Arc<OnceLock<PrivateKey>>,
 }
 
-impl http::OwnMachine for Own {
-    fn open(&self) -> Option<OpenDialogue> {
+impl OwnMachine {
+    /// Opens a WebSocket that names this machine; none while it has no key.
+    pub fn open(&self) -> Option<OpenDialogue> {
         let key = self.key.get()?.clone();
         let sessions = Arc::clone(&self.sessions);
         Some(Arc::new(move |peer, transport, outbox| {

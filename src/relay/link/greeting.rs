@@ -7,10 +7,10 @@ use base64::engine::general_purpose::STANDARD;
 use tungstenite::Message;
 
 use super::End;
-use crate::dial::{OpenSocket, envelope_error};
-use crate::gate::stream::Patience;
-use crate::protocol::relay::Greeting;
-use crate::relay::noise::{PrivateKey, Purpose, respond};
+use crate::noise::{PrivateKey, Purpose, respond};
+use net::dial::{OpenSocket, envelope_error};
+use net::stream::Patience;
+use protocol::relay::Greeting;
 
 /// Fewest bytes of a message that a relay must carry: a piece of an encrypted
 /// text with all around it.

@@ -26,20 +26,19 @@ use tungstenite::protocol::CloseFrame;
 
 use super::identity::{self, Identity, IdentityError};
 use super::noise::PrivateKey;
-use crate::config::{Channel, Config, RelayChannel};
-use crate::dial::{Address, Dial, DialError, OpenSocket, open, shown};
-use crate::gate::dialogue::{OpenDialogue, sessions};
-use crate::http::OwnMachine;
-use crate::ids::MachineId;
-use crate::protocol::relay::HEADER_BYTES;
-use crate::secret::random_fraction;
-use crate::service::Service;
-use crate::service::relays::{Link as Entry, State};
-use crate::threads;
-use crate::tls::Trust;
+use base::clock::Clock;
+use base::ids::MachineId;
+use base::secret::random_fraction;
+use base::threads;
 use carrier::Carrier;
+use config::{Channel, Config, RelayChannel, Settings};
 use control::Control;
-use direct::Own;
+pub use direct::OwnMachine;
+use net::dial::{Address, Dial, DialError, OpenSocket, open, shown};
+use net::dialogue::OpenDialogue;
+use net::relays::{Link as Entry, Relays, State};
+use net::tls::Trust;
+use protocol::relay::HEADER_BYTES;
 use redial::Redial;
 
 /// How long it may take until a link stands.
@@ -53,9 +52,22 @@ const PONG_BYTES: usize = 64 * 1024;
 /// The path of a relay's WebSocket (protocol section 6).
 const PATH: &str = "/ws";
 
+/// The server behind the links.
+#[derive(Clone)]
+pub struct Server {
+    /// Limits, and which authorities are trusted.
+    pub settings: Arc<Settings>,
+    /// The time of the next try.
+    pub clock: Clock,
+    /// Where the links show how they are.
+    pub relays: Arc<Relays>,
+    /// Handles the clients that a relay brings.
+    pub sessions: OpenDialogue,
+}
+
 /// All links of one server.
 pub struct Links {
-    service: Arc<Service>,
+    server: Server,
     data_dir: PathBuf,
     /// What proves this machine's name, once there is a link or was one.
     key: Arc<OnceLock<PrivateKey>>,
@@ -64,8 +76,7 @@ pub struct Links {
 
 /// What every link needs.
 struct Parts {
-    service: Arc<Service>,
-    sessions: OpenDialogue,
+    server: Server,
     identity: Identity,
 }
 
@@ -81,25 +92,21 @@ impl Links {
     /// relay and there is none.
     ///
     /// Errors: the key cannot be read or made.
-    pub fn new(
-        service: Arc<Service>,
-        data_dir: PathBuf,
-        config: &Config,
-    ) -> Result<Links, IdentityError> {
+    pub fn new(server: Server, data_dir: PathBuf, config: &Config) -> Result<Links, IdentityError> {
         let identity = match relay_channels(config).next() {
             Some(_) => Some(Identity::load_or_make(&data_dir)?),
             None => Identity::load(&data_dir)?,
         };
         let key = Arc::new(OnceLock::new());
         if let Some(identity) = identity {
-            service.relays().set_machine_id(identity.machine_id);
+            server.relays.set_machine_id(identity.machine_id);
             key.get_or_init(|| identity.key);
         }
         if let Some(warning) = identity::warning(&data_dir) {
             log::warn!("{warning}");
         }
         Ok(Links {
-            service,
+            server,
             data_dir,
             key,
             running: Mutex::default(),
@@ -114,7 +121,7 @@ impl Links {
         let (kept, ended): (Vec<Running>, Vec<Running>) = std::mem::take(&mut *running)
             .into_iter()
             .partition(|link| wanted.contains(&&link.channel));
-        end(&self.service, ended);
+        end(&self.server.relays, ended);
         *running = kept;
         for channel in wanted {
             if running.iter().any(|link| link.channel == *channel) {
@@ -129,20 +136,19 @@ impl Links {
 
     fn start(&self, channel: &RelayChannel) -> Result<Running, StartError> {
         let identity = Identity::load_or_make(&self.data_dir).map_err(StartError::Identity)?;
-        self.service
-            .relays()
+        self.server
+            .relays
             .set_machine_id(identity.machine_id.clone());
         self.key.get_or_init(|| identity.key.clone());
         let address = relay_address(&channel.url).map_err(StartError::Address)?;
         let control = Arc::new(Control::new().map_err(StartError::System)?);
-        let entry = self.service.relays().add(&channel.name, &address.shown());
+        let entry = self.server.relays.add(&channel.name, &address.shown());
         let link = Link {
             name: address.shown().into(),
             address,
             channel: channel.clone(),
             parts: Parts {
-                service: Arc::clone(&self.service),
-                sessions: sessions(Arc::clone(&self.service)),
+                server: self.server.clone(),
                 identity,
             },
             entry: Arc::clone(&entry),
@@ -160,24 +166,24 @@ impl Links {
                 thread,
             }),
             Err(error) => {
-                self.service.relays().remove(&entry);
+                self.server.relays.remove(&entry);
                 Err(StartError::System(error))
             }
         }
     }
 
     /// This machine for clients that come straight to it and name it.
-    pub fn own_machine(&self) -> Option<Arc<dyn OwnMachine>> {
-        Some(Arc::new(Own {
-            sessions: sessions(Arc::clone(&self.service)),
+    pub fn own_machine(&self) -> OwnMachine {
+        OwnMachine {
+            sessions: Arc::clone(&self.server.sessions),
             key: Arc::clone(&self.key),
-        }))
+        }
     }
 
     /// Ends all links; their clients are told.
     pub fn stop(&self) {
         let running = std::mem::take(&mut *self.lock());
-        end(&self.service, running);
+        end(&self.server.relays, running);
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
@@ -192,14 +198,14 @@ impl Drop for Links {
 }
 
 /// Ends links, all at once.
-fn end(service: &Service, links: Vec<Running>) {
+fn end(relays: &Relays, links: Vec<Running>) {
     for link in &links {
         link.control.stop();
     }
     for link in links {
         // A panic in it was reported when it happened.
         let _ = link.thread.join();
-        service.relays().remove(&link.entry);
+        relays.remove(&link.entry);
     }
 }
 
@@ -326,7 +332,7 @@ impl Link {
             } else {
                 log::warn!("relay {}: {reason}; tried again until it works", self.name);
             }
-            let next_try = self.parts.service.clock().now().plus(wait);
+            let next_try = self.parts.server.clock.now().plus(wait);
             self.entry.update(|standing| {
                 standing.state = state;
                 standing.clients = 0;
@@ -349,7 +355,7 @@ impl Link {
         let mut socket = self.dial(deadline)?;
         let linked = greeting::greet(&mut socket, &self.parts.identity.key, deadline)?;
         self.control.opened();
-        let limits = self.parts.service.settings().current().limits.clone();
+        let limits = self.parts.server.settings.current().limits.clone();
         // What is too large for us closes its client, not the link.
         let message_bytes = linked.message_bytes.max(limits.message_bytes) + HEADER_BYTES;
         socket.set_config(|config| {
@@ -368,7 +374,7 @@ impl Link {
             .map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())))
             .into_iter()
             .collect();
-        let config = self.parts.service.settings().current();
+        let config = self.parts.server.settings.current();
         open(&Dial {
             trust: &Trust::new(config.tls.ca_file.as_deref()),
             url: &address.with_parameter("role", "machine").url(),

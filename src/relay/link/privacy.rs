@@ -3,14 +3,14 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::config::Encryption;
-use crate::error::{Error, Result};
-use crate::json::json;
-use crate::protocol::envelope::{self, RequestId};
-use crate::protocol::fields::Fields;
-use crate::protocol::relay::{ClientNumber, Frame, HEADER_BYTES, Kind};
-use crate::relay::noise::{PrivateKey, Purpose, Secured, respond};
-use crate::service::outbox::Close;
+use crate::noise::{PrivateKey, Purpose, Secured, respond};
+use base::error::{Error, Result};
+use config::Encryption;
+use net::outbox::Close;
+use protocol::envelope::{self, RequestId};
+use protocol::fields::Fields;
+use protocol::relay::{ClientNumber, Frame, HEADER_BYTES, Kind};
+use serde_json::json;
 
 /// What encryption adds to a message: its flags and its tag.
 pub(super) const ADDED_BYTES: usize = 17;
@@ -171,7 +171,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::relay::noise::Initiator;
+    use crate::noise::Initiator;
 
     const MOST: usize = 4096;
     const CLIENT: ClientNumber = ClientNumber(7);

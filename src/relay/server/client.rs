@@ -9,16 +9,16 @@ use serde_json::value::RawValue;
 
 use super::routes::Relay;
 use super::switchboard::{Attached, Link};
-use crate::error::{Error, Result};
-use crate::gate::dialogue::Dialogue;
-use crate::ids::MachineId;
-use crate::protocol::envelope;
-use crate::protocol::relay::{Client, Kind};
-use crate::relay::machine_key;
-use crate::secret::Secret;
-use crate::service::bucket::Bucket;
-use crate::service::outbox::{Close, Direct, Item, Outbox};
-use crate::service::peer::{AddressKey, Peer};
+use crate::machine_key;
+use base::error::{Error, Result};
+use base::ids::MachineId;
+use base::secret::Secret;
+use net::bucket::Bucket;
+use net::dialogue::Dialogue;
+use net::outbox::{Close, Direct, Item, Outbox};
+use net::peer::{AddressKey, Peer};
+use protocol::envelope;
+use protocol::relay::{Client, Kind};
 
 /// The field of a first message that may hold the relay's token.
 const TOKEN_FIELD: &str = "relay_token";

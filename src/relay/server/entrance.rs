@@ -3,11 +3,11 @@
 use std::time::Instant;
 
 use super::guesses::Guesses;
-use crate::error::{Error, Result};
-use crate::gate::exchange::Head;
-use crate::http::authentication::bearer;
-use crate::secret::Secret;
-use crate::service::peer::{AddressKey, Peer};
+use base::error::{Error, Result};
+use base::secret::Secret;
+use net::demand::bearer;
+use net::exchange::Head;
+use net::peer::{AddressKey, Peer};
 
 /// Shortest token that is taken (protocol section 6), in characters.
 pub const TOKEN_CHARACTERS: usize = 32;
@@ -113,7 +113,7 @@ fn shown(head: &Head) -> Option<Secret> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::testing::head;
+    use net::testing::head;
 
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 

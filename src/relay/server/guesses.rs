@@ -9,8 +9,8 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Result};
-use crate::service::peer::AddressKey;
+use base::error::{Error, Result};
+use net::peer::AddressKey;
 
 /// What is counted over.
 const WINDOW: Duration = Duration::from_secs(60);

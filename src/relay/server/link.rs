@@ -8,16 +8,16 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::routes::Relay;
 use super::switchboard::{Delivery, Link};
-use crate::error::{Error, Result};
-use crate::gate::dialogue::Dialogue;
-use crate::ids::MachineId;
-use crate::protocol::envelope;
-use crate::protocol::public_key::PublicKey;
-use crate::protocol::relay::{Frame, Greeting, HEADER_BYTES, Kind};
-use crate::relay::noise::{Initiator, Purpose};
-use crate::service::bucket::Bucket;
-use crate::service::outbox::{Close, Direct, Item, Outbox};
-use crate::service::peer::Peer;
+use crate::noise::{Initiator, Purpose};
+use base::error::{Error, Result};
+use base::ids::MachineId;
+use net::bucket::Bucket;
+use net::dialogue::Dialogue;
+use net::outbox::{Close, Direct, Item, Outbox};
+use net::peer::Peer;
+use protocol::envelope;
+use protocol::public_key::PublicKey;
+use protocol::relay::{Frame, Greeting, HEADER_BYTES, Kind};
 
 /// Frames for clients that have gone that a machine may send at once, and per
 /// second: as many as may be under way when a client goes.

@@ -24,12 +24,12 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-use crate::config::{AddressPatterns, Config, Limits};
-use crate::gate::Gate;
-use crate::gate::listen::Listener;
-use crate::secret::Secret;
+use base::secret::Secret;
+use config::{AddressPatterns, Config, Limits};
+use net::Gate;
+use net::listen::Listener;
 #[cfg(feature = "tls")]
-use crate::tls::Acceptor;
+use net::tls::Acceptor;
 
 pub use entrance::{TOKEN_CHARACTERS, Token};
 pub use routes::Relay;

@@ -11,13 +11,13 @@ use super::entrance::{Entrance, Token};
 use super::guesses::Guesses;
 use super::link::LinkDialogue;
 use super::switchboard::{Link, Switchboard};
-use crate::error::{Error, Result};
-use crate::gate::dialogue::OpenDialogue;
-use crate::gate::exchange::{Handler, Head, Request, Response};
-use crate::http::registration::{self, Machine};
-use crate::http::{self, demand, upgrade};
-use crate::ids::MachineId;
-use crate::service::peer::Peer;
+use base::error::{Error, Result};
+use base::ids::MachineId;
+use net::demand;
+use net::dialogue::OpenDialogue;
+use net::exchange::{Handler, Head, Request, Response};
+use net::peer::Peer;
+use protocol::registration::{Registration, registered};
 
 /// Most bytes of a registration.
 const REGISTRATION_BYTES: usize = 4 * 1024;
@@ -114,23 +114,34 @@ impl Relay {
                 Error::invalid_request("\"machine_id\" must be 32 characters of a-z and 2-7")
             })?
         } else {
-            Machine::parse(&request.body)?.public_key.machine_id()
+            Registration::parse(demand::object(&request.body)?)?
+                .public_key
+                .machine_id()
         };
-        let address = registration::own_address(head)?;
-        Ok(registration::registered(&machine, &address))
+        let address = demand::own_address(head)?;
+        Ok(Response::json(200, registered(&machine, &address)))
     }
 }
 
-impl http::Relay for Relay {
-    fn open(&self, head: &Head) -> Result<OpenDialogue, Response> {
+impl Relay {
+    /// Opens a WebSocket that names another machine, or that a machine links
+    /// with.
+    ///
+    /// Errors: the response that refuses it.
+    pub fn open(&self, head: &Head) -> Result<OpenDialogue, Response> {
         self.lead(head).map_err(|error| refusal(&error))
     }
 
-    fn takes(&self, head: &Head) -> bool {
+    /// Whether a registration is the relay's to answer: it is at /register, or
+    /// carries the relay's token.
+    pub fn takes(&self, head: &Head) -> bool {
         head.path == "/register" || self.entrance.recognises(head)
     }
 
-    fn register(&self, request: &Request) -> Result<Response> {
+    /// Answers a registration.
+    ///
+    /// Errors: `invalid_token`, `invalid_request`.
+    pub fn register(&self, request: &Request) -> Result<Response> {
         self.registration(request)
     }
 }
@@ -145,7 +156,7 @@ impl Named {
     fn of(head: &Head) -> Result<Named> {
         let mut named = None;
         let mut is_machine = false;
-        for (name, value) in upgrade::pairs(head.query.as_deref()) {
+        for (name, value) in demand::query(head.query.as_deref()) {
             match name {
                 "machine_id" if named.is_some() => {
                     return Err(Error::invalid_request("the address names two machines"));
@@ -198,10 +209,10 @@ impl Handler for Routes {
                 demand::json(head).map_err(|error| refusal(&error))?;
                 // Checked again with the request; here so that no body is read
                 // for nothing.
-                http::authentication::bearer(head).map_err(|error| refusal(&error))?;
+                demand::bearer(head).map_err(|error| refusal(&error))?;
                 Ok(REGISTRATION_BYTES)
             }
-            "/ws" => Err(http::upgrade_required()),
+            "/ws" => Err(demand::upgrade_required()),
             _ => Err(refusal(&Error::not_found(
                 "a relay has /ws, /health, /register and /ws/register",
             ))),
@@ -209,7 +220,7 @@ impl Handler for Routes {
     }
 
     fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
-        http::Relay::open(&*self.relay, head).map(Some)
+        self.relay.open(head).map(Some)
     }
 
     fn handle(&self, request: &Request) -> Response {

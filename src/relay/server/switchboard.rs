@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::error::{Error, Result};
-use crate::ids::MachineId;
-use crate::protocol::public_key::PublicKey;
-use crate::protocol::relay::{Client, ClientNumber, Frame, Kind};
-use crate::service::outbox::{Backlog, Close, Direct, Item, Outbox};
+use base::error::{Error, Result};
+use base::ids::MachineId;
+use net::outbox::{Backlog, Close, Direct, Item, Outbox};
+use protocol::public_key::PublicKey;
+use protocol::relay::{Client, ClientNumber, Frame, Kind};
 
 /// The machine's own newer link has taken its place.
 const REPLACED: Close = Close {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
 
-use crate::store::schema::{Cause, OpenError};
+use crate::schema::{Cause, OpenError};
 
 /// Why a backup could not be made or used; its text names the file and the
 /// remedy.

@@ -9,9 +9,9 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::{BackupError, Enclosed, counts};
-use crate::store::connection::log_of;
-use crate::store::integrity::{Progress, Watch, run_check};
-use crate::store::schema;
+use crate::connection::log_of;
+use crate::integrity::{Progress, Watch, run_check};
+use crate::schema;
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 256 * 1024;

@@ -1,7 +1,7 @@
 //! Questions to the owner and their answers.
 
-use crate::clock::Timestamp;
-use crate::ids::{ApprovalId, ConversationId, TurnId};
+use base::clock::Timestamp;
+use base::ids::{ApprovalId, ConversationId, TurnId};
 
 /// A question to the owner.
 #[derive(Clone, Debug)]

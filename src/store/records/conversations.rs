@@ -1,8 +1,8 @@
 //! Conversations and messages.
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MessageId, TurnId};
-use crate::protocol::command::ConversationCursor;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MessageId, TurnId};
+use protocol::command::ConversationCursor;
 
 /// Who said a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

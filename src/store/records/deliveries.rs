@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, DeliveryId, TurnId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, DeliveryId, TurnId};
 
 /// A callback to send, stored in the same commit as the turn's end.
 #[derive(Clone, Debug)]

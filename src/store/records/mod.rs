@@ -17,8 +17,8 @@ pub use schedules::*;
 pub use turns::*;
 pub use usage::*;
 
-use crate::clock::Timestamp;
-use crate::ids::MemoryId;
+use base::clock::Timestamp;
+use base::ids::MemoryId;
 
 /// Something that the assistant was asked to remember.
 #[derive(Clone, Debug)]

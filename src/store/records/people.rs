@@ -1,7 +1,7 @@
 //! Users and what they sign in with.
 
-use crate::clock::Timestamp;
-use crate::ids::{TokenId, UserId};
+use base::clock::Timestamp;
+use base::ids::{TokenId, UserId};
 
 /// What a user may do. Each role may do all that the ones before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,9 +1,9 @@
 //! Prompts that run at a time of their own.
 
 use super::{Message, Turn};
-use crate::calendar::Timing;
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, ScheduleId};
+use base::calendar::Timing;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, ScheduleId};
 
 /// The channel of the turns that schedules begin, but of those that a webhook
 /// account asked for.

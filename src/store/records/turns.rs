@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Delivery, Message};
-use crate::clock::Timestamp;
-use crate::error::Error;
-use crate::ids::{ConversationId, MessageId, TurnId, UserId};
+use base::clock::Timestamp;
+use base::error::Error;
+use base::ids::{ConversationId, MessageId, TurnId, UserId};
 
 /// Where a turn stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

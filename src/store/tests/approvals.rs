@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::error::Code;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::error::Code;
 
 fn question(tool: &str) -> NewApproval {
     NewApproval {
@@ -110,7 +110,7 @@ fn the_questions_of_an_ended_turn_are_closed() {
     assert!(store.waiting_approvals().unwrap().is_empty());
     let late = store.decide(approvals[0].id, decision(Verdict::ApprovedOnce));
     assert_eq!(late.unwrap_err().code(), Code::InvalidRequest);
-    let unknown = store.decide(crate::ids::ApprovalId::from(3), decision(Verdict::Denied));
+    let unknown = store.decide(base::ids::ApprovalId::from(3), decision(Verdict::Denied));
     assert_eq!(unknown.unwrap_err().code(), Code::NotFound);
 }
 

@@ -1,10 +1,10 @@
 //! Lists, pages, search, deletion.
 
-use crate::error::Code;
-use crate::ids::ConversationId;
-use crate::protocol::command::ConversationCursor;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::error::Code;
+use base::ids::ConversationId;
+use protocol::command::ConversationCursor;
 
 #[test]
 fn pages_of_conversations_hold_while_new_ones_arrive() {

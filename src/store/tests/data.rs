@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::super::testing::*;
 use super::super::*;
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MessageId, TurnId};
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MessageId, TurnId};
 
 /// 2023-11-14T22:13:20Z.
 const LONG_AGO: i64 = 1_700_000_000_000;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::error::Code;
-use crate::ids::DeliveryId;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::error::Code;
+use base::ids::DeliveryId;
 
 fn target(name: &str) -> Target {
     Target::Named {

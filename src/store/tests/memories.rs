@@ -1,7 +1,7 @@
 //! What was remembered, and what is found of it.
 
-use crate::error::Code;
-use crate::store::testing::*;
+use crate::testing::*;
+use base::error::Code;
 
 #[test]
 fn the_same_text_is_remembered_once() {

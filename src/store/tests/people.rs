@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use crate::error::Code;
-use crate::ids::{MachineId, UserId};
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::error::Code;
+use base::ids::{MachineId, UserId};
 
 fn token(store: &Store, user: &User, name: &str, fingerprint: u8, role: UserRole) -> Token {
     store

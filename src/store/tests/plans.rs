@@ -1,8 +1,8 @@
 //! How SQLite answers: a list of a million rows must cost what one of ten
 //! thousand does.
 
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
 
 fn plan(store: &Store, sql: &str) -> String {
     store

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::calendar::{Timing, Zone};
-use crate::clock::{Clock, Timestamp};
-use crate::error::Code;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::calendar::{Timing, Zone};
+use base::clock::{Clock, Timestamp};
+use base::error::Code;
 
 fn new(prompt: &str, timing: Timing) -> NewSchedule {
     NewSchedule {
@@ -138,7 +138,7 @@ fn what_cannot_be_is_refused() {
         refused(&"x".repeat(4_001), None).code(),
         Code::InvalidRequest
     );
-    let nowhere = Some(crate::ids::ConversationId::from(7));
+    let nowhere = Some(base::ids::ConversationId::from(7));
     assert_eq!(refused("x", nowhere).code(), Code::NotFound);
     for _ in 0..200 {
         store.add_schedule(new("x", once(in_seconds(60)))).unwrap();

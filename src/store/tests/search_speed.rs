@@ -5,9 +5,9 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use crate::clock::Clock;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::clock::Clock;
 
 const MESSAGES: i64 = 1_000_000;
 /// Words of a language; the n-th is used 1/n as often as the first.

@@ -4,8 +4,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
 
 #[test]
 #[ignore = "measures"]

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::error::Code;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::error::Code;
 
 fn keyed(key: &str, request: u8, target: Target) -> NewTurn {
     NewTurn {
@@ -97,7 +97,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
 fn a_refused_request_does_not_use_up_its_key() {
     let dir = TempDir::new();
     let store = open(&dir);
-    let nowhere = Target::Existing(crate::ids::ConversationId::from(7));
+    let nowhere = Target::Existing(base::ids::ConversationId::from(7));
     let error = store.begin_turn(keyed("a", 1, nowhere)).unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
     assert!(matches!(
@@ -186,7 +186,7 @@ fn an_ended_turn_takes_nothing_more() {
         }
     }
     assert_eq!(
-        store.turn(crate::ids::TurnId::from(5)).unwrap_err().code(),
+        store.turn(base::ids::TurnId::from(5)).unwrap_err().code(),
         Code::NotFound
     );
 }

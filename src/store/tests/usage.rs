@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
 
 fn used(input: u64, output: u64, cached: u64) -> Usage {
     Usage {

@@ -5,9 +5,9 @@ use std::thread::{self, ScopedJoinHandle};
 
 use rusqlite::params;
 
-use crate::error::Code;
-use crate::store::testing::*;
-use crate::store::*;
+use crate::testing::*;
+use crate::*;
+use base::error::Code;
 
 /// Holds the writer while `submit` queues jobs, so that they share one
 /// transaction. Each job is submitted by a thread of its own, and waits in the

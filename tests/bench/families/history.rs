@@ -1,6 +1,6 @@
 //! Whether reading gets slower as years of messages gather.
 
-use hearth::ids::ConversationId;
+use base::ids::ConversationId;
 use rusqlite::{Connection, params};
 use serde_json::json;
 

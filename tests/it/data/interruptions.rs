@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
 
-use hearth::clock::Clock;
-use hearth::store::Store;
+use base::clock::Clock;
 use serde_json::json;
+use store::Store;
 
 use super::{exported, good, household, text};
 use crate::support::program::{Program, hearth, printed};

@@ -100,9 +100,9 @@ fn a_relay_that_changes_what_it_carries_only_loses_that_client() {
         link.ask(1, ping.clone());
     }
     // A substituted key: the machine cannot answer a handshake with another.
-    let (other, first) = hearth::relay::noise::Initiator::begin(
-        hearth::relay::noise::Purpose::Client,
-        &hearth::relay::noise::PrivateKey::generate().public_key(),
+    let (other, first) = relay::noise::Initiator::begin(
+        relay::noise::Purpose::Client,
+        &relay::noise::PrivateKey::generate().public_key(),
     )
     .unwrap();
     drop(other);

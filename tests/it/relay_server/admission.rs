@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::config::AddressPatterns;
-use hearth::protocol::relay::Greeting;
-use hearth::relay::noise::PrivateKey;
+use config::AddressPatterns;
+use protocol::relay::Greeting;
+use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 
 use crate::support::relay_peers::{

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use hearth::protocol::relay::Kind;
-use hearth::relay::noise::PrivateKey;
+use protocol::relay::Kind;
+use relay::noise::PrivateKey;
 use tungstenite::Message;
 
 use crate::support::relay_peers::{Got, Line, Machine, ping, relay, request};
@@ -89,10 +89,8 @@ fn frames_for_a_client_that_has_gone_are_forgiven_until_they_flood() {
     let mut other = Line::client(address, &machine.id);
     other.send(&ping());
     machine.meet(&ping());
-    let frame = hearth::protocol::relay::Frame::new(
-        hearth::protocol::relay::ClientNumber(number),
-        Kind::Text("flood"),
-    );
+    let frame =
+        protocol::relay::Frame::new(protocol::relay::ClientNumber(number), Kind::Text("flood"));
     let frame = frame.encode();
     // It is cut while it goes on sending.
     while machine.line.0.write(Message::binary(frame.clone())).is_ok() {}

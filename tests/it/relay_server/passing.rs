@@ -1,7 +1,7 @@
 //! What passes through a relay, and when it ends.
 
-use hearth::protocol::relay::Kind;
-use hearth::relay::noise::PrivateKey;
+use protocol::relay::Kind;
+use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 use tungstenite::Message;
 use tungstenite::protocol::frame::Frame as WebSocketFrame;

@@ -2,9 +2,9 @@
 
 use std::process::Command;
 
-use hearth::config::AddressPatterns;
-use hearth::protocol::relay::Kind;
-use hearth::relay::noise::PrivateKey;
+use config::AddressPatterns;
+use protocol::relay::Kind;
+use relay::noise::PrivateKey;
 use serde_json::json;
 
 use crate::support::eventually;

@@ -5,12 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use hearth::clock::Clock;
-use hearth::secret::{Secret, fingerprint};
+use base::clock::Clock;
+use base::secret::{Secret, fingerprint};
 use hearth::server::{Options, Server};
 use hearth::service::password;
-use hearth::store::{NewToken, Store, UserRole};
 use serde_json::{Value, json};
+use store::{NewToken, Store, UserRole};
 
 use super::client::Client;
 

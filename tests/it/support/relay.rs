@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::protocol::public_key::PublicKey;
-use hearth::protocol::relay::{Client, ClientNumber, Frame, Greeting, Kind};
-use hearth::relay::noise::{Initiator, PrivateKey, Purpose, Secured};
+use protocol::public_key::PublicKey;
+use protocol::relay::{Client, ClientNumber, Frame, Greeting, Kind};
+use relay::noise::{Initiator, PrivateKey, Purpose, Secured};
 use serde_json::{Value, json};
 use tungstenite::handshake::server::{Request, Response};
 use tungstenite::protocol::CloseFrame;

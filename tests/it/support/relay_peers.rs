@@ -2,13 +2,13 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 
+use base::ids::MachineId;
+use base::secret::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use hearth::ids::MachineId;
-use hearth::protocol::relay::{ClientNumber, Frame, Greeting, Kind};
-use hearth::relay::noise::{PrivateKey, Purpose, respond};
-use hearth::relay::server::{Options, RelayServer, Token};
-use hearth::secret::Secret;
+use protocol::relay::{ClientNumber, Frame, Greeting, Kind};
+use relay::noise::{PrivateKey, Purpose, respond};
+use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
 use tungstenite::{ClientRequestBuilder, Message, WebSocket};
 

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use hearth::clock::Clock;
-use hearth::gate::secure;
-use hearth::gate::stream::{Patience, Socket, Stream};
-use hearth::tls::{Acceptor, Trust, self_signed};
+use base::clock::Clock;
+use net::secure;
+use net::stream::{Patience, Socket, Stream};
+use net::tls::{Acceptor, Trust, self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};

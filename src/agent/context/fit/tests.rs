@@ -1,10 +1,10 @@
 use std::collections::VecDeque;
 
 use super::*;
-use crate::agent::context::estimate::text_tokens;
-use crate::clock::Timestamp;
-use crate::ids::{ConversationId, MessageId, TurnId};
-use crate::store::{Message, PastTurn, Role, Step, ToolCall};
+use crate::context::estimate::text_tokens;
+use base::clock::Timestamp;
+use base::ids::{ConversationId, MessageId, TurnId};
+use store::{Message, PastTurn, Role, Step, ToolCall};
 
 fn said(role: Role, content: String) -> Message {
     Message {

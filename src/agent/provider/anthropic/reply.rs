@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::origin;
-use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
-use crate::agent::provider::ModelReply;
-use crate::agent::provider::dialect::{Fault, Reading, has_error};
-use crate::agent::provider::draft::{Draft, finish_calls};
-use crate::agent::provider::event_stream::EventStream;
-use crate::agent::provider::extra::{arguments_object, wrap_members};
-use crate::agent::provider::refusal::Refusal;
-use crate::agent::provider::voice::Voice;
-use crate::json::json;
-use crate::store::Usage;
+use crate::provider::ModelReply;
+use crate::provider::dialect::{Fault, Reading, has_error};
+use crate::provider::draft::{Draft, finish_calls};
+use crate::provider::event_stream::EventStream;
+use crate::provider::extra::{arguments_object, wrap_members};
+use crate::provider::refusal::Refusal;
+use crate::provider::voice::Voice;
+use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use serde_json::json;
+use store::Usage;
 
 /// Reads a reply that came whole.
 pub fn read_whole(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {

@@ -3,12 +3,12 @@
 use serde_json::{Map, Value};
 
 use super::origin;
-use crate::agent::provider::ChatMessage;
-use crate::agent::provider::dialect::Asking;
-use crate::agent::provider::extra::{arguments_object, own_blocks};
-use crate::agent::provider::plain_schema::parameters_of;
-use crate::json::json;
-use crate::store::ToolCall;
+use crate::provider::ChatMessage;
+use crate::provider::dialect::Asking;
+use crate::provider::extra::{arguments_object, own_blocks};
+use crate::provider::plain_schema::parameters_of;
+use serde_json::json;
+use store::ToolCall;
 
 /// The limit on a reply where nobody set one: the API demands a number.
 const LIMIT: u32 = 8192;

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use super::Anthropic;
-use crate::agent::outbound::test_server::{Act, TestServer, json as answer, whole};
-use crate::agent::provider::dialect::Options;
-use crate::agent::provider::remote::Remote;
-use crate::agent::provider::testing::*;
-use crate::agent::provider::{ChatMessage, ModelReply};
-use crate::store::Usage;
+use crate::provider::dialect::Options;
+use crate::provider::remote::Remote;
+use crate::provider::testing::*;
+use crate::provider::{ChatMessage, ModelReply};
+use net::outbound::test_server::{Act, TestServer, json as answer, whole};
+use store::Usage;
 
 fn provider(server: &TestServer) -> Remote {
     super::super::testing::provider(server, Box::new(Anthropic), "anthropic")

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use super::dialect::Options;
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing, provider_of};
-use crate::agent::outbound::is_local;
-use crate::config::{ModelChoice, Preset};
-use crate::tls::Trust;
 use breaker::Breaker;
+use config::{ModelChoice, Preset};
+use net::outbound::is_local;
+use net::tls::Trust;
 
 /// How long a server on the internet may be silent before its first word, when
 /// another can be asked.

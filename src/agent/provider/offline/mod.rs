@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use super::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
-use crate::agent::context;
-use crate::json::json;
-use crate::store::ToolCall;
+use crate::context;
+use serde_json::json;
+use store::ToolCall;
 use wish::{Wish, wish_of};
 
 const HOW_TO_CONNECT: &str = "To connect a real model, for example one that Ollama or llama.cpp \
@@ -212,7 +212,7 @@ fn after_results(wish: &Wish<'_>, results: &[(&str, &str, bool)], tools: &[ToolS
 }
 
 fn is_memory_id(word: &str) -> bool {
-    word.parse::<crate::ids::MemoryId>().is_ok()
+    word.parse::<base::ids::MemoryId>().is_ok()
 }
 
 fn repeat(earlier: &[ChatMessage]) -> String {

@@ -11,9 +11,9 @@ use super::plain_schema::parameters_of;
 use super::refusal::Refusal;
 use super::voice::{Voice, without_thoughts};
 use super::{ChatMessage, ModelReply};
-use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
-use crate::json::json;
-use crate::store::{ToolCall, Usage};
+use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use serde_json::json;
+use store::{ToolCall, Usage};
 
 /// The size of the context where none is set, in tokens: more than Ollama's own
 /// 4,096. It stays the same in every request, because a change loads the model

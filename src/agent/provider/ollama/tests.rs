@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Ollama;
-use crate::agent::outbound::test_server::{TestServer, json as answer, whole};
-use crate::agent::provider::dialect::Options;
-use crate::agent::provider::remote::Remote;
-use crate::agent::provider::testing::*;
-use crate::store::Usage;
+use crate::provider::dialect::Options;
+use crate::provider::remote::Remote;
+use crate::provider::testing::*;
+use net::outbound::test_server::{TestServer, json as answer, whole};
+use store::Usage;
 
 const NDJSON: &str = "application/x-ndjson";
 

@@ -16,7 +16,7 @@ use super::event_stream::EventStream;
 use super::extra::wrap_members;
 use super::refusal::Refusal;
 use super::voice::without_thoughts;
-use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
+use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use reply::{Message, usage_of};
 use request::Body;
 use stream::Assembly;

@@ -3,8 +3,8 @@
 
 use serde_json::{Map, Value};
 
-use crate::agent::provider::draft::{Draft, merge_member};
-use crate::store::Usage;
+use crate::provider::draft::{Draft, merge_member};
+use store::Usage;
 
 /// Whether a member of a message is read here, or known to be of no use when it
 /// is sent back.

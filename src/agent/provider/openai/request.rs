@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
-use crate::agent::provider::dialect::Asking;
-use crate::agent::provider::extra::{own_members, sendable};
-use crate::agent::provider::plain_schema::parameters_of;
-use crate::agent::provider::{ChatMessage, ToolSpec};
-use crate::ids::base32_lower;
-use crate::json::json;
-use crate::secret::sha256;
-use crate::store::ToolCall;
+use crate::provider::dialect::Asking;
+use crate::provider::extra::{own_members, sendable};
+use crate::provider::plain_schema::parameters_of;
+use crate::provider::{ChatMessage, ToolSpec};
+use base::ids::base32_lower;
+use base::secret::sha256;
+use serde_json::json;
+use store::ToolCall;
 
 /// The body of a request. What stays the same through a conversation stands
 /// before what grows, so that a server that compares beginnings finds them equal.

@@ -11,9 +11,9 @@ use super::super::plain_schema::parameters_of;
 use super::super::refusal::Refusal;
 use super::super::voice::Voice;
 use super::super::{ChatMessage, ModelReply};
-use crate::agent::outbound::{Answer, BODY_LIMIT, OutboundError};
-use crate::json::json;
-use crate::store::{ToolCall, Usage};
+use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use serde_json::json;
+use store::{ToolCall, Usage};
 
 /// The member under which a reply's items are kept.
 const ITEMS: &str = "output";

@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::reply::{is_known_member, text_of, usage_of};
-use crate::agent::provider::draft::{Draft, merge_member};
-use crate::agent::provider::voice::Voice;
-use crate::store::Usage;
+use crate::provider::draft::{Draft, merge_member};
+use crate::provider::voice::Voice;
+use store::Usage;
 
 /// Most bytes of text, arguments and other members of one reply.
 const REPLY_LIMIT: usize = 10 * 1024 * 1024;

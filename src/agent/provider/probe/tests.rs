@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::*;
-use crate::agent::outbound::test_server::{Act, TestServer, json as answer, whole};
-use crate::secret::Secret;
+use base::secret::Secret;
+use net::outbound::test_server::{Act, TestServer, json as answer, whole};
 
 const LIMIT: Duration = Duration::from_secs(5);
 

@@ -5,10 +5,10 @@ use jiff::tz::TimeZone;
 use serde_json::{Map, Value};
 
 use super::{Builtin, text};
-use crate::agent::tool::ToolContext;
-use crate::calendar::Zone;
-use crate::clock::Timestamp;
-use crate::json::json;
+use crate::tool::ToolContext;
+use base::calendar::Zone;
+use base::clock::Timestamp;
+use serde_json::json;
 
 pub(super) fn current_time() -> Builtin {
     Builtin::new(

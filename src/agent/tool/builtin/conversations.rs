@@ -3,9 +3,9 @@
 use serde_json::{Map, Value};
 
 use super::{Builtin, minute, required_text};
-use crate::agent::tool::ToolContext;
-use crate::json::json;
-use crate::store::{Message, Role, excerpt};
+use crate::tool::ToolContext;
+use serde_json::json;
+use store::{Message, Role, excerpt};
 
 /// Messages that one answer lists, unless the model asks for another number.
 const DEFAULT_LIMIT: u64 = 5;
@@ -77,8 +77,8 @@ fn line(message: &Message, query: &str) -> String {
 mod tests {
     use super::super::household::Household;
     use super::*;
-    use crate::clock::Timestamp;
-    use crate::ids::{ConversationId, MessageId};
+    use base::clock::Timestamp;
+    use base::ids::{ConversationId, MessageId};
 
     #[test]
     fn the_limit_has_a_range() {

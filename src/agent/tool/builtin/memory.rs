@@ -3,10 +3,10 @@
 use serde_json::{Map, Value};
 
 use super::{Builtin, minute, required_text};
-use crate::agent::tool::ToolContext;
-use crate::error::Error;
-use crate::ids::MemoryId;
-use crate::json::json;
+use crate::tool::ToolContext;
+use base::error::Error;
+use base::ids::MemoryId;
+use serde_json::json;
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;

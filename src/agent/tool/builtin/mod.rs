@@ -11,9 +11,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Source, Tool, ToolContext};
-use crate::agent::provider::ToolSpec;
-use crate::clock::Timestamp;
-use crate::json::json;
+use crate::provider::ToolSpec;
+use base::clock::Timestamp;
+use serde_json::json;
 
 /// All built-in tools, in the order in which a model sees them.
 pub(super) fn all() -> Vec<Arc<dyn Tool>> {

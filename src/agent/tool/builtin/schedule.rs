@@ -3,13 +3,13 @@
 use serde_json::{Map, Value};
 
 use super::{Builtin, required_text, text};
-use crate::agent::context::is_untrusted;
-use crate::agent::tool::ToolContext;
-use crate::calendar::Timing;
-use crate::error::Error;
-use crate::ids::ScheduleId;
-use crate::json::json;
-use crate::store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+use crate::context::is_untrusted;
+use crate::tool::ToolContext;
+use base::calendar::Timing;
+use base::error::Error;
+use base::ids::ScheduleId;
+use serde_json::json;
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
 pub(super) fn schedule() -> Builtin {
     Builtin::new(

@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::json;
 
 use super::*;
-use crate::config::CustomRun;
-use crate::secret::reference;
+use base::secret::reference;
+use config::CustomRun;
 
 /// Longest that something which should happen at once may take.
 const SOON: Duration = Duration::from_secs(5);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
-use crate::config::CustomRun;
+use config::CustomRun;
 
 /// Longest that something which should happen at once may take.
 const SOON: Duration = Duration::from_secs(5);

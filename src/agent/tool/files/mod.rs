@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use super::builtin::{minute, required_text, text};
 use super::output::{page, text_of};
 use super::{Source, Tool, ToolContext};
-use crate::agent::provider::ToolSpec;
-use crate::clock::Timestamp;
-use crate::json::json;
+use crate::provider::ToolSpec;
+use base::clock::Timestamp;
+use serde_json::json;
 pub(super) use workspace::Workspace;
 
 /// Most bytes of a file that are read.

@@ -11,13 +11,13 @@ use super::builtin::required_text;
 use super::custom_http::{cause, read};
 use super::output::{page, shorten};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, readable};
-use crate::agent::outbound::public::{is_at_home, why_not_public};
-use crate::agent::outbound::{Answer, Guard, Outbound, OutboundError, Outgoing};
-use crate::agent::provider::ToolSpec;
-use crate::config::{self, Reachable};
-use crate::json::json;
-use crate::tls::Trust;
+use crate::provider::ToolSpec;
 use address::{check, join};
+use config::{self, Reachable};
+use net::outbound::public::{is_at_home, why_not_public};
+use net::outbound::{Answer, Guard, Outbound, OutboundError, Outgoing};
+use net::tls::Trust;
+use serde_json::json;
 
 const NAME: &str = "web_fetch";
 /// Most redirects that are followed.

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use super::super::testing::Household;
 use super::*;
-use crate::agent::outbound::test_server::{Act, TestServer, whole};
-use crate::config::AddressPatterns;
+use config::AddressPatterns;
+use net::outbound::test_server::{Act, TestServer, whole};
 
 fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
     let settings = config::WebFetch {

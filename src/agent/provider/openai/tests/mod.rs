@@ -11,18 +11,16 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::outbound::test_server::{
+use crate::provider::dialect::Options;
+use crate::provider::endpoint::Endpoint;
+use crate::provider::remote::Remote;
+use crate::provider::{Cancel, ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec};
+use base::secret::Secret;
+use config::Preset;
+use net::outbound::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
-use crate::agent::provider::dialect::Options;
-use crate::agent::provider::endpoint::Endpoint;
-use crate::agent::provider::remote::Remote;
-use crate::agent::provider::{
-    Cancel, ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec,
-};
-use crate::config::Preset;
-use crate::secret::Secret;
-use crate::store::{ToolCall, Usage};
+use store::{ToolCall, Usage};
 
 const KEY: &str = "sk-test-0123456789abcdefWXYZ";
 const LONG: Duration = Duration::from_secs(20);

@@ -1,0 +1,50 @@
+//! `hearth backup`: the whole household in one file.
+
+use std::path::{Path, PathBuf};
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::progress::{ProgressLine, count, size};
+use super::{Context, Failure, Outcome};
+use crate::service::backups::enclosed;
+use base::clock::Clock;
+use store::{BackUp, back_up};
+
+/// `hearth backup FILE`
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    directory.check_is_used()?;
+    let target = PathBuf::from(arguments.required(0));
+    directory.check_output(&target)?;
+    let with_secrets = arguments.has("with-secrets");
+    let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
+    let line = ProgressLine::stoppable();
+    let order = BackUp {
+        database: &directory.database(),
+        target: &target,
+        overwrite: arguments.has("force"),
+        files,
+    };
+    let made = back_up(&order, &line.watch()).map_err(Failure::failed)?;
+    drop(line);
+    if let Some(reason) = left_out {
+        writeln!(context.errors, "hearth: {reason}")?;
+    }
+    writeln!(
+        context.output,
+        "Backed up {} in {} to {} ({}), {}.",
+        count(made.messages, "message"),
+        count(made.conversations, "conversation"),
+        shown(&target),
+        size(made.bytes),
+        match with_secrets {
+            true => "with all secrets: keep it safe",
+            false => "without secrets",
+        }
+    )?;
+    Ok(())
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,218 @@
+//! The WebSocket to the server: opened with deadlines, then read without
+//! waiting, so that one loop can wait for it and for the person.
+
+use std::io::{self, ErrorKind};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tungstenite::http::header::AUTHORIZATION;
+use tungstenite::{Error, Message};
+
+use super::access::Access;
+use super::address::Address;
+use super::secrecy::Secrecy;
+use crate::cli::Failure;
+use net::dial::{Dial, DialError, OpenSocket, open};
+use net::stream::Patience;
+use net::wait::{Interest, wait};
+
+/// How long it may take until the WebSocket is open, and sending one message.
+const EXCHANGE: Duration = Duration::from_secs(10);
+/// Largest message that is taken from a server.
+const MESSAGE_BYTES: usize = 8 << 20;
+
+/// An open WebSocket.
+pub struct Connection {
+    socket: OpenSocket,
+    /// What keeps the relay between from reading, where there is one.
+    secrecy: Option<Secrecy>,
+}
+
+/// What reading brought.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    Text(String),
+    /// A sign of life without content: a ping.
+    Alive,
+    /// Nothing for now.
+    Nothing,
+    /// The end, and why.
+    Closed(String),
+}
+
+impl Connection {
+    /// Connects to a server and upgrades to a WebSocket. Through a relay it
+    /// agrees on keys with the machine behind it.
+    pub fn open(access: &Access) -> Result<Connection, Failure> {
+        let address = &access.address;
+        let headers: Vec<_> = access
+            .relay_token
+            .as_ref()
+            .map(|token| (AUTHORIZATION, format!("Bearer {}", token.expose())))
+            .into_iter()
+            .collect();
+        let deadline = Instant::now() + EXCHANGE;
+        let socket = open(&Dial {
+            url: &address.websocket(),
+            headers: &headers,
+            trust: &access.trust,
+            message_bytes: MESSAGE_BYTES,
+            deadline,
+            begun: &|_| (),
+        })
+        .map_err(|error| refusal(address, error))?;
+        let mut connection = Connection {
+            socket,
+            secrecy: None,
+        };
+        if let Some(machine) = address.machine_id() {
+            let secrecy =
+                Secrecy::agree(machine, &mut |request| connection.ask(&request, deadline))
+                    .map_err(|reason| Failure::failed(format!("{address}: {reason}")))?;
+            connection.secrecy = Some(secrecy);
+        }
+        Ok(connection)
+    }
+
+    /// Sends a text, or fails after ten seconds.
+    pub fn send(&mut self, text: String) -> Result<(), String> {
+        let messages = match &mut self.secrecy {
+            None => vec![Message::text(text)],
+            Some(secrecy) => {
+                let sealed = secrecy.seal(&text)?;
+                sealed.into_iter().map(Message::binary).collect()
+            }
+        };
+        let deadline = Instant::now() + EXCHANGE;
+        self.socket.get_mut().set_write_deadline(deadline);
+        for message in messages {
+            self.socket.write(message).map_err(reason)?;
+        }
+        self.socket.flush().map_err(reason)
+    }
+
+    /// What has arrived, without waiting. Ask again until it is
+    /// [`Read::Nothing`] before polling: more may be in the buffer.
+    pub fn receive(&mut self) -> Read {
+        self.socket
+            .get_mut()
+            .set_write_deadline(Instant::now() + EXCHANGE);
+        match self.socket.read() {
+            Ok(Message::Text(_)) if self.secrecy.is_some() => {
+                Read::Closed("something that is not encrypted came through the relay".to_owned())
+            }
+            Ok(Message::Text(text)) => Read::Text(text.as_str().to_owned()),
+            Ok(Message::Binary(message)) => match &mut self.secrecy {
+                None => Read::Alive,
+                Some(secrecy) => match secrecy.open(&message) {
+                    Ok(Some(text)) => Read::Text(text),
+                    Ok(None) => Read::Alive,
+                    Err(reason) => Read::Closed(reason),
+                },
+            },
+            Ok(Message::Close(frame)) => {
+                let said = frame.map(|frame| frame.reason.as_str().to_owned());
+                Read::Closed(match said {
+                    Some(said) if !said.is_empty() => said,
+                    _ => "it closed the connection".to_owned(),
+                })
+            }
+            Ok(_) => Read::Alive,
+            Err(Error::Io(error))
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                Read::Nothing
+            }
+            Err(error) => Read::Closed(reason(error)),
+        }
+    }
+
+    /// Sends a request and waits for the data of its response.
+    pub fn ask(&mut self, request: &Value, deadline: Instant) -> Result<Value, String> {
+        self.send(request.to_string())?;
+        loop {
+            match self.receive() {
+                Read::Alive => {}
+                Read::Closed(reason) => return Err(reason),
+                Read::Nothing => {
+                    let stream = self.socket.get_ref();
+                    let woken = wait(stream.as_fd(), Interest::Read, None, Some(deadline))
+                        .map_err(|error| error.to_string())?;
+                    if !woken.ready {
+                        return Err("no answer came in time".to_owned());
+                    }
+                }
+                Read::Text(text) => {
+                    let answer: Value = serde_json::from_str(&text).unwrap_or_default();
+                    match (answer["status"].as_str(), answer["error"].as_str()) {
+                        (Some("ok"), _) => return Ok(answer["data"].clone()),
+                        (_, Some(error)) => return Err(error.to_owned()),
+                        // An event.
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Says goodbye; the server need not answer.
+    pub fn close(mut self) {
+        self.socket.get_mut().set_patience(Patience::Never);
+        let _ = self.socket.close(None);
+        let _ = self.socket.flush();
+    }
+}
+
+impl AsFd for Connection {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.get_ref().as_fd()
+    }
+}
+
+fn refusal(address: &Address, error: DialError) -> Failure {
+    match error {
+        DialError::Unreachable { source, .. } if source.kind() == ErrorKind::ConnectionRefused => {
+            Failure::failed(format!(
+                "no Hearth answers at {address}: start it with `hearth serve`"
+            ))
+        }
+        DialError::Refused { status: 401, .. } if address.machine_id().is_some() => {
+            Failure::failed(format!(
+                "{error}; give the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN"
+            ))
+        }
+        DialError::Unreachable { source, .. } => unreachable(address, &source),
+        DialError::Refused { status: 308, .. } if !address.secure => {
+            Failure::failed(format!("{error}; it speaks TLS: use wss://"))
+        }
+        error => Failure::failed(error),
+    }
+}
+
+/// Why a server could not be reached, and what to do where it is not trusted.
+pub fn unreachable(address: &Address, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::TimedOut => Failure::failed(format!(
+            "{address} cannot be reached: it did not answer in time"
+        )),
+        ErrorKind::InvalidData if address.secure => Failure::failed(format!(
+            "{address} cannot be trusted: {error}; if the certificate is your own, name its file, \
+             or that of its authority, with --ca-file"
+        )),
+        _ => Failure::failed(format!("{address} cannot be reached: {error}")),
+    }
+}
+
+fn reason(error: Error) -> String {
+    match error {
+        Error::ConnectionClosed | Error::AlreadyClosed | Error::Protocol(_) => {
+            "it closed the connection".to_owned()
+        }
+        Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
+            "the server does not read what is sent".to_owned()
+        }
+        Error::Io(error) => error.to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,364 @@
+//! The chat client as a pure state machine: texts from the server, lines from
+//! the person and interrupts go in, [`Action`]s come out. It does no I/O.
+
+use serde_json::Value;
+
+use super::approvals::{Approvals, short};
+use serde_json::json;
+
+/// What the client is for this time.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// The one question to ask; without it, lines are read.
+    pub question: Option<String>,
+    /// Whether a person sits at the terminal who can be asked for permission
+    /// and may type commands such as `/new`.
+    pub interactive: bool,
+    /// The conversation to go on with.
+    pub conversation: Option<String>,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input<'a> {
+    /// The server sent a message.
+    Received(&'a str),
+    /// A line came from the person, or from whatever feeds standard input.
+    Line(&'a str),
+    /// There will be no more lines.
+    End,
+    /// Ctrl-C.
+    Interrupt,
+    /// Something asked the process to end.
+    Terminate,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Send this message.
+    Send(Value),
+    /// Show a piece of the answer as it comes.
+    Piece(String),
+    /// Show the whole answer.
+    Answer(String),
+    /// Show something in passing: a tool's run, a hint.
+    Note(String),
+    /// Show a question to the person and wait for a line.
+    Ask(String),
+    /// Wait for a line.
+    Ready,
+    /// End the line on which a key was pressed that is not the end of a line.
+    Break,
+    /// Show what went wrong.
+    Problem(String),
+    /// End; whether everything went well.
+    Leave { good: bool },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum State {
+    SigningIn,
+    Idle,
+    /// A message was sent and has no response yet.
+    Turn {
+        /// Known from the first event on.
+        turn: Option<String>,
+        cancelling: bool,
+    },
+}
+
+/// The state of one session.
+#[derive(Debug)]
+pub struct Dialogue {
+    manner: Manner,
+    state: State,
+    conversation: Option<String>,
+    approvals: Approvals,
+    good: bool,
+    /// Seconds after which a silent server counts as gone.
+    silence: u64,
+}
+
+/// What `/help` says.
+const HELP: &str = "\
+/new            begin a new conversation
+/conversations  list the latest conversations
+/open ID        go on with one of them
+/quit           leave (or Ctrl-D)
+Ctrl-C stops an answer; a second one leaves.";
+
+impl Dialogue {
+    /// A session that begins by signing in with the message `auth`.
+    pub fn begin(manner: Manner, auth: Value) -> (Dialogue, Vec<Action>) {
+        let dialogue = Dialogue {
+            conversation: manner.conversation.clone(),
+            manner,
+            state: State::SigningIn,
+            approvals: Approvals::default(),
+            good: true,
+            silence: 90,
+        };
+        (dialogue, vec![Action::Send(auth)])
+    }
+
+    /// Whether a line would be taken now. Until then nobody should read one.
+    pub fn wants_line(&self) -> bool {
+        match self.state {
+            State::SigningIn => false,
+            State::Idle => true,
+            State::Turn { .. } => self.manner.interactive && !self.approvals.is_empty(),
+        }
+    }
+
+    /// Seconds without any word from the server after which it counts as gone.
+    pub fn silence(&self) -> u64 {
+        self.silence
+    }
+
+    /// Takes one input.
+    pub fn take(&mut self, input: Input) -> Vec<Action> {
+        match input {
+            Input::Received(text) => self.receive(text),
+            Input::Line(line) => self.line(line),
+            Input::End => match self.state {
+                State::Idle => vec![Action::Break, self.leave()],
+                _ => {
+                    // Whoever could answer has gone; the turn itself goes on.
+                    self.manner.interactive = false;
+                    self.approvals.give_up()
+                }
+            },
+            Input::Interrupt => self.interrupt(),
+            Input::Terminate => {
+                self.good = false;
+                vec![self.leave()]
+            }
+        }
+    }
+
+    fn leave(&self) -> Action {
+        Action::Leave { good: self.good }
+    }
+
+    fn interrupt(&mut self) -> Vec<Action> {
+        match &mut self.state {
+            State::Turn { turn, cancelling } if !*cancelling => {
+                *cancelling = true;
+                let note = "stopping; Ctrl-C again leaves".to_owned();
+                let mut actions = vec![Action::Break, Action::Note(note)];
+                // Without the turn's name the cancel waits for its first event.
+                actions.extend(turn.as_deref().map(cancel));
+                actions
+            }
+            State::Idle if self.manner.interactive => vec![Action::Break, self.leave()],
+            _ => {
+                self.good = false;
+                vec![self.leave()]
+            }
+        }
+    }
+
+    fn receive(&mut self, text: &str) -> Vec<Action> {
+        let Ok(message) = serde_json::from_str::<Value>(text) else {
+            self.good = false;
+            let problem = "the server sent something that is not JSON; is this Hearth?";
+            return vec![Action::Problem(problem.to_owned()), self.leave()];
+        };
+        match message["status"].as_str() {
+            None => self.event(&message),
+            Some("ok") => self.success(&message["id"], &message["data"]),
+            Some(_) => self.failure(&message),
+        }
+    }
+
+    fn success(&mut self, id: &Value, data: &Value) -> Vec<Action> {
+        match id.as_str() {
+            Some("auth") => {
+                if let Some(ping) = data["limits"]["ping_seconds"].as_u64() {
+                    self.silence = ping.clamp(1, 3600) * 3;
+                }
+                let mut actions = Vec::new();
+                // Only an admin is asked; others would be refused the events.
+                if data["role"] == "admin" {
+                    let events = ["approval.requested", "approval.resolved"];
+                    let subscribe =
+                        json!({"type": "subscribe", "id": "subscribe", "events": events});
+                    actions.push(Action::Send(subscribe));
+                }
+                match self.manner.question.clone() {
+                    Some(question) => actions.push(self.ask(&question)),
+                    None => actions.push(self.idle()),
+                }
+                actions
+            }
+            Some("chat") => {
+                if let Some(conversation) = data["conversation_id"].as_str() {
+                    self.conversation = Some(conversation.to_owned());
+                }
+                let response = data["response"].as_str().unwrap_or_default().to_owned();
+                vec![Action::Answer(response), self.end_turn()]
+            }
+            Some("list") => {
+                let mut actions = conversations(data);
+                actions.push(Action::Ready);
+                actions
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn failure(&mut self, message: &Value) -> Vec<Action> {
+        let error = match message["error"].as_str() {
+            Some(error) => error.to_owned(),
+            None => "the server refused without saying why".to_owned(),
+        };
+        let problem = match message["retry_after"].as_u64() {
+            Some(seconds) => format!("{error}; try again in {seconds} seconds"),
+            None => error,
+        };
+        match (message["id"].as_str(), &self.state) {
+            (Some("chat"), state) => {
+                let cancelled = matches!(state, State::Turn { cancelling, .. } if *cancelling);
+                // A person who reads along has seen it; a script has not.
+                self.good &= self.manner.interactive && self.manner.question.is_none();
+                let shown = match cancelled {
+                    true => Action::Note(problem),
+                    false => Action::Problem(problem),
+                };
+                vec![shown, self.end_turn()]
+            }
+            (_, State::SigningIn) => {
+                self.good = false;
+                vec![Action::Problem(problem), self.leave()]
+            }
+            (Some("list"), _) => vec![Action::Problem(problem), Action::Ready],
+            _ => vec![Action::Problem(problem)],
+        }
+    }
+
+    fn event(&mut self, event: &Value) -> Vec<Action> {
+        let State::Turn { turn, cancelling } = &mut self.state else {
+            return Vec::new();
+        };
+        let of = |name: &str| event[name].as_str();
+        let name = of("event").unwrap_or_default();
+        let mut actions = Vec::new();
+        if name.starts_with("chat.") {
+            // These come for our own turn only: we subscribed to no other's.
+            if turn.is_none() {
+                *turn = of("turn_id").map(str::to_owned);
+                if *cancelling {
+                    actions.extend(turn.as_deref().map(cancel));
+                }
+            }
+        } else if turn.is_some() && of("turn_id") != turn.as_deref() {
+            return Vec::new();
+        }
+        match name {
+            "chat.delta" => {
+                actions.extend(of("text").map(|text| Action::Piece(text.to_owned())));
+            }
+            "chat.tool_call" => {
+                let tool = of("tool").unwrap_or("a tool");
+                actions.push(Action::Note(format!("{tool} …")));
+            }
+            "chat.tool_result" if event["ok"] == false => {
+                let summary = of("summary").unwrap_or("it failed");
+                actions.push(Action::Note(format!("failed: {}", short(summary, 200))));
+            }
+            "approval.requested" => {
+                let interactive = self.manner.interactive;
+                actions.extend(self.approvals.requested(event, interactive));
+            }
+            "approval.resolved" => actions.extend(self.approvals.resolved(event)),
+            _ => {}
+        }
+        actions
+    }
+
+    fn line(&mut self, line: &str) -> Vec<Action> {
+        let line = line.trim();
+        match self.state {
+            State::SigningIn => Vec::new(),
+            State::Turn { .. } => self.approvals.decide(line),
+            State::Idle if line.is_empty() => vec![Action::Ready],
+            State::Idle if self.manner.interactive && line.starts_with('/') => self.command(line),
+            State::Idle => vec![self.ask(line)],
+        }
+    }
+
+    fn command(&mut self, line: &str) -> Vec<Action> {
+        let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        match (command, rest.trim()) {
+            ("/quit" | "/exit", _) => vec![self.leave()],
+            ("/new", _) => {
+                self.conversation = None;
+                vec![Action::Note("a new conversation".to_owned()), Action::Ready]
+            }
+            ("/conversations", _) => {
+                vec![Action::Send(
+                    json!({"type": "list_conversations", "id": "list", "limit": 20}),
+                )]
+            }
+            ("/open", id) if !id.is_empty() => {
+                self.conversation = Some(id.to_owned());
+                vec![Action::Note(format!("going on with {id}")), Action::Ready]
+            }
+            ("/help", _) => vec![Action::Note(HELP.to_owned()), Action::Ready],
+            _ => vec![
+                Action::Problem(format!("there is no command {command}; /help lists them")),
+                Action::Ready,
+            ],
+        }
+    }
+
+    /// Sends a message.
+    fn ask(&mut self, message: &str) -> Action {
+        self.state = State::Turn {
+            turn: None,
+            cancelling: false,
+        };
+        let mut chat = json!({"type": "chat", "id": "chat", "message": message, "stream": true});
+        if let Some(conversation) = &self.conversation {
+            chat["conversation_id"] = Value::from(conversation.as_str());
+        }
+        Action::Send(chat)
+    }
+
+    fn end_turn(&mut self) -> Action {
+        self.approvals.clear();
+        if self.manner.question.is_some() {
+            self.leave()
+        } else {
+            self.idle()
+        }
+    }
+
+    fn idle(&mut self) -> Action {
+        self.state = State::Idle;
+        Action::Ready
+    }
+}
+
+fn cancel(turn: &str) -> Action {
+    Action::Send(json!({"type": "cancel", "id": "cancel", "turn_id": turn}))
+}
+
+fn conversations(data: &Value) -> Vec<Action> {
+    let list = data["conversations"].as_array();
+    let lines: Vec<String> = list
+        .into_iter()
+        .flatten()
+        .map(|conversation| {
+            let of = |name: &str| conversation[name].as_str().unwrap_or_default();
+            let when = of("updated_at").get(..10).unwrap_or_default();
+            format!("{}  {when}  {}", of("id"), short(of("title"), 60))
+        })
+        .collect();
+    let text = match lines.is_empty() {
+        true => "there are no conversations yet".to_owned(),
+        false => lines.join("\n"),
+    };
+    vec![Action::Note(text)]
+}

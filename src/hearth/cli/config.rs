@@ -1,0 +1,117 @@
+//! `hearth config`: the configuration file, by the same code as the server's.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::running_server::RunningServer;
+use super::{Context, Failure, Outcome, password, table};
+use crate::server;
+use config::{self, Settings};
+use serde_json::json;
+
+/// `hearth config check`
+pub fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = load(&directory)?;
+    server::check(&settings.current()).map_err(Failure::failed)?;
+    for warning in settings.warnings() {
+        writeln!(context.errors, "{warning}")?;
+    }
+    writeln!(context.output, "{} is good.", directory.config().display())?;
+    Ok(())
+}
+
+/// `hearth config get [KEY]`
+pub fn get(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = load(&directory)?;
+    let Some(key) = arguments.operand(0) else {
+        let readable = settings.readable();
+        if arguments.has("json") {
+            return table::print_json(context, &Value::Object(readable));
+        }
+        for (name, value) in &readable {
+            writeln!(context.output, "{name} = {value}")?;
+        }
+        return Ok(());
+    };
+    match settings.get(key, false)? {
+        Value::String(text) if !arguments.has("json") => writeln!(context.output, "{text}")?,
+        value => table::print_json(context, &value)?,
+    }
+    Ok(())
+}
+
+/// `hearth config set KEY VALUE`
+pub fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = load(&directory)?;
+    let (key, given) = (arguments.required(0), arguments.required(1));
+    let text = match given {
+        "-" => {
+            let ask = context.input_is_terminal;
+            let secret = password::read_secret(context, &format!("{key}: "), ask)?;
+            secret.expose().to_owned()
+        }
+        given => given.to_owned(),
+    };
+    settings.set(key, &text)?;
+    let path = directory.config();
+    let told = RunningServer::notify(&directory);
+    writeln!(context.errors, "Set {key} in {}; {told}.", path.display())?;
+    Ok(())
+}
+
+/// `hearth config path`
+pub fn path(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    writeln!(context.output, "{}", directory.config().display())?;
+    Ok(())
+}
+
+/// `hearth config keys`
+pub fn keys(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let settings = config::documentation();
+    if arguments.has("json") {
+        let settings: Vec<Value> = settings
+            .iter()
+            .map(|setting| {
+                json!({
+                    "key": setting.key,
+                    "expects": setting.expects,
+                    "default": setting.default,
+                    "documentation": setting.documentation,
+                    "writable": setting.writable,
+                })
+            })
+            .collect();
+        return table::print_json(context, &Value::from(settings));
+    }
+    for setting in settings {
+        let while_running = match setting.writable {
+            true => "; clients may set it",
+            false => "",
+        };
+        writeln!(
+            context.output,
+            "{}\n    {}\n    It is {}. Default: {}{while_running}.\n",
+            setting.key, setting.documentation, setting.expects, setting.default
+        )?;
+    }
+    Ok(())
+}
+
+pub(super) fn load(directory: &DataDirectory) -> Result<Settings, Failure> {
+    let path = directory.config();
+    match fs::metadata(&path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
+            "there is no configuration {}; `hearth serve` writes one at its first start",
+            path.display()
+        ))),
+        _ => Settings::load(&path).map_err(Failure::failed),
+    }
+}

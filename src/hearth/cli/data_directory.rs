@@ -1,0 +1,260 @@
+//! Where everything lasting lives, and what the files in it are called.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::Access;
+
+use super::arguments::Arguments;
+use super::{Context, Failure};
+use crate::server::restore;
+use crate::service::backups::how_to_restore;
+use base::clock::Clock;
+use config::Settings;
+use store::Store;
+
+/// The application data directory (contract section 1).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DataDirectory(PathBuf);
+
+impl DataDirectory {
+    /// The directory that a command line and the environment name: `--data-dir`,
+    /// else `HEARTH_DATA_DIR`, `STATE_DIRECTORY` (systemd; the first of its
+    /// list), `XDG_DATA_HOME/hearth`, `~/.local/share/hearth`. A variable that
+    /// is empty counts as unset, and so does an `XDG_DATA_HOME` that is not
+    /// absolute (XDG Base Directory Specification).
+    pub fn resolve(
+        option: Option<&OsStr>,
+        environment: &dyn Fn(&str) -> Option<OsString>,
+    ) -> Result<DataDirectory, Failure> {
+        let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
+        let state_directory = || {
+            let list = variable("STATE_DIRECTORY")?;
+            let first = std::env::split_paths(&list).next()?;
+            Some(first)
+        };
+        let below = |root: Option<OsString>, rest: &str| {
+            let root = root.map(PathBuf::from).filter(|root| root.is_absolute())?;
+            Some(root.join(rest))
+        };
+        match option {
+            Some(option) if option.is_empty() => Err(Failure::failed("--data-dir is empty")),
+            Some(option) => Ok(PathBuf::from(option)),
+            None => variable("HEARTH_DATA_DIR")
+                .map(PathBuf::from)
+                .or_else(state_directory)
+                .or_else(|| below(variable("XDG_DATA_HOME"), "hearth"))
+                .or_else(|| below(variable("HOME"), ".local/share/hearth"))
+                .ok_or_else(|| {
+                    Failure::failed(
+                        "there is no HOME to keep the data in; name a directory with --data-dir or HEARTH_DATA_DIR",
+                    )
+                }),
+        }
+        .map(DataDirectory)
+    }
+
+    /// The directory of a command with `--data-dir`.
+    pub fn of(arguments: &Arguments, context: &Context) -> Result<DataDirectory, Failure> {
+        DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
+    }
+
+    /// The directory itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The configuration file.
+    pub fn config(&self) -> PathBuf {
+        self.0.join("config.json")
+    }
+
+    /// The database.
+    pub fn database(&self) -> PathBuf {
+        self.0.join("hearth.db")
+    }
+
+    /// The log.
+    pub fn log(&self) -> PathBuf {
+        self.0.join("hearth.log")
+    }
+
+    /// The file that a running server holds locked.
+    pub fn lock(&self) -> PathBuf {
+        self.0.join("hearth.lock")
+    }
+
+    /// Checks that a file to write is none of the household's own, which
+    /// `--force` is not meant to replace.
+    pub fn check_output(&self, file: &Path) -> Result<(), Failure> {
+        let folder = file.parent().filter(|folder| *folder != Path::new(""));
+        let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
+        let is_here = matches!((folder, fs::canonicalize(&self.0)), (Ok(a), Ok(b)) if a == b);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let is_own = [
+            "hearth.db",
+            "hearth.lock",
+            "hearth.log",
+            "config.json",
+            "identity.key",
+        ]
+        .iter()
+        .any(|own| name.starts_with(own))
+            || name.ends_with(".pem");
+        match is_here && is_own {
+            true => Err(Failure::failed(format!(
+                "{} is a file that Hearth itself needs; choose another name",
+                file.display()
+            ))),
+            false => Ok(()),
+        }
+    }
+
+    /// Makes the directory, for its owner only, if it is missing, and checks
+    /// that it can be written.
+    pub fn create(&self) -> Result<(), Failure> {
+        let path = &self.0;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        if let Err(error) = made {
+            let reason = match error.kind() {
+                ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
+                    "something that is no directory has its name".to_owned()
+                }
+                _ => error.to_string(),
+            };
+            return Err(Failure::failed(format!(
+                "the data directory {} cannot be made: {reason}; name another with --data-dir",
+                path.display()
+            )));
+        }
+        // A read-only disk shows only when something is written: an SD card
+        // that has gone bad is mounted so.
+        rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
+            Failure::failed(format!(
+                "the data directory {} cannot be written: {}; give it to the user who runs hearth \
+                 (chown, or chmod u+rwx), or name another with --data-dir",
+                path.display(),
+                std::io::Error::from(error)
+            ))
+        })
+    }
+
+    /// Opens the database, which a first start must have made: a mistyped
+    /// directory is not to be filled with an empty one.
+    pub fn open_store(&self, clock: &Clock) -> Result<Store, Failure> {
+        self.check_is_used()?;
+        Store::open(&self.database(), clock.clone()).map_err(|error| {
+            let settings = Settings::load(&self.config());
+            let backup = settings.map(|settings| settings.current().backup.clone());
+            let advice = match error.is_damage() {
+                true => how_to_restore(&backup.unwrap_or_default(), &self.0),
+                false => String::new(),
+            };
+            Failure::failed(format!("{error}{advice}"))
+        })
+    }
+
+    /// Checks that there is a database.
+    pub fn check_is_used(&self) -> Result<(), Failure> {
+        let path = self.database();
+        if restore::is_pending(&self.0) {
+            return Err(Failure::failed(format!(
+                "a restore in {} was interrupted: `hearth serve` finishes it",
+                self.0.display()
+            )));
+        }
+        match fs::metadata(&path) {
+            Ok(_) => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
+                "there is no Hearth in {}: start one there with `hearth serve`, or name its directory with --data-dir",
+                self.0.display()
+            ))),
+            Err(error) => Err(Failure::failed(format!(
+                "{} cannot be read: {error}; run this as the user who runs hearth",
+                path.display()
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn the_first_that_is_named_wins() {
+        let all = [
+            ("HEARTH_DATA_DIR", "/hearth"),
+            ("STATE_DIRECTORY", "/state:/other"),
+            ("XDG_DATA_HOME", "/xdg"),
+            ("HOME", "/home/ada"),
+        ];
+        for (option, variables, expected) in [
+            (Some("/option"), &all[..], Some("/option")),
+            (Some("relative"), &all[..], Some("relative")),
+            (None, &all[..], Some("/hearth")),
+            (None, &all[1..], Some("/state")),
+            (None, &all[2..], Some("/xdg/hearth")),
+            (None, &all[3..], Some("/home/ada/.local/share/hearth")),
+            (None, &[("HEARTH_DATA_DIR", "here")], Some("here")),
+            (
+                None,
+                &[("HEARTH_DATA_DIR", ""), ("HOME", "/h")],
+                Some("/h/.local/share/hearth"),
+            ),
+            (
+                None,
+                &[("XDG_DATA_HOME", "not/absolute"), ("HOME", "/h")],
+                Some("/h/.local/share/hearth"),
+            ),
+            (None, &[], None),
+            (Some(""), &all[..], None),
+        ] {
+            let environment = |name: &str| {
+                variables
+                    .iter()
+                    .find(|(known, _)| *known == name)
+                    .map(|(_, value)| OsString::from(value))
+            };
+            let found = DataDirectory::resolve(option.map(OsStr::new), &environment);
+            let found = found.ok().map(|directory| directory.0);
+            assert_eq!(
+                found.as_deref(),
+                expected.map(Path::new),
+                "{option:?} {variables:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn it_is_made_for_its_owner_only() {
+        let root = TemporaryDirectory::new();
+        let directory = DataDirectory(root.path().join("a/b"));
+        directory.create().unwrap();
+        directory.create().unwrap();
+        let mode = fs::metadata(directory.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o700);
+    }
+
+    #[test]
+    fn what_cannot_hold_data_is_named_with_a_remedy() {
+        let root = TemporaryDirectory::new();
+        fs::write(root.path().join("file"), "").unwrap();
+        for place in ["file", "file/below"] {
+            let directory = DataDirectory(root.path().join(place));
+            let Err(Failure::Failed(message)) = directory.create() else {
+                panic!("{place} was made");
+            };
+            assert!(
+                message.contains(place) && message.contains("--data-dir"),
+                "{message}"
+            );
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `hearth deliveries`: the queue of webhook callbacks.
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::{Context, Outcome, table};
+use base::clock::Clock;
+use base::ids::DeliveryId;
+use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
+use serde_json::json;
+use store::{Delivery, DeliveryState};
+
+/// Longest error in the table; `--json` shows all of it.
+const ERROR_CHARACTERS: usize = 60;
+
+/// `hearth deliveries list`
+pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let state = match arguments.text("state")? {
+        None => None,
+        Some(word) => Some(DeliveryState::parse(word).ok_or_else(|| {
+            arguments.usage(format!(
+                "--state must be pending, held, delivered or dead, not {word:?}"
+            ))
+        })?),
+    };
+    let limit = arguments
+        .number("limit", 1..=LIST_LIMIT)?
+        .unwrap_or(LIST_DEFAULT);
+    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let deliveries = store.deliveries(state, limit as usize)?;
+    store.close();
+    if arguments.has("json") {
+        let deliveries: Vec<Value> = deliveries.iter().map(to_json).collect();
+        return table::print_json(context, &Value::from(deliveries));
+    }
+    let rows: Vec<Vec<String>> = deliveries
+        .into_iter()
+        .map(|delivery| {
+            let error = delivery.last_error.unwrap_or_default();
+            vec![
+                delivery.id.to_string(),
+                delivery.account,
+                delivery.state.as_str().to_owned(),
+                delivery.attempts.to_string(),
+                match delivery.state {
+                    DeliveryState::Pending => delivery.next_at.to_string(),
+                    _ => "-".to_owned(),
+                },
+                error.chars().take(ERROR_CHARACTERS).collect(),
+            ]
+        })
+        .collect();
+    let columns = [
+        "id",
+        "account",
+        "state",
+        "attempts",
+        "next attempt",
+        "last error",
+    ];
+    table::print(context, &columns, &rows, "There are no such deliveries.")
+}
+
+/// `hearth deliveries retry ID`
+pub fn retry(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let id: DeliveryId = arguments.required(0).parse()?;
+    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let delivery = store.retry_delivery(id)?;
+    store.close();
+    let when = match delivery.state {
+        DeliveryState::Held => "after the earlier ones of its conversation",
+        _ => "at once",
+    };
+    writeln!(
+        context.errors,
+        "{id} is sent again {when}, by the running server or the next one."
+    )?;
+    Ok(())
+}
+
+fn to_json(delivery: &Delivery) -> Value {
+    json!({
+        "id": delivery.id,
+        "account": delivery.account,
+        "conversation_id": delivery.conversation_id,
+        "turn_id": delivery.turn_id,
+        "state": delivery.state.as_str(),
+        "attempts": delivery.attempts,
+        "created_at": delivery.created_at,
+        "next_at": (delivery.state == DeliveryState::Pending).then_some(delivery.next_at),
+        "last_error": delivery.last_error,
+    })
+}

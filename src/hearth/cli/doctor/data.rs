@@ -1,0 +1,296 @@
+//! What the server stands on: the data directory, the database in it, the disk
+//! below it, the log, and the clock.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
+
+use super::{Diagnosis, Place};
+use base::clock::{Clock, Timestamp};
+use store::{Examination, examine};
+
+/// How long the database is examined.
+const EXAMINATION: Duration = Duration::from_secs(60);
+const MB: u64 = 1_000_000;
+/// With less free space the server will soon refuse messages.
+const LITTLE_SPACE: u64 = 50 * MB;
+/// With less free space somebody should look what fills the disk.
+const SOME_SPACE: u64 = 500 * MB;
+/// Files that must still fit on the disk: SQLite makes and removes some.
+const FEW_FILES: u64 = 100;
+/// The log keeps 25 MB; more is left from before it did.
+const LARGE_LOG: u64 = 30 * MB;
+/// 2026-01-01T00:00:00Z: no Hearth has run before.
+const BEGINNING: i64 = 1_767_225_600_000;
+/// How far clocks may differ.
+const SKEW: Duration = Duration::from_secs(10 * 60);
+
+/// Who owns the directory and its files, and who can read them.
+pub fn directory(place: &Place<'_>) -> Vec<Diagnosis> {
+    const CHECK: &str = "data directory";
+    let path = place.directory.path();
+    let shown = path.display();
+    let status = match fs::metadata(path) {
+        Ok(status) => status,
+        Err(error) => {
+            return vec![
+                Diagnosis::problem(CHECK, format!("{shown} cannot be read: {error}"))
+                    .advise("run this as the user who runs hearth"),
+            ];
+        }
+    };
+    let mut found = Vec::new();
+    if access(path, Access::WRITE_OK | Access::EXEC_OK).is_err() {
+        found.push(
+            Diagnosis::problem(CHECK, format!("{shown} cannot be written by this user")).advise(
+                format!("chown -R USER {shown}, for the user who runs hearth"),
+            ),
+        );
+    }
+    if status.mode() & 0o077 != 0 {
+        found.push(
+            Diagnosis::warning(
+                CHECK,
+                format!("others on this machine can look into {shown}"),
+            )
+            .advise(format!("chmod 700 {shown}")),
+        );
+    }
+    for name in ["config.json", "hearth.db", "hearth.db-wal", "hearth.log"] {
+        let file = path.join(name);
+        let Ok(file_status) = fs::metadata(&file) else {
+            continue;
+        };
+        let file = file.display();
+        if file_status.uid() != status.uid() {
+            let text = format!("{file} belongs to another user than its directory");
+            found.push(
+                Diagnosis::problem(CHECK, text).advise(format!("chown --reference={shown} {file}")),
+            );
+        }
+        if file_status.mode() & 0o022 != 0 {
+            found.push(
+                Diagnosis::warning(CHECK, format!("others can write {file}"))
+                    .advise(format!("chmod 600 {file}")),
+            );
+        }
+    }
+    if found.is_empty() {
+        found.push(Diagnosis::ok(
+            CHECK,
+            format!("{shown} is its owner's alone"),
+        ));
+    }
+    found
+}
+
+/// Whether the database is whole, and whether its newest message lies in the
+/// past: a clock that runs behind puts new messages before old ones.
+pub fn database(place: &Place<'_>) -> Vec<Diagnosis> {
+    const CHECK: &str = "database";
+    let path = place.directory.database();
+    let shown = path.display();
+    if !path.exists() {
+        return vec![
+            Diagnosis::warning(CHECK, format!("there is no {shown} yet"))
+                .advise("`hearth serve` makes it at its first start"),
+        ];
+    }
+    let restore = format!(
+        "stop the server, then: hearth restore{} BACKUP",
+        place.option
+    );
+    let size = megabytes(fs::metadata(&path).map_or(0, |status| status.len()));
+    match examine(&path, EXAMINATION) {
+        Err(error) if error.is_damage() => {
+            vec![Diagnosis::problem(CHECK, error.to_string()).advise(restore.as_str())]
+        }
+        // The error says what to do.
+        Err(error) => vec![Diagnosis::problem(CHECK, error.to_string())],
+        Ok(Examination {
+            faults,
+            is_complete,
+            last_message_at,
+        }) => {
+            let first = match (faults.as_slice(), is_complete) {
+                ([], true) => Diagnosis::ok(CHECK, format!("{shown} is whole ({size})")),
+                ([], false) => Diagnosis::warning(
+                    CHECK,
+                    format!("{shown} ({size}) was not examined to its end within a minute"),
+                )
+                .advise(format!("sqlite3 {shown} 'PRAGMA integrity_check'")),
+                (faults, _) => {
+                    let text = format!("{shown} is damaged: {}", faults.join("; "));
+                    Diagnosis::problem(CHECK, text).advise(restore.as_str())
+                }
+            };
+            let mut found = vec![first];
+            found.extend(
+                last_message_at.and_then(|newest| backwards(newest, Clock::system().now())),
+            );
+            found
+        }
+    }
+}
+
+/// What is wrong when the newest message is from the future.
+fn backwards(newest: Timestamp, now: Timestamp) -> Option<Diagnosis> {
+    (newest.since(now) > SKEW).then(|| {
+        let text = format!("the clock says {now}, and the newest message is of {newest}");
+        Diagnosis::problem("clock", text).advise(SET_CLOCK)
+    })
+}
+
+const SET_CLOCK: &str = "timedatectl set-ntp true   (or set the time with `date -s`)";
+
+/// Whether the clock can be right. No time server is asked.
+pub fn clock(_place: &Place<'_>) -> Vec<Diagnosis> {
+    let now = Clock::system().now();
+    let program = std::env::current_exe().and_then(fs::metadata);
+    let installed = program.and_then(|status| status.modified()).ok();
+    let installed = installed.and_then(|time| {
+        let millis = time.duration_since(std::time::UNIX_EPOCH).ok()?.as_millis();
+        i64::try_from(millis).ok().map(Timestamp::from_millis)
+    });
+    vec![judge_clock(now, installed)]
+}
+
+fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
+    const CHECK: &str = "clock";
+    if now < Timestamp::from_millis(BEGINNING) {
+        let text = format!("the clock says {now}, which cannot be: secure connections will fail");
+        return Diagnosis::problem(CHECK, text).advise(SET_CLOCK);
+    }
+    match installed {
+        Some(installed) if installed.since(now) > SKEW => {
+            let text = format!("the clock says {now}, but this program is of {installed}");
+            Diagnosis::problem(CHECK, text).advise(SET_CLOCK)
+        }
+        _ => Diagnosis::ok(CHECK, format!("the clock says {now}")),
+    }
+}
+
+/// Whether the disk has room, and can be written.
+pub fn disk(place: &Place<'_>) -> Vec<Diagnosis> {
+    const CHECK: &str = "disk space";
+    let path = place.directory.path();
+    let shown = path.display();
+    match statvfs(path) {
+        Err(error) => {
+            let error = io::Error::from(error);
+            vec![Diagnosis::warning(
+                CHECK,
+                format!("the disk of {shown} cannot be asked: {error}"),
+            )]
+        }
+        Ok(disk) if disk.f_flag.contains(StatVfsMountFlags::RDONLY) => vec![
+            Diagnosis::problem(CHECK, format!("the disk of {shown} is mounted read-only"))
+                .advise("an SD card that has gone bad is mounted so: see `dmesg`, then copy it"),
+        ],
+        Ok(disk) => {
+            // A file system that does not count its files says 0 of 0.
+            let files = (disk.f_files > 0).then_some(disk.f_favail);
+            vec![judge_disk(
+                path,
+                disk.f_bavail.saturating_mul(disk.f_frsize),
+                files,
+            )]
+        }
+    }
+}
+
+fn judge_disk(path: &Path, free: u64, files: Option<u64>) -> Diagnosis {
+    const CHECK: &str = "disk space";
+    let shown = path.display();
+    let text = format!("{} are free for {shown}", megabytes(free));
+    let look = format!("see what fills it: du -xh --max-depth=2 {shown}");
+    if files.is_some_and(|files| files < FEW_FILES) {
+        let text = format!("the disk of {shown} has no room for more files, whatever is free");
+        return Diagnosis::problem(CHECK, text).advise("remove small files that nobody needs");
+    }
+    match free {
+        ..LITTLE_SPACE => Diagnosis::problem(CHECK, text).advise(look),
+        LITTLE_SPACE..SOME_SPACE => Diagnosis::warning(CHECK, text).advise(look),
+        _ => Diagnosis::ok(CHECK, text),
+    }
+}
+
+/// How large the log has become.
+pub fn log(place: &Place<'_>) -> Vec<Diagnosis> {
+    const CHECK: &str = "log";
+    let path = place.directory.log();
+    let entries = fs::read_dir(place.directory.path())
+        .into_iter()
+        .flatten()
+        .flatten();
+    let sizes = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let is_log = name.starts_with("hearth.log");
+        is_log.then(|| entry.metadata().map_or(0, |status| status.len()))
+    });
+    let size: u64 = sizes.sum();
+    let text = format!(
+        "{} and its older parts have {}",
+        path.display(),
+        megabytes(size)
+    );
+    vec![match size {
+        LARGE_LOG.. => Diagnosis::warning(CHECK, text)
+            .advise("remove the parts that nobody needs; the server keeps 25 MB by itself"),
+        _ => Diagnosis::ok(CHECK, text),
+    }]
+}
+
+fn megabytes(bytes: u64) -> String {
+    match bytes {
+        ..MB => "less than 1 MB".to_owned(),
+        bytes if bytes < 10_000 * MB => format!("{} MB", bytes / MB),
+        bytes => format!("{} GB", bytes / (1_000 * MB)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::*;
+
+    #[test]
+    fn a_clock_is_judged_by_what_cannot_be() {
+        let at = Timestamp::from_millis;
+        let day = 24 * 60 * 60 * 1000;
+        for (now, installed, level) in [
+            (0, None, Level::Problem),
+            (BEGINNING - 1, None, Level::Problem),
+            (BEGINNING + day, None, Level::Ok),
+            (BEGINNING + day, Some(BEGINNING), Level::Ok),
+            (BEGINNING + day, Some(BEGINNING + 2 * day), Level::Problem),
+            (BEGINNING + day, Some(BEGINNING + day + 1000), Level::Ok),
+        ] {
+            let found = judge_clock(at(now), installed.map(at));
+            assert_eq!(found.level, level, "{now} {installed:?}");
+            assert_eq!(found.advice.is_empty(), level == Level::Ok);
+        }
+        assert!(backwards(at(BEGINNING + day), at(BEGINNING)).is_some());
+        assert!(backwards(at(BEGINNING), at(BEGINNING + day)).is_none());
+    }
+
+    #[test]
+    fn a_disk_is_judged_by_its_room() {
+        for (free, files, level) in [
+            (0, None, Level::Problem),
+            (LITTLE_SPACE - 1, None, Level::Problem),
+            (LITTLE_SPACE, None, Level::Warning),
+            (SOME_SPACE, None, Level::Ok),
+            (SOME_SPACE, Some(0), Level::Problem),
+            (SOME_SPACE, Some(1_000_000), Level::Ok),
+        ] {
+            let found = judge_disk(Path::new("/srv"), free, files);
+            assert_eq!(found.level, level, "{free} {files:?}");
+            assert!(found.text.contains("/srv"), "{}", found.text);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! Who can reach what: addresses, webhook accounts, and what may happen by
+//! itself.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::{Diagnosis, Scene};
+use config::{Channel, Config, Permission, TcpChannel, WebhookAccount};
+use net::outbound::is_local;
+use store::{UserRole, look_up_role};
+
+const CHECK: &str = "exposure";
+/// Addresses in nobody's house (RFC 5737, RFC 3849).
+const STRANGERS: [IpAddr; 2] = [
+    IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)),
+    IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7)),
+];
+
+/// What is more open than a household needs.
+pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
+    let config = scene.settings.current();
+    let mut found = judge(&config, &scene.option);
+    found.extend(ollama_user(scene, &config));
+    found
+}
+
+/// Whether the user exists as whom programs without a token act. A database
+/// that cannot be read is named elsewhere.
+fn ollama_user(scene: &Scene<'_>, config: &Config) -> Option<Diagnosis> {
+    let api = &config.openai_api;
+    let name = api.ollama_user.as_ref().filter(|_| api.enabled)?;
+    let role = look_up_role(&scene.place.directory.database(), name).ok()?;
+    if role.is_some_and(|role| role >= UserRole::User) {
+        return None;
+    }
+    let option = &scene.option;
+    let (text, remedy) = match role {
+        None => (
+            format!("openai_api.ollama_user is {name:?}, and there is no such user"),
+            format!("hearth user add{option} {name}"),
+        ),
+        Some(_) => (
+            format!("openai_api.ollama_user is {name:?}, a viewer, who may not chat"),
+            format!("hearth user role{option} {name} user"),
+        ),
+    };
+    Some(
+        Diagnosis::problem("openai_api", text)
+            .advise(remedy)
+            .advise(format!(
+                "or hearth config set{option} openai_api.ollama_user null"
+            )),
+    )
+}
+
+fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
+    let mut found = Vec::new();
+    for channel in &config.channels {
+        match channel {
+            Channel::Tcp(tcp) => found.extend(port(tcp, config)),
+            Channel::Webhook(webhook) => {
+                let open = webhook.accounts.iter().filter(|account| account.enabled);
+                found.extend(open.flat_map(|one| account(one, config, option)));
+            }
+            Channel::Relay(_) => {}
+        }
+    }
+    if found.is_empty() {
+        let text = "only the household can connect, and every webhook account has a secret";
+        found.push(Diagnosis::ok(CHECK, text.to_owned()));
+    }
+    found
+}
+
+fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
+    let name = &tcp.name;
+    let mut found = Vec::new();
+    let is_public = tcp
+        .bind
+        .is_some_and(|bind| !bind.is_unspecified() && !is_local(&bind.to_string()));
+    if is_public {
+        let text = format!(
+            "channel {name} listens on the public address {}",
+            tcp.bind.map(|bind| bind.to_string()).unwrap_or_default()
+        );
+        found.push(
+            Diagnosis::warning(CHECK, text)
+                .advise("listen on a private address, and put a reverse proxy in front"),
+        );
+    }
+    // Behind a proxy on this machine the addresses of clients are the proxy's word.
+    let behind_proxy = tcp.bind.is_some_and(|bind| bind.is_loopback());
+    let admits_strangers = STRANGERS.iter().any(|one| tcp.allow_from.allows(*one));
+    if admits_strangers && !behind_proxy && config.tls.identity().is_none() {
+        let text = format!(
+            "channel {name} lets anybody connect (allow_from), in plain HTTP: passwords and \
+             tokens can be read on the way"
+        );
+        found.push(
+            Diagnosis::warning(CHECK, text)
+                .advise("remove allow_from, so that only private addresses may connect")
+                .advise("or encrypt: hearth tls self-signed, or a reverse proxy with TLS"),
+        );
+    }
+    if admits_strangers && behind_proxy && config.trusted_proxies.is_empty() {
+        let text = format!("channel {name} is for a proxy on this machine, but none is trusted");
+        found.push(
+            Diagnosis::warning(CHECK, text).advise(
+                "set trusted_proxies to [\"127.0.0.1\"], so that limits count real clients",
+            ),
+        );
+    }
+    found
+}
+
+fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagnosis> {
+    const CHECK: &str = "webhook account";
+    let name = &account.name;
+    let mut found = Vec::new();
+    if account.secret.is_none() {
+        let text = format!("webhook account {name} has no secret: anyone who can connect may post");
+        found.push(Diagnosis::warning(CHECK, text).advise(format!(
+            "hearth config set{option} channels.webhook.accounts.{name}.secret -"
+        )));
+    }
+    let runs_tools = account.tools.as_ref().is_none_or(|tools| !tools.is_empty());
+    let mode = account.permission_mode.unwrap_or(Permission::Allow);
+    if config.permission_mode == Permission::Allow && mode == Permission::Allow && runs_tools {
+        let text = format!(
+            "what comes to webhook account {name} can make every tool run unasked \
+             (permission_mode allow)"
+        );
+        found.push(Diagnosis::warning(CHECK, text).advise(format!(
+            "hearth config set{option} channels.webhook.accounts.{name}.permission_mode ask"
+        )));
+    }
+    let host = account.outgoing_url.strip_prefix("http://").map(host_of);
+    if host.is_some_and(|host| !is_local(host)) {
+        let text = format!("replies to webhook account {name} leave the house unencrypted");
+        found.push(Diagnosis::warning(CHECK, text).advise("give it an outgoing_url with https"));
+    }
+    found
+}
+
+/// The host of a URL without its scheme.
+fn host_of(rest: &str) -> &str {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let host = authority.rsplit('@').next().unwrap_or(authority);
+    match host.strip_prefix('[') {
+        Some(address) => address.split(']').next().unwrap_or(address),
+        None => host.split(':').next().unwrap_or(host),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::Level;
+    use super::*;
+    use config::Settings;
+
+    #[test]
+    fn what_is_more_open_than_a_household_needs_is_named() {
+        let account = |more: &str| {
+            format!(
+                r#"{{"channels":{{"webhook":{{"accounts":{{"ci":{{"incoming_path":"/ci",{more}}}}}}}}}}}"#
+            )
+        };
+        let local = r#""outgoing_url":"http://192.168.1.5/x""#;
+        let secret = r#""secret":"a-secret-of-the-house""#;
+        let tcp = |more: &str| {
+            format!(r#"{{"channels":[{{"name":"lan","type":"tcp","port":5000{more}}}]}}"#)
+        };
+        for (config, says) in [
+            ("{}".to_owned(), None),
+            (tcp(""), None),
+            (tcp(r#","allow_from":["*"]"#), Some("lets anybody connect")),
+            (
+                tcp(r#","allow_from":["203.0.113.0/24"]"#),
+                Some("lets anybody connect"),
+            ),
+            (tcp(r#","bind":"198.51.100.4""#), Some("public address")),
+            (
+                tcp(r#","bind":"127.0.0.1","allow_from":["*"]"#),
+                Some("none is trusted"),
+            ),
+            (account(local), Some("has no secret")),
+            (account(&format!("{local},{secret}")), None),
+            (
+                account(&format!(
+                    r#"{secret},"outgoing_url":"http://a.example:80/x""#
+                )),
+                Some("unencrypted"),
+            ),
+            (
+                account(&format!("{local},{secret}")).replacen(
+                    '{',
+                    r#"{"permission_mode":"allow","#,
+                    1,
+                ),
+                Some("run unasked"),
+            ),
+            (
+                account(&format!(r#"{local},{secret},"permission_mode":"ask""#)).replacen(
+                    '{',
+                    r#"{"permission_mode":"allow","#,
+                    1,
+                ),
+                None,
+            ),
+        ] {
+            let settings = Settings::from_text(Path::new("c.json"), &config, |_| None).unwrap();
+            let found = judge(&settings.current(), " --data-dir /d");
+            assert_eq!(found.len(), 1, "{config}: {found:?}");
+            match says {
+                None => assert_eq!(found[0].level, Level::Ok, "{config}: {found:?}"),
+                Some(says) => {
+                    assert_eq!(found[0].level, Level::Warning, "{config}");
+                    assert!(found[0].text.contains(says), "{config}: {found:?}");
+                    assert!(!found[0].advice.is_empty());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_host_is_found_in_a_url() {
+        for (rest, host) in [
+            ("a.example/x?y", "a.example"),
+            ("user:pw@a.example:81/x", "a.example"),
+            ("[fd00::1]:81/x", "fd00::1"),
+            ("10.0.0.1", "10.0.0.1"),
+        ] {
+            assert_eq!(host_of(rest), host);
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Whether the MCP servers of the configuration start and have tools.
+
+use std::time::Duration;
+
+use super::{Diagnosis, Scene};
+use agent::mcp::{Mcp, State};
+use net::cancel::Cancel;
+use net::tls::Trust;
+
+/// How long they may take to start; npx and uvx fetch a program first.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// Starts them all as the server would, asks for their tools, and ends them.
+pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
+    const CHECK: &str = "mcp server";
+    let config = scene.settings.current();
+    let configured = &config.mcp_servers;
+    if configured.is_empty() {
+        return Vec::new();
+    }
+    let mcp = Mcp::new(scene.place.directory.path().to_owned());
+    mcp.apply(configured, &Trust::new(config.tls.ca_file.as_deref()));
+    mcp.wait_until_settled(LIMIT, &Cancel::default());
+    let statuses = mcp.statuses();
+    mcp.stop(true);
+    let judge = |status: agent::mcp::Status| {
+        let name = &status.name;
+        let file = scene.settings.path().display();
+        match (status.state, status.problem) {
+            (State::Ready, _) => Diagnosis::ok(
+                CHECK,
+                format!("{name} answers and has {} tools", status.tools),
+            ),
+            (State::Disabled, None) => Diagnosis::ok(CHECK, format!("{name} is disabled")),
+            (_, problem) => {
+                let why = problem.unwrap_or_else(|| "does not answer in time".to_owned());
+                Diagnosis::problem(CHECK, format!("{name}: {why}")).advise(format!(
+                    "correct mcp_servers.{name} in {file}, or set its \"disabled\" to true"
+                ))
+            }
+        }
+    };
+    statuses.into_iter().map(judge).collect()
+}

@@ -1,0 +1,253 @@
+//! `hearth export`: conversations as JSON Lines, which `hearth import` reads,
+//! or as Markdown, which people read.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::progress::{ProgressLine, count};
+use super::{Context, Failure, Outcome};
+use base::clock::Clock;
+use base::ids::ConversationId;
+use serde_json::json;
+use store::{Conversation, Message, Role, Store};
+
+/// Rows that are read at a time.
+const PAGE: usize = 500;
+/// What the name of a file ends with while it is being written.
+const PARTIAL: &str = ".partial";
+
+/// The kinds of file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    JsonLines,
+    Markdown,
+}
+
+/// What was written.
+#[derive(Default)]
+struct Written {
+    conversations: u64,
+    messages: u64,
+}
+
+/// `hearth export`
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let format = match arguments.text("format")? {
+        None | Some("jsonl") => Format::JsonLines,
+        Some("markdown") => Format::Markdown,
+        Some(other) => {
+            let message = format!("--format must be jsonl or markdown, not {other:?}");
+            return Err(arguments.usage(message));
+        }
+    };
+    let one: Option<ConversationId> =
+        arguments.value("conversation", "the id of a conversation")?;
+    if one.is_some() == arguments.has("all") {
+        return Err(arguments.usage("give either --conversation ID or --all"));
+    }
+    let directory = DataDirectory::of(arguments, context)?;
+    let output = arguments
+        .raw("output")
+        .filter(|path| *path != "-")
+        .map(PathBuf::from);
+    if let Some(path) = &output {
+        directory.check_output(path)?;
+    }
+    let store = directory.open_store(&Clock::system())?;
+    let line = ProgressLine::stoppable();
+    let written = match &output {
+        None => {
+            let mut writer = BufWriter::new(&mut *context.output);
+            let written = write_all(&store, one, format, &mut writer, &line, Failure::from)?;
+            writer.flush()?;
+            written
+        }
+        Some(path) => to_file(path, arguments.has("force"), |writer| {
+            write_all(&store, one, format, writer, &line, |error| {
+                unwritten(path, &error)
+            })
+        })?,
+    };
+    drop(line);
+    store.close();
+    if let Some(path) = output {
+        writeln!(
+            context.output,
+            "Exported {} in {} to {}.",
+            count(written.messages, "message"),
+            count(written.conversations, "conversation"),
+            path.display()
+        )?;
+    }
+    Ok(())
+}
+
+fn unwritten(path: &Path, error: &io::Error) -> Failure {
+    Failure::failed(match error.kind() {
+        io::ErrorKind::AlreadyExists => format!(
+            "{} exists already; choose another name, or replace it with --force",
+            path.display()
+        ),
+        _ => format!("{} cannot be written: {error}", path.display()),
+    })
+}
+
+/// Writes a file that is there whole or not at all, for its owner alone.
+fn to_file(
+    path: &Path,
+    overwrite: bool,
+    write: impl FnOnce(&mut dyn Write) -> Result<Written, Failure>,
+) -> Result<Written, Failure> {
+    if !overwrite && fs::symlink_metadata(path).is_ok() {
+        return Err(unwritten(path, &io::ErrorKind::AlreadyExists.into()));
+    }
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(PARTIAL);
+    let partial = PathBuf::from(partial);
+    let file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&partial)
+        .map_err(|error| unwritten(path, &error))?;
+    let mut writer = BufWriter::new(file);
+    let written = write(&mut writer).and_then(|written| {
+        let finish = || -> io::Result<()> {
+            writer.flush()?;
+            writer.get_ref().sync_all()?;
+            fs::rename(&partial, path)
+        };
+        let mut finish = finish;
+        finish().map_err(|error| unwritten(path, &error))?;
+        Ok(written)
+    });
+    if written.is_err() {
+        // The error that stopped us says more than one of cleaning up.
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Writes the conversations, the one last used first.
+fn write_all(
+    store: &Store,
+    one: Option<ConversationId>,
+    format: Format,
+    writer: &mut dyn Write,
+    line: &ProgressLine,
+    failed: impl Fn(io::Error) -> Failure,
+) -> Result<Written, Failure> {
+    let mut written = Written::default();
+    if format == Format::JsonLines {
+        let head = json!({ "type": "hearth_export", "version": 1 });
+        writeln!(writer, "{head}").map_err(&failed)?;
+    }
+    if let Some(id) = one {
+        let conversation = store.conversation(id)?;
+        write_one(store, &conversation, format, writer, &mut written, &failed)?;
+        return Ok(written);
+    }
+    let total = store.counts()?.conversations;
+    let mut cursor = None;
+    loop {
+        let page = store.conversations(PAGE, cursor)?;
+        for conversation in &page.conversations {
+            write_one(store, conversation, format, writer, &mut written, &failed)?;
+            if !line.note("exporting", written.conversations, Some(total)) {
+                return Err(Failure::failed("stopped before the end"));
+            }
+        }
+        cursor = page.next;
+        if cursor.is_none() {
+            return Ok(written);
+        }
+    }
+}
+
+fn write_one(
+    store: &Store,
+    conversation: &Conversation,
+    format: Format,
+    writer: &mut dyn Write,
+    written: &mut Written,
+    failed: &impl Fn(io::Error) -> Failure,
+) -> Outcome {
+    match format {
+        Format::JsonLines => head_line(writer, conversation),
+        Format::Markdown => title(writer, conversation),
+    }
+    .map_err(failed)?;
+    let mut after = None;
+    loop {
+        let messages = store.messages_after(conversation.id, PAGE, after)?;
+        let Some(last) = messages.last() else {
+            break;
+        };
+        after = Some(last.id);
+        for message in &messages {
+            match format {
+                Format::JsonLines => message_line(writer, message),
+                Format::Markdown => paragraph(writer, message),
+            }
+            .map_err(failed)?;
+            written.messages += 1;
+        }
+    }
+    written.conversations += 1;
+    Ok(())
+}
+
+fn head_line(writer: &mut dyn Write, conversation: &Conversation) -> io::Result<()> {
+    let line = json!({
+        "type": "conversation",
+        "id": conversation.id,
+        "title": conversation.title,
+        "channel": conversation.channel,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
+    });
+    writeln!(writer, "{line}")
+}
+
+fn message_line(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
+    let line = json!({
+        "type": "message",
+        "id": message.id,
+        "role": message.role.as_str(),
+        "speaker": message.speaker,
+        "timestamp": message.created_at,
+        "content": message.content,
+    });
+    writeln!(writer, "{line}")
+}
+
+fn title(writer: &mut dyn Write, conversation: &Conversation) -> io::Result<()> {
+    let title: Vec<&str> = conversation.title.split_whitespace().collect();
+    writeln!(
+        writer,
+        "# {}\n\n{}, {}, {}\n",
+        title.join(" "),
+        conversation.id,
+        conversation.channel,
+        conversation.created_at
+    )
+}
+
+fn paragraph(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
+    let who = match (message.role, &message.speaker) {
+        (Role::Assistant, _) => "Assistant",
+        (Role::User, Some(speaker)) => speaker,
+        (Role::User, None) => "User",
+    };
+    writeln!(
+        writer,
+        "## {who}, {}\n\n{}\n",
+        message.created_at,
+        message.content.trim_end()
+    )
+}

@@ -1,0 +1,121 @@
+//! What the first start makes: a configuration and the first user.
+
+use std::fs;
+
+use super::Failure;
+use super::data_directory::DataDirectory;
+use super::password;
+use crate::service;
+use base::clock::Clock;
+use base::secret::Secret;
+use config::{self, Settings};
+use store::{Store, UserRole};
+
+/// The name of the first user.
+pub const ADMIN: &str = "admin";
+
+/// What was made.
+#[derive(Debug, Default)]
+pub struct Made {
+    /// The configuration file.
+    pub config: bool,
+    /// The user `admin`.
+    pub admin: bool,
+    /// That user's password, when it was generated: to be shown now or never.
+    pub password: Option<Secret>,
+}
+
+/// Makes what a data directory lacks to be served from; `given` is the first
+/// user's password where the owner has named one. The configuration is
+/// written last: once it is there, a first start has been completed, and later
+/// ones cost nothing here.
+pub fn prepare(
+    directory: &DataDirectory,
+    clock: &Clock,
+    given: Option<Secret>,
+) -> Result<Made, Failure> {
+    let mut made = Made::default();
+    let has_config = directory.config().exists();
+    // An empty file is what a crash, or a copy that failed, may leave.
+    let has_database = fs::metadata(directory.database()).is_ok_and(|file| file.len() > 0);
+    if has_config && has_database {
+        return Ok(made);
+    }
+    if has_config {
+        // Somebody brought a configuration. If it is wrong the start fails, and
+        // must do so before a password is made that nobody would remember.
+        Settings::load(&directory.config()).map_err(Failure::failed)?;
+    }
+    if let Some(password) = &given {
+        password::check(password).map_err(|failure| match failure {
+            Failure::Failed(message) => {
+                Failure::Failed(format!("HEARTH_ADMIN_PASSWORD: {message}"))
+            }
+            other => other,
+        })?;
+    }
+    let store = Store::open(&directory.database(), clock.clone()).map_err(Failure::failed)?;
+    if store.users()?.is_empty() {
+        let password = given.clone().unwrap_or_else(Secret::random_password);
+        let hash = service::password::hash(&password)?;
+        store.add_user(ADMIN, UserRole::Admin, &hash)?;
+        made.admin = true;
+        made.password = given.is_none().then_some(password);
+    }
+    store.close();
+    made.config = config::write_first_run(&directory.config()).map_err(Failure::failed)?;
+    Ok(made)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn a_first_run_happens_once() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        let clock = Clock::system();
+        let made = prepare(&directory, &clock, None).unwrap();
+        assert!(made.config && made.admin);
+        assert!(password::check(&made.password.unwrap()).is_ok());
+        let mode = fs::metadata(directory.config())
+            .unwrap()
+            .permissions()
+            .mode();
+        assert_eq!(mode & 0o777, 0o600);
+        Settings::load(&directory.config()).expect("what we write is what we read");
+
+        let again = prepare(&directory, &clock, None).unwrap();
+        assert!(!again.config && !again.admin && again.password.is_none());
+
+        // Whoever loses the configuration keeps the users.
+        fs::remove_file(directory.config()).unwrap();
+        let again = prepare(&directory, &clock, None).unwrap();
+        assert!(again.config && !again.admin);
+    }
+
+    #[test]
+    fn a_given_password_is_used_and_not_shown() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        let clock = Clock::system();
+        assert!(prepare(&directory, &clock, Some(Secret::new("short"))).is_err());
+        assert!(!directory.database().exists(), "nothing is made by halves");
+        let made = prepare(&directory, &clock, Some(Secret::new("correct horse"))).unwrap();
+        assert!(made.admin && made.password.is_none());
+    }
+
+    #[test]
+    fn a_wrong_configuration_comes_before_a_password() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        fs::write(directory.config(), "{").unwrap();
+        assert!(prepare(&directory, &Clock::system(), None).is_err());
+        assert!(!directory.database().exists());
+    }
+}

@@ -1,0 +1,77 @@
+//! A conversation of a Claude account export (`conversations.json`).
+
+use serde::Deserialize;
+
+use super::*;
+use store::Role;
+
+#[derive(Deserialize)]
+struct Conversation {
+    uuid: String,
+    name: Option<String>,
+    created_at: Option<String>,
+    chat_messages: Vec<Value>,
+}
+
+/// The conversation and what was said in it; none when the text is of another
+/// shape.
+pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
+    let found: Conversation = serde_json::from_str(text).ok()?;
+    let began = found.created_at.as_deref().and_then(time);
+    let mut now = began;
+    let mut messages = Vec::new();
+    for value in &found.chat_messages {
+        let Some((role, content)) = said(value) else {
+            continue;
+        };
+        now = value["created_at"].as_str().and_then(time).or(now);
+        messages.push(ImportedMessage {
+            id: None,
+            role,
+            content,
+            speaker: None,
+            created_at: now.unwrap_or(Timestamp::from_millis(0)),
+        });
+    }
+    let title = found.name.filter(|name| !name.is_empty());
+    let conversation = ImportedConversation {
+        source: format!("claude:{}", found.uuid),
+        id: None,
+        title: title.unwrap_or_else(|| "Claude".to_owned()),
+        channel: CHANNEL.to_owned(),
+        created_at: began.or(messages.first().map(|message| message.created_at))?,
+    };
+    Some((conversation, messages))
+}
+
+/// What was said in a message, with the text of what was attached to it; none
+/// when nothing was.
+fn said(message: &Value) -> Option<(Role, String)> {
+    let role = match message["sender"].as_str()? {
+        "human" => Role::User,
+        "assistant" => Role::Assistant,
+        _ => return None,
+    };
+    let items = |key: &str| message[key].as_array().map_or(&[][..], Vec::as_slice);
+    let mut texts: Vec<String> = items("content")
+        .iter()
+        .filter(|block| block["type"] == "text")
+        .filter_map(|block| block["text"].as_str().map(str::to_owned))
+        .collect();
+    // Older exports have the text alone, and newer ones may have both.
+    if texts.is_empty() {
+        texts.extend(message["text"].as_str().map(str::to_owned));
+    }
+    for attachment in items("attachments") {
+        texts.push(attached("attachment", attachment.get("file_name")));
+        texts.extend(attachment["extracted_content"].as_str().map(str::to_owned));
+    }
+    texts.extend(
+        items("files")
+            .iter()
+            .map(|file| attached("file", file.get("file_name"))),
+    );
+    texts.retain(|text| !text.trim().is_empty());
+    let text = texts.join("\n\n");
+    (!text.is_empty()).then_some((role, text))
+}

@@ -1,0 +1,195 @@
+//! Our own export: a head line, then for each conversation a line of its own
+//! and one for each of its messages.
+
+use std::io::BufRead;
+
+use serde::Deserialize;
+
+use super::*;
+use base::ids::{ConversationId, MessageId};
+use store::Role;
+
+/// Longest line that is read.
+const LINE_BYTES: u64 = 64 * 1024 * 1024;
+/// Longest name of a channel or a person, in characters.
+const NAME_CHARACTERS: usize = 200;
+
+enum Line {
+    Head,
+    Conversation {
+        id: String,
+        title: String,
+        channel: Option<String>,
+        created_at: String,
+    },
+    Message {
+        id: Option<String>,
+        role: String,
+        content: String,
+        speaker: Option<String>,
+        timestamp: String,
+    },
+}
+
+/// The members of any [`Line`].
+#[derive(Deserialize)]
+struct Members {
+    r#type: String,
+    version: Option<u32>,
+    id: Option<String>,
+    title: Option<String>,
+    channel: Option<String>,
+    created_at: Option<String>,
+    role: Option<String>,
+    content: Option<String>,
+    speaker: Option<String>,
+    timestamp: Option<String>,
+}
+
+impl Line {
+    /// None for what is no line of an export.
+    fn parse(text: &[u8]) -> Option<Line> {
+        let members: Members = serde_json::from_slice(text).ok()?;
+        Some(match members.r#type.as_str() {
+            "hearth_export" => {
+                members.version?;
+                Line::Head
+            }
+            "conversation" => Line::Conversation {
+                id: members.id?,
+                title: members.title?,
+                channel: members.channel,
+                created_at: members.created_at?,
+            },
+            "message" => Line::Message {
+                id: members.id,
+                role: members.role?,
+                content: members.content?,
+                speaker: members.speaker,
+                timestamp: members.timestamp?,
+            },
+            _ => return None,
+        })
+    }
+}
+
+/// Whether a file with this first line is one of ours.
+pub fn is_head(line: &[u8]) -> bool {
+    serde_json::from_slice(line)
+        .is_ok_and(|head: Members| head.r#type == "hearth_export" && head.version == Some(1))
+}
+
+/// Where the reader is.
+enum Place {
+    /// Before the first conversation, or in one that is left out.
+    Outside,
+    /// In this one.
+    Inside(Box<Open>),
+}
+
+/// Reads a whole file.
+pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
+    let mut place = Place::Outside;
+    let mut line = Vec::new();
+    let mut bytes = 0;
+    loop {
+        line.clear();
+        let count = (&mut reader)
+            .take(LINE_BYTES)
+            .read_until(b'\n', &mut line)
+            .map_err(|error| Failure::failed(format!("the file cannot be read: {error}")))?;
+        if count == 0 {
+            break;
+        }
+        bytes += count as u64;
+        importer.note(bytes)?;
+        if count as u64 == LINE_BYTES {
+            return Err(Failure::failed("a line is longer than 64 MiB"));
+        }
+        let text = line
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(&line)
+            .trim_ascii();
+        if text.is_empty() {
+            continue;
+        }
+        match Line::parse(text) {
+            Some(Line::Head) => {}
+            Some(Line::Conversation {
+                id,
+                title,
+                channel,
+                created_at,
+            }) => {
+                if let Place::Inside(open) = std::mem::replace(&mut place, Place::Outside) {
+                    importer.finish(*open)?;
+                }
+                match conversation(&id, title, channel, &created_at) {
+                    None => importer
+                        .tally
+                        .leave_out("conversations with an unreadable id or time"),
+                    Some(conversation) => {
+                        if let Some(open) = importer.begin(conversation)? {
+                            place = Place::Inside(Box::new(open));
+                        }
+                    }
+                }
+            }
+            Some(Line::Message {
+                id,
+                role,
+                content,
+                speaker,
+                timestamp,
+            }) => {
+                let Place::Inside(open) = &mut place else {
+                    continue;
+                };
+                match (Role::parse(&role), time(&timestamp)) {
+                    (Some(role), Some(created_at)) => {
+                        let message = ImportedMessage {
+                            id: id.and_then(|id| id.parse::<MessageId>().ok()),
+                            role,
+                            content,
+                            speaker: speaker.map(short),
+                            created_at,
+                        };
+                        importer.push(open, message)?;
+                    }
+                    _ => importer
+                        .tally
+                        .leave_out("messages with an unknown role or time"),
+                }
+            }
+            None => importer
+                .tally
+                .leave_out("lines that are no line of an export"),
+        }
+    }
+    match place {
+        Place::Inside(open) => importer.finish(*open),
+        Place::Outside => Ok(()),
+    }
+}
+
+fn conversation(
+    id: &str,
+    title: String,
+    channel: Option<String>,
+    created_at: &str,
+) -> Option<ImportedConversation> {
+    let id: ConversationId = id.parse().ok()?;
+    Some(ImportedConversation {
+        source: format!("hearth:{id}"),
+        id: Some(id),
+        title,
+        // The model is told what came from a webhook: it is not the household
+        // that speaks.
+        channel: short(channel.unwrap_or_else(|| CHANNEL.to_owned())),
+        created_at: time(created_at)?,
+    })
+}
+
+fn short(text: String) -> String {
+    text.chars().take(NAME_CHARACTERS).collect()
+}

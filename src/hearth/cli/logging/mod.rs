@@ -1,0 +1,283 @@
+//! The log: to standard error and, appended, to `hearth.log`, which is kept in
+//! five files of 5 MB.
+//!
+//! The `log` crate's logger is the one global of the house. Only `serve` sets
+//! it, and `relay`, which keeps nothing on disk and logs to standard error alone;
+//! the other commands speak for themselves.
+
+mod rotation;
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::io::Write;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use env_logger::{Builder, Logger, Target};
+use log::{LevelFilter, Log, Metadata, Record};
+
+use super::Failure;
+use base::clock::Clock;
+use rotation::RotatingFile;
+
+/// What is logged unless somebody says otherwise.
+const USUAL: &str = "info";
+
+/// The running log, whose level can be changed.
+#[derive(Clone)]
+pub struct Logging {
+    current: Arc<RwLock<Both>>,
+    file: SharedFile,
+    is_dated: bool,
+    /// `HEARTH_LOG` says what is logged, so that the configuration does not.
+    is_fixed: bool,
+}
+
+/// Begins to log: `filter` is what `HEARTH_LOG` says, if it is set, and `path`
+/// the log file, which is made for its owner only.
+pub fn start(
+    filter: Option<&str>,
+    path: &Path,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<Logging, Failure> {
+    let file = RotatingFile::open(path, rotation::MOST_BYTES).map_err(|error| {
+        Failure::failed(format!(
+            "the log {} cannot be written: {error}",
+            path.display()
+        ))
+    })?;
+    let file = SharedFile(Arc::new(Mutex::new(file)));
+    let is_dated = !is_journal(environment);
+    let both = Both::new(checked(filter)?, is_dated, &file);
+    log::set_max_level(both.terminal.filter());
+    let logging = Logging {
+        current: Arc::new(RwLock::new(both)),
+        file,
+        is_dated,
+        is_fixed: filter.is_some(),
+    };
+    log::set_boxed_logger(Box::new(logging.clone())).map_err(Failure::failed)?;
+    Ok(logging)
+}
+
+impl Logging {
+    /// Logs from now on what the configuration's `log_level` says, unless
+    /// `HEARTH_LOG` does.
+    pub fn follow(&self, level: &str) {
+        if self.is_fixed {
+            return;
+        }
+        let both = Both::new(level, self.is_dated, &self.file);
+        let most = both.terminal.filter();
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = both;
+        log::set_max_level(most);
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&Both) -> T) -> T {
+        look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Log for Logging {
+    fn enabled(&self, metadata: &Metadata) -> bool {
+        self.with(|both| both.terminal.enabled(metadata))
+    }
+
+    fn log(&self, record: &Record) {
+        self.with(|both| {
+            both.terminal.log(record);
+            both.file.log(record);
+        });
+    }
+
+    fn flush(&self) {
+        self.with(|both| {
+            both.terminal.flush();
+            both.file.flush();
+        });
+    }
+}
+
+/// Two loggers with the same filter.
+struct Both {
+    terminal: Logger,
+    file: Logger,
+}
+
+impl Both {
+    fn new(filter: &str, is_dated: bool, file: &SharedFile) -> Both {
+        let directives = directives(filter);
+        Both {
+            terminal: logger(&directives, is_dated, Target::Stderr),
+            file: logger(&directives, true, Target::Pipe(Box::new(file.clone()))),
+        }
+    }
+}
+
+/// The file, which outlives a change of the level.
+#[derive(Clone)]
+struct SharedFile(Arc<Mutex<RotatingFile>>);
+
+impl Write for SharedFile {
+    fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .write(lines)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .flush()
+    }
+}
+
+/// The same without a file.
+#[cfg(feature = "relay")]
+pub fn start_on_terminal(
+    filter: Option<&str>,
+    environment: &dyn Fn(&str) -> Option<OsString>,
+) -> Result<(), Failure> {
+    let logger = logger(
+        &directives(checked(filter)?),
+        !is_journal(environment),
+        Target::Stderr,
+    );
+    log::set_max_level(logger.filter());
+    log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
+}
+
+/// What `HEARTH_LOG` says. A mistyped level would silence the log: env_logger
+/// takes a word that it does not know for the name of a module.
+fn checked(filter: Option<&str>) -> Result<&str, Failure> {
+    let filter = filter.unwrap_or(USUAL);
+    match filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
+        true => Ok(filter),
+        false => Err(Failure::failed(format!(
+            "HEARTH_LOG must be error, warn, info, debug or trace, not {filter:?}"
+        ))),
+    }
+}
+
+/// The filter in env_logger's terms. A bare level is meant for us: libraries
+/// at `debug` and `trace` would log what they send, secrets included.
+fn directives(filter: &str) -> String {
+    let filter = filter.trim();
+    match filter.parse::<LevelFilter>() {
+        Ok(level) => format!("{},hearth={level}", level.min(LevelFilter::Warn)),
+        Err(_) => filter.to_owned(),
+    }
+}
+
+/// Whether standard error goes to the systemd journal, which dates lines
+/// itself: `JOURNAL_STREAM` is its device and inode (systemd.exec(5)).
+fn is_journal(environment: &dyn Fn(&str) -> Option<OsString>) -> bool {
+    let Ok(status) = rustix::fs::fstat(std::io::stderr()) else {
+        return false;
+    };
+    let stream = format!("{}:{}", status.st_dev, status.st_ino);
+    environment("JOURNAL_STREAM").is_some_and(|value| value == stream.as_str())
+}
+
+fn logger(directives: &str, dated: bool, target: Target) -> Logger {
+    let clock = Clock::system();
+    Builder::new()
+        .parse_filters(directives)
+        .target(target)
+        .format(move |out, record| {
+            let mut line = String::with_capacity(128);
+            if dated {
+                let _ = write!(line, "{} ", clock.now());
+            }
+            let _ = write!(line, "{:<5} ", record.level());
+            push_message(&mut line, record);
+            line.push('\n');
+            out.write_all(line.as_bytes())
+        })
+        .build()
+}
+
+/// Appends a record's text. Control characters are escaped: what a client
+/// sends must neither begin a line of its own nor steer the terminal.
+fn push_message(line: &mut String, record: &Record) {
+    for character in record.args().to_string().chars() {
+        if character.is_control() {
+            line.extend(character.escape_default());
+        } else {
+            line.push(character);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Sink(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn logged(dated: bool, message: &str) -> String {
+        let sink = Sink::default();
+        let logger = logger("info", dated, Target::Pipe(Box::new(sink.clone())));
+        logger.log(
+            &Record::builder()
+                .level(log::Level::Info)
+                .args(format_args!("{message}"))
+                .build(),
+        );
+        let bytes = sink.0.lock().unwrap().clone();
+        String::from_utf8(bytes).unwrap()
+    }
+
+    #[test]
+    fn a_line_is_a_time_a_level_and_a_text() {
+        assert_eq!(logged(false, "it runs"), "INFO  it runs\n");
+        let dated = logged(true, "it runs");
+        assert!(dated.ends_with("Z INFO  it runs\n"), "{dated}");
+        assert_eq!(
+            dated.len(),
+            "2026-11-21T09:30:00.125Z INFO  it runs\n".len()
+        );
+    }
+
+    #[test]
+    fn a_message_cannot_begin_a_line_or_steer_the_terminal() {
+        assert_eq!(
+            logged(false, "from x\nERROR forged \u{1b}[2J"),
+            "INFO  from x\\nERROR forged \\u{1b}[2J\n"
+        );
+    }
+
+    #[test]
+    fn a_bare_level_is_not_for_the_libraries() {
+        for (filter, directives_expected) in [
+            (USUAL, "WARN,hearth=INFO"),
+            ("debug", "WARN,hearth=DEBUG"),
+            (" error ", "ERROR,hearth=ERROR"),
+            ("off", "OFF,hearth=OFF"),
+            ("ureq=debug,info", "ureq=debug,info"),
+        ] {
+            assert_eq!(directives(filter), directives_expected, "{filter:?}");
+            assert!(checked(Some(filter)).is_ok(), "{filter:?}");
+        }
+        for mistyped in ["loud", "inof", "debug,hearth"] {
+            let Err(Failure::Failed(message)) = checked(Some(mistyped)) else {
+                panic!("{mistyped} was taken");
+            };
+            assert!(message.contains(mistyped), "{message}");
+        }
+    }
+}

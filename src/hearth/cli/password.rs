@@ -1,0 +1,209 @@
+//! Reads passwords and other secrets: typed without being shown, from standard
+//! input, or made here.
+
+use std::fmt::Display;
+use std::io::Read;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use super::arguments::Arguments;
+use super::{Context, Failure};
+use crate::service;
+use crate::service::password::LEAST_CHARACTERS;
+use base::secret::Secret;
+
+/// Most bytes of a secret that is read as a line.
+const LINE_BYTES: usize = 64 * 1024;
+
+/// The new password that a command line asks for, checked and hashed. With
+/// `--generate` it is made here and printed, once, to the output.
+pub fn new_hash(
+    arguments: &Arguments,
+    context: &mut Context,
+    user: &str,
+) -> Result<String, Failure> {
+    if arguments.has("generate") {
+        if arguments.has("password-stdin") {
+            return Err(arguments.usage("--generate and --password-stdin exclude each other"));
+        }
+        let password = Secret::random_password();
+        let hash = service::password::hash(&password)?;
+        writeln!(context.output, "{}", password.expose())?;
+        return Ok(hash);
+    }
+    let ask = context.input_is_terminal && !arguments.has("password-stdin");
+    if ask {
+        let hint = format!("at least {LEAST_CHARACTERS} characters");
+        writeln!(
+            context.errors,
+            "A password for {user}, {hint}; it is not shown."
+        )?;
+    }
+    let password = read_secret(context, "Password: ", ask)?;
+    check(&password)?;
+    if ask && read_secret(context, "Once more: ", ask)? != password {
+        return Err(Failure::failed(
+            "the two passwords differ; nothing was changed",
+        ));
+    }
+    Ok(service::password::hash(&password)?)
+}
+
+/// Checks a password's length.
+pub fn check(password: &Secret) -> Result<(), Failure> {
+    Ok(service::password::check(password)?)
+}
+
+/// Reads one secret line: asked for with `prompt` and not shown in a terminal
+/// (`ask`), else taken as it comes.
+pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Secret, Failure> {
+    if !ask {
+        return read_line(context.input, |line, byte| line.push(byte));
+    }
+    write!(context.errors, "{prompt}")?;
+    context.errors.flush()?;
+    let typed = {
+        // The input is read and restored through a descriptor of its own, as
+        // reading borrows it mutably.
+        let terminal = context
+            .input
+            .as_fd()
+            .try_clone_to_owned()
+            .map_err(unreadable)?;
+        let _silence = Silence::begin(terminal.as_fd()).map_err(unreadable)?;
+        read_line(context.input, edit)
+    };
+    writeln!(context.errors)?;
+    typed
+}
+
+fn unreadable(error: impl Display) -> Failure {
+    Failure::failed(format!("the password cannot be read: {error}"))
+}
+
+/// Reads to the end of the line, byte by byte, so that what follows is left
+/// for the next reader.
+fn read_line(
+    input: &mut (impl Read + ?Sized),
+    take: impl Fn(&mut Vec<u8>, u8),
+) -> Result<Secret, Failure> {
+    let mut line = Vec::new();
+    loop {
+        let mut byte = [0];
+        match input.read(&mut byte) {
+            Ok(0) if line.is_empty() => {
+                return Err(Failure::failed("standard input ended before the password"));
+            }
+            Ok(0) => break,
+            Ok(_) => match byte[0] {
+                b'\n' => break,
+                CONTROL_C => return Err(Failure::failed("nothing was changed")),
+                CONTROL_D if line.is_empty() => {
+                    return Err(Failure::failed("nothing was changed"));
+                }
+                byte => take(&mut line, byte),
+            },
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(error)),
+        }
+        if line.len() > LINE_BYTES {
+            return Err(Failure::failed("the line on standard input is too long"));
+        }
+    }
+    if line.last() == Some(&b'\r') {
+        line.pop();
+    }
+    String::from_utf8(line)
+        .map(Secret::new)
+        .map_err(|_| Failure::failed("the password is not UTF-8"))
+}
+
+const CONTROL_C: u8 = 0x03;
+const CONTROL_D: u8 = 0x04;
+const CONTROL_U: u8 = 0x15;
+const BACKSPACE: [u8; 2] = [0x08, 0x7f];
+
+/// What a terminal does with a typed byte while a person edits a line.
+fn edit(line: &mut Vec<u8>, byte: u8) {
+    match byte {
+        CONTROL_U => line.clear(),
+        byte if BACKSPACE.contains(&byte) => {
+            // A character goes with all its bytes.
+            while line.pop().is_some_and(|byte| byte & 0xc0 == 0x80) {}
+        }
+        byte => line.push(byte),
+    }
+}
+
+/// Keeps a terminal from showing what is typed, until dropped. The keys that
+/// would kill the process arrive as bytes instead: it must not die before the
+/// terminal shows again what is typed.
+struct Silence<'a> {
+    terminal: BorrowedFd<'a>,
+    before: Termios,
+}
+
+impl<'a> Silence<'a> {
+    fn begin(terminal: BorrowedFd<'a>) -> rustix::io::Result<Silence<'a>> {
+        let before = tcgetattr(terminal)?;
+        let mut silent = before.clone();
+        silent
+            .local_modes
+            .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
+        tcsetattr(terminal, OptionalActions::Flush, &silent)?;
+        Ok(Silence { terminal, before })
+    }
+}
+
+impl Drop for Silence<'_> {
+    fn drop(&mut self) {
+        // A terminal that is gone has nothing to restore.
+        let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_read_and_no_more() {
+        let mut input: &[u8] = b"first\r\nsecond";
+        for expected in ["first", "second"] {
+            let line = read_line(&mut input, |line, byte| line.push(byte)).unwrap();
+            assert_eq!(line.expose(), expected);
+        }
+        assert!(read_line(&mut input, edit).is_err(), "the input has ended");
+    }
+
+    #[test]
+    fn typing_can_be_corrected_and_given_up() {
+        for (typed, line) in [
+            ("secret\n", Some("secret")),
+            ("secrex\x7ft\n", Some("secret")),
+            ("gr\u{fc}\u{df}\x7f\x08e\n", Some("gre")),
+            ("\x7f\x7fa\n", Some("a")),
+            ("wrong\x15right\n", Some("right")),
+            ("secret\x03", None),
+            ("\x04", None),
+        ] {
+            let read = read_line(&mut typed.as_bytes(), edit).ok();
+            assert_eq!(read.as_ref().map(Secret::expose), line, "{typed:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_is_neither_short_nor_endless() {
+        for (password, good) in [
+            ("1234567".to_owned(), false),
+            ("12345678".to_owned(), true),
+            ("\u{fc}".repeat(7), false),
+            ("\u{fc}".repeat(8), true),
+            ("x".repeat(1024), true),
+            ("x".repeat(1025), false),
+        ] {
+            assert_eq!(check(&Secret::new(&*password)).is_ok(), good, "{password}");
+        }
+    }
+}

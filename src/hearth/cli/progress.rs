@@ -1,0 +1,180 @@
+//! The line that shows how far long work is: on a terminal only, and only when
+//! the work takes long enough to be watched.
+
+use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use signal_hook::SigId;
+use signal_hook::consts::{SIGINT, SIGTERM};
+
+use store::{Progress, Watch};
+
+/// How long work may take without a line.
+const QUIET: Duration = Duration::from_millis(400);
+/// How often the line is written anew.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Follows one piece of work.
+pub struct ProgressLine {
+    shared: Arc<Shared>,
+    signals: Vec<SigId>,
+}
+
+struct Shared {
+    is_terminal: bool,
+    is_stopped: Arc<AtomicBool>,
+    drawn: Mutex<Drawn>,
+}
+
+struct Drawn {
+    began: Instant,
+    next: Instant,
+    is_there: bool,
+}
+
+impl ProgressLine {
+    /// A line on standard error, if that is a terminal.
+    pub fn new() -> ProgressLine {
+        let now = Instant::now();
+        ProgressLine {
+            shared: Arc::new(Shared {
+                is_terminal: io::stderr().is_terminal(),
+                is_stopped: Arc::default(),
+                drawn: Mutex::new(Drawn {
+                    began: now,
+                    next: now + QUIET,
+                    is_there: false,
+                }),
+            }),
+            signals: Vec::new(),
+        }
+    }
+
+    /// The same for work that cleans up behind itself: SIGINT and SIGTERM ask
+    /// it to stop, instead of ending the process.
+    pub fn stoppable() -> ProgressLine {
+        let mut line = ProgressLine::new();
+        for signal in [SIGINT, SIGTERM] {
+            let stop = Arc::clone(&line.shared.is_stopped);
+            line.signals
+                .extend(signal_hook::flag::register(signal, stop));
+        }
+        line
+    }
+
+    /// For work that reports by itself.
+    pub fn watch(&self) -> Watch {
+        let shared = Arc::clone(&self.shared);
+        Arc::new(move |progress| shared.note(progress))
+    }
+
+    /// Shows how far the work is; whether it is to go on.
+    pub fn note(&self, stage: &'static str, done: u64, total: Option<u64>) -> bool {
+        self.shared.note(Progress { stage, done, total })
+    }
+}
+
+impl Shared {
+    fn note(&self, progress: Progress) -> bool {
+        if self.is_terminal {
+            let now = Instant::now();
+            let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            if now >= drawn.next {
+                drawn.next = now + EVERY;
+                drawn.is_there = true;
+                let text = text(progress, now - drawn.began);
+                // Whoever watches the work loses nothing with the line.
+                let _ = write!(io::stderr(), "\r\x1b[K{text}");
+            }
+        }
+        !self.is_stopped.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for ProgressLine {
+    fn drop(&mut self) {
+        for signal in self.signals.drain(..) {
+            signal_hook::low_level::unregister(signal);
+        }
+        let drawn = self
+            .shared
+            .drawn
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if drawn.is_there {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// As in `copying  43 %  12 s`.
+fn text(progress: Progress, elapsed: Duration) -> String {
+    let part = match progress.total {
+        Some(total) if total > 0 => {
+            format!("{:3} %  ", progress.done.min(total) * 100 / total)
+        }
+        _ => String::new(),
+    };
+    format!("{}  {part}{} s", progress.stage, elapsed.as_secs())
+}
+
+/// A size for people, as in `12.3 MB`.
+pub fn size(bytes: u64) -> String {
+    const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
+    if bytes < 1000 {
+        return format!("{bytes} bytes");
+    }
+    let mut size = bytes as f64 / 1000.0;
+    let mut unit = 0;
+    while size >= 999.95 && unit + 1 < UNITS.len() {
+        size /= 1000.0;
+        unit += 1;
+    }
+    format!("{size:.1} {}", UNITS[unit])
+}
+
+/// As in `1 message` and `2 messages`.
+pub fn count(number: u64, one: &str) -> String {
+    match number {
+        1 => format!("1 {one}"),
+        _ => format!("{number} {one}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_says_how_far_it_is() {
+        let progress = |done, total| Progress {
+            stage: "copying",
+            done,
+            total,
+        };
+        for (progress, expected) in [
+            (progress(1, Some(2)), "copying   50 %  3 s"),
+            (progress(9, Some(2)), "copying  100 %  3 s"),
+            (progress(9, Some(0)), "copying  3 s"),
+            (progress(9, None), "copying  3 s"),
+        ] {
+            assert_eq!(text(progress, Duration::from_secs(3)), expected);
+        }
+    }
+
+    #[test]
+    fn sizes_are_told_for_people() {
+        for (bytes, expected) in [
+            (999, "999 bytes"),
+            (1000, "1.0 kB"),
+            (999_949, "999.9 kB"),
+            (999_950, "1.0 MB"),
+            (12_345_678, "12.3 MB"),
+            (5_000_000_000_000_000, "5000.0 TB"),
+        ] {
+            assert_eq!(size(bytes), expected);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! `hearth relay` alone: runs a relay until a signal says stop.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+#[cfg(feature = "tls")]
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::cli::arguments::Arguments;
+use crate::cli::serve::raise_descriptor_limit;
+use crate::cli::{Context, Failure, Outcome, logging};
+use base::secret::Secret;
+use config::AddressPatterns;
+#[cfg(feature = "tls")]
+use net::tls::Acceptor;
+use relay::server::{self, Options, RelayServer, Token};
+
+/// Where a relay listens unless `--port` says otherwise: as a server does.
+const PORT: u16 = 5000;
+/// Descriptors that are not for connections.
+const OTHER_DESCRIPTORS: u64 = 64;
+/// Descriptors of a connection: its socket and its waker.
+const DESCRIPTORS_EACH: u64 = 2;
+
+const KIB: u64 = 1024;
+const MIB: u64 = 1024 * KIB;
+
+/// Runs the relay until it is told to stop.
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    if arguments.has("show-token") {
+        return show_token(context);
+    }
+    let address = SocketAddr::new(
+        arguments
+            .value::<IpAddr>("bind", "an IP address")?
+            .unwrap_or(Ipv6Addr::UNSPECIFIED.into()),
+        arguments
+            .number("port", 0..=u64::from(u16::MAX))?
+            .map_or(PORT, |port| {
+                u16::try_from(port).expect("the range of --port is that of u16")
+            }),
+    );
+    let token = context
+        .variable("AUTH_TOKEN")
+        .map(Secret::new)
+        .ok_or_else(|| {
+            Failure::failed(
+                "AUTH_TOKEN is not set in the environment; machines and clients must show it. \
+                 `hearth relay --show-token` makes a good one",
+            )
+        })?;
+    let mut options = options(arguments, Token::new(token)?)?;
+    logging::start_on_terminal(
+        context.variable("HEARTH_LOG").as_deref(),
+        context.environment,
+    )?;
+    raise_descriptor_limit();
+    let affordable = affordable_connections();
+    let is_short = affordable < options.connections;
+    options.connections = options.connections.min(affordable);
+    let mut signals = Signals::new([SIGTERM, SIGINT])
+        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+
+    log::info!(
+        "up to {} machines with {} clients each, {} connections in all{}",
+        options.machines,
+        options.clients_per_machine,
+        options.connections,
+        if is_short {
+            ": more need a higher limit of open files (LimitNOFILE=, ulimit -n)"
+        } else {
+            ""
+        }
+    );
+    let secure = identity(arguments)?;
+    let is_secure = secure.is_some();
+    let relay = bind(address, arguments.has("bind"))
+        .and_then(|socket| start(secure, options, socket))
+        .map_err(|error| {
+            Failure::failed(format!(
+                "{address} cannot be listened on: {error}; choose another with --bind and --port"
+            ))
+        })?;
+    let local = relay.local_addr();
+    let scheme = if is_secure { "https" } else { "http" };
+    writeln!(context.errors, "hearth listening on {scheme}://{local}")?;
+    context.errors.flush()?;
+    if signals.forever().next().is_some() {
+        log::info!("stopping: machines and clients are told to connect again");
+    }
+    relay.stop();
+    log::info!("stopped");
+    Ok(())
+}
+
+/// The certificate that `--cert` and `--key` name, if they do.
+#[cfg(feature = "tls")]
+fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, Failure> {
+    match (arguments.raw("cert"), arguments.raw("key")) {
+        (Some(certificate), Some(key)) => Acceptor::open(Path::new(certificate), Path::new(key))
+            .map(Some)
+            .map_err(|error| Failure::failed(format!("--cert and --key: {error}"))),
+        (None, None) => Ok(None),
+        _ => Err(arguments.usage("--cert and --key belong together")),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn identity(_: &Arguments) -> Result<Option<std::convert::Infallible>, Failure> {
+    Ok(None)
+}
+
+#[cfg(feature = "tls")]
+fn start(
+    identity: Option<Acceptor>,
+    options: Options,
+    socket: TcpListener,
+) -> io::Result<RelayServer> {
+    match identity {
+        Some(acceptor) => RelayServer::start_secure(acceptor, options, socket),
+        None => RelayServer::start(options, socket),
+    }
+}
+
+#[cfg(not(feature = "tls"))]
+fn start(
+    _: Option<std::convert::Infallible>,
+    options: Options,
+    socket: TcpListener,
+) -> io::Result<RelayServer> {
+    RelayServer::start(options, socket)
+}
+
+fn options(arguments: &Arguments, token: Token) -> Result<Options, Failure> {
+    let number = |name: &str, range, default: usize| -> Result<usize, Failure> {
+        let given = arguments.number(name, range)?;
+        Ok(given.map_or(default, |given| given as usize))
+    };
+    let usual = Options::new(token);
+    let machines = number("machines", 1..=1_000_000, usual.machines)?;
+    let clients_per_machine = number("clients-per-machine", 1..=10_000, usual.clients_per_machine)?;
+    let messages = number(
+        "messages-per-second",
+        1..=1_000_000,
+        usual.messages_per_second as usize,
+    )?;
+    let patterns: Vec<&str> = arguments
+        .text("trusted-proxy")?
+        .map(|list| list.split(',').map(str::trim).collect())
+        .unwrap_or_default();
+    Ok(Options {
+        machines,
+        clients_per_machine,
+        message_bytes: number("message-bytes", 4 * KIB..=64 * MIB, usual.message_bytes)?,
+        outbox_bytes: number("outbox-bytes", 64 * KIB..=256 * MIB, usual.outbox_bytes)?,
+        messages_per_second: u32::try_from(messages).expect("the range is that of u32"),
+        connections: machines.saturating_mul(1 + clients_per_machine),
+        connections_per_address: number(
+            "connections-per-address",
+            1..=1_000_000,
+            usual.connections_per_address,
+        )?,
+        trusted_proxies: AddressPatterns::parse(&patterns)
+            .map_err(|error| arguments.usage(format!("--trusted-proxy: {error}")))?,
+        ..usual
+    })
+}
+
+/// All addresses, unless one is named: IPv6 takes IPv4 in, but a machine may
+/// have no IPv6.
+fn bind(address: SocketAddr, is_named: bool) -> io::Result<TcpListener> {
+    TcpListener::bind(address).or_else(|error| match error.kind() {
+        _ if is_named => Err(error),
+        io::ErrorKind::AddrInUse | io::ErrorKind::PermissionDenied => Err(error),
+        _ => TcpListener::bind((Ipv4Addr::UNSPECIFIED, address.port())),
+    })
+}
+
+/// How many connections the system's limit of open files has room for.
+fn affordable_connections() -> usize {
+    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    let connections = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_EACH;
+    usize::try_from(connections).unwrap_or(usize::MAX).max(1)
+}
+
+fn show_token(context: &mut Context) -> Outcome {
+    let token = server::new_token();
+    let token = token.expose();
+    writeln!(context.output, "{token}")?;
+    writeln!(
+        context.errors,
+        "\nKeep it where only the relay can read it, and start the relay with it:\n\n  \
+         AUTH_TOKEN={token} hearth relay\n\n\
+         Each machine that is to be reached has it in its configuration, as \"auth_token\" of a\n\
+         websocket channel, and each person who connects through the relay shows it too. Whoever\n\
+         has it can use the relay, and cannot read or change what others say there."
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn there_are_never_more_connections_than_descriptors() {
+        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+        assert!(affordable_connections() as u64 <= descriptors / DESCRIPTORS_EACH);
+    }
+}

@@ -1,0 +1,95 @@
+//! `hearth relay status`: how the running server's links stand.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::place;
+use crate::cli::arguments::Arguments;
+use crate::cli::chat::access::Access;
+use crate::cli::chat::connection::Connection;
+use crate::cli::data_directory::DataDirectory;
+use crate::cli::running_server::RunningServer;
+use crate::cli::{Context, Failure, Outcome, config, table};
+use serde_json::json;
+
+/// How long the server may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+
+/// Shows the links.
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let (machine, relays) = match RunningServer::find(&directory) {
+        Some(_) => running(arguments, context)?,
+        None => stopped(&directory)?,
+    };
+    if arguments.has("json") {
+        return table::print_json(context, &json!({"machine_id": machine, "relays": relays}));
+    }
+    if let Some(machine) = machine.as_str() {
+        writeln!(context.output, "machine id  {machine}\n")?;
+    }
+    let relays = relays.as_array().map(Vec::as_slice).unwrap_or_default();
+    let rows: Vec<Vec<String>> = relays
+        .iter()
+        .map(|relay| {
+            let text = |key: &str| relay[key].as_str().unwrap_or("-").to_owned();
+            vec![
+                text("name"),
+                text("url"),
+                text("state"),
+                relay["clients"].to_string(),
+                text("next_try"),
+                text("last_error"),
+            ]
+        })
+        .collect();
+    let columns = [
+        "name",
+        "relay",
+        "state",
+        "clients",
+        "next try",
+        "last error",
+    ];
+    let nothing = "There are no links to relays; make one with `hearth relay join URL`.";
+    table::print(context, &columns, &rows, nothing)
+}
+
+/// As the running server tells it.
+fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value), Failure> {
+    let access = Access::gain(arguments, context)?;
+    let asked = Connection::open(&access).and_then(|mut connection| {
+        let deadline = Instant::now() + ANSWER;
+        let info = connection
+            .ask(&access.credential.message(), deadline)
+            .and_then(|_| connection.ask(&json!({"type": "server_info"}), deadline))
+            .map_err(|error| Failure::failed(format!("the server does not tell: {error}")));
+        connection.close();
+        info
+    });
+    access.end();
+    let info = asked?;
+    Ok((info["machine_id"].clone(), info["relays"].clone()))
+}
+
+/// As the configuration has it while no server runs.
+fn stopped(directory: &DataDirectory) -> Result<(Value, Value), Failure> {
+    let settings = config::load(directory)?;
+    let identity = relay::identity::Identity::load(directory.path()).map_err(Failure::failed)?;
+    let config = settings.current();
+    let relays = place::relays(&config).map(|channel| {
+        json!({
+            "name": channel.name,
+            "url": channel.url.split('?').next(),
+            "state": "stopped",
+            "clients": 0,
+            "last_error": "the server does not run",
+            "next_try": null,
+        })
+    });
+    Ok((
+        identity.map_or(Value::Null, |identity| json!(identity.machine_id.as_str())),
+        relays.collect(),
+    ))
+}

@@ -1,0 +1,194 @@
+//! `hearth restore`: checks a backup, and puts it in the place of what is there.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::progress::{ProgressLine, count};
+use super::{Context, Failure, Outcome};
+use crate::server::{Lock, restore};
+use crate::service::backups::{ABOUT, CONFIG, IDENTITY};
+use config::{Settings, reunite};
+use store::{Contents, inspect, unpack};
+
+/// `hearth restore FILE`
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let file = PathBuf::from(arguments.required(0));
+    if arguments.has("check") {
+        let line = ProgressLine::stoppable();
+        let contents = inspect(&file, true, &line.watch()).map_err(Failure::failed)?;
+        drop(line);
+        writeln!(
+            context.output,
+            "{} is good: {}.",
+            file.display(),
+            describe(&contents)
+        )?;
+        return Ok(());
+    }
+    let directory = DataDirectory::of(arguments, context)?;
+    directory.create()?;
+    // Held to the end: no server may start meanwhile.
+    let _lock = Lock::take(directory.path()).map_err(Failure::failed)?;
+    let unusable = |error: io::Error| {
+        Failure::failed(format!(
+            "{} cannot be changed: {error}",
+            directory.path().display()
+        ))
+    };
+    if let Some(aside) = restore::finish(directory.path()).map_err(unusable)? {
+        writeln!(
+            context.errors,
+            "hearth: an interrupted restore was finished first; what it replaced is in {}",
+            aside.display()
+        )?;
+    }
+    let staged = restore::begin(directory.path()).map_err(unusable)?;
+    let result = stage(&file, &directory, &staged, context).and_then(|contents| {
+        let aside = aside_name(directory.path());
+        restore::commit(directory.path(), &aside).map_err(unusable)?;
+        Ok(contents)
+    });
+    let contents = match result {
+        Ok(contents) => contents,
+        Err(failure) => {
+            // The error that stopped us says more than one of cleaning up.
+            let _ = restore::discard(directory.path());
+            return Err(failure);
+        }
+    };
+    let aside = restore::finish(directory.path()).map_err(unusable)?;
+    writeln!(context.output, "Restored {}.", describe(&contents))?;
+    if let Some(aside) = aside {
+        match fs::remove_dir(&aside) {
+            // There was nothing before.
+            Ok(()) => {}
+            Err(_) => writeln!(
+                context.output,
+                "What was here before is in {}.",
+                aside.display()
+            )?,
+        }
+    }
+    if directory.config().exists()
+        && let Err(problems) = Settings::load(&directory.config())
+    {
+        writeln!(
+            context.errors,
+            "hearth: the server will not start before this is put right:\n{problems}"
+        )?;
+    }
+    Ok(())
+}
+
+/// Makes everything ready that takes its place then, and says what becomes of
+/// the secrets.
+fn stage(
+    file: &Path,
+    directory: &DataDirectory,
+    staged: &Path,
+    context: &mut Context,
+) -> Result<Contents, Failure> {
+    let line = ProgressLine::stoppable();
+    let database = staged.join(crate::server::DATABASE_FILE);
+    let contents = unpack(file, &database, &line.watch()).map_err(Failure::failed)?;
+    drop(line);
+    let put = |name: &str, content: &[u8]| {
+        write_private(&staged.join(name), content).map_err(|error| {
+            Failure::failed(format!(
+                "{} cannot be written: {error}",
+                staged.join(name).display()
+            ))
+        })
+    };
+    match contents.text(CONFIG) {
+        None => writeln!(
+            context.output,
+            "{} holds no configuration: the one in place stays.",
+            file.display()
+        )?,
+        Some(text) => {
+            let present = fs::read_to_string(directory.config()).ok();
+            let reunited = reunite(text, present.as_deref()).map_err(|error| {
+                Failure::failed(format!("the configuration in {}: {error}", file.display()))
+            })?;
+            put(CONFIG, reunited.text.as_bytes())?;
+            tell(
+                context,
+                "Secrets kept from the configuration in place",
+                &reunited.kept,
+            )?;
+            tell(
+                context,
+                "Made anew, see config.json and tell the systems that use them",
+                &reunited.renewed,
+            )?;
+            tell(
+                context,
+                "Not in the backup, set them with `hearth config set KEY -`",
+                &reunited.missing,
+            )?;
+        }
+    }
+    if let Some(key) = contents.files.iter().find(|file| file.name == IDENTITY) {
+        put(IDENTITY, &key.content)?;
+    }
+    Ok(contents)
+}
+
+fn tell(context: &mut Context, what: &str, keys: &[String]) -> Outcome {
+    if !keys.is_empty() {
+        writeln!(context.output, "{what}: {}.", keys.join(", "))?;
+    }
+    Ok(())
+}
+
+fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
+    file.write_all(content)
+}
+
+/// A name that is free in the data directory, as in `replaced-20261121-093000`.
+fn aside_name(data_dir: &Path) -> String {
+    // As in 2026-11-21T09:30:00.
+    let now = format!("{:.0}", TimeZone::system().to_datetime(Timestamp::now()));
+    let now = now.replace(['-', ':'], "").replace('T', "-");
+    let name = format!("replaced-{now}");
+    let mut free = name.clone();
+    let mut number = 1;
+    while data_dir.join(&free).exists() {
+        number += 1;
+        free = format!("{name}-{number}");
+    }
+    free
+}
+
+fn describe(contents: &Contents) -> String {
+    let mut text = format!(
+        "{} in {}",
+        count(contents.messages, "message"),
+        count(contents.conversations, "conversation")
+    );
+    let about: Value = contents
+        .text(ABOUT)
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or_default();
+    if let Some(made_at) = about["made_at"].as_str() {
+        text.push_str(&format!(", backed up {made_at}"));
+    }
+    if let Some(machine) = about["machine"].as_str().filter(|name| !name.is_empty()) {
+        text.push_str(&format!(" on {machine}"));
+    }
+    text
+}

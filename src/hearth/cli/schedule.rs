@@ -1,0 +1,246 @@
+//! `hearth schedule`: reminders and routines. Works on the database itself,
+//! beside a running server, which looks there every second.
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::{Context, Failure, Outcome, config, table};
+use base::calendar::{Timing, Zone};
+use base::clock::{Clock, Timestamp};
+use base::ids::{ConversationId, ScheduleId};
+use serde_json::json;
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store};
+
+/// Longest prompt in the table; `--json` shows all of it.
+const PROMPT_CHARACTERS: usize = 60;
+
+/// `hearth schedule add PROMPT...`
+pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
+    if at.is_some() == cron.is_some() {
+        return Err(arguments.usage("give either --at, for one time, or --cron"));
+    }
+    let conversation_id: Option<ConversationId> = arguments
+        .text("conversation")?
+        .map(str::parse)
+        .transpose()?;
+    let account = arguments.text("webhook")?;
+    let directory = DataDirectory::of(arguments, context)?;
+    let config = config::load(&directory)?.current();
+    if let Some(name) = account {
+        config.existing_account(name)?;
+    }
+    let (clock, zone) = (Clock::system(), config.zone());
+    let timing = Timing::new(at, cron, &zone, clock.now())?;
+    let store = directory.open_store(&clock)?;
+    let schedule = store.add_schedule(NewSchedule {
+        prompt: arguments.joined().unwrap_or_default(),
+        owner: None,
+        conversation_id,
+        channel: SCHEDULE_CHANNEL.to_owned(),
+        account: account.map(str::to_owned),
+        timing,
+    })?;
+    store.close();
+    let next = zone.minute(schedule.timing.next_at);
+    writeln!(context.output, "{}", schedule.id)?;
+    writeln!(context.errors, "It runs at {next}.")?;
+    Ok(())
+}
+
+/// `hearth schedule list`
+pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let store = directory.open_store(&Clock::system())?;
+    let schedules = store.schedules()?;
+    store.close();
+    if arguments.has("json") {
+        let schedules: Vec<Value> = schedules.iter().map(to_json).collect();
+        return table::print_json(context, &Value::from(schedules));
+    }
+    let zone = config::load(&directory)?.current().zone();
+    let rows: Vec<Vec<String>> = schedules
+        .into_iter()
+        .map(|schedule| row(schedule, &zone))
+        .collect();
+    let nothing = "Nothing is scheduled; add something with `hearth schedule add`.";
+    let columns = ["id", "next", "repeats", "webhook", "prompt"];
+    table::print(context, &columns, &rows, nothing)
+}
+
+/// `hearth schedule remove ID`
+pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let id: ScheduleId = arguments.required(0).parse()?;
+    let store = open(arguments, context)?;
+    store.delete_schedule(id)?;
+    store.close();
+    writeln!(context.errors, "Removed {id}.")?;
+    Ok(())
+}
+
+/// `hearth schedule pause ID`
+pub fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let id: ScheduleId = arguments.required(0).parse()?;
+    let store = open(arguments, context)?;
+    let schedule = store.schedule(id)?;
+    store.pause_schedule(id, true, schedule.timing.next_at)?;
+    store.close();
+    writeln!(context.errors, "Paused {id}.")?;
+    Ok(())
+}
+
+/// `hearth schedule resume ID`
+pub fn resume(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let id: ScheduleId = arguments.required(0).parse()?;
+    let directory = DataDirectory::of(arguments, context)?;
+    let zone = config::load(&directory)?.current().zone();
+    let clock = Clock::system();
+    let store = directory.open_store(&clock)?;
+    let next_at = store.schedule(id)?.timing.after(clock.now(), &zone);
+    store.pause_schedule(id, false, next_at)?;
+    store.close();
+    writeln!(
+        context.errors,
+        "Resumed {id}; it runs at {}.",
+        zone.minute(next_at)
+    )?;
+    Ok(())
+}
+
+fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
+    DataDirectory::of(arguments, context)?.open_store(&Clock::system())
+}
+
+fn row(schedule: Schedule, zone: &Zone) -> Vec<String> {
+    let cron = schedule.timing.cron.map(|cron| cron.to_string());
+    vec![
+        schedule.id.to_string(),
+        match schedule.is_paused {
+            true => "paused".to_owned(),
+            false => zone.minute(schedule.timing.next_at),
+        },
+        cron.unwrap_or_else(|| "-".to_owned()),
+        schedule.account.unwrap_or_else(|| "-".to_owned()),
+        table::cut(&schedule.prompt, PROMPT_CHARACTERS),
+    ]
+}
+
+fn to_json(schedule: &Schedule) -> Value {
+    let last_at: Option<Timestamp> = schedule.last_at;
+    json!({
+        "schedule_id": schedule.id,
+        "prompt": schedule.prompt,
+        "owner": schedule.owner,
+        "conversation_id": schedule.conversation_id,
+        "webhook": schedule.account,
+        "cron": schedule.timing.cron.as_ref().map(ToString::to_string),
+        "next_at": schedule.timing.next_at,
+        "last_at": last_at,
+        "paused": schedule.is_paused,
+        "created_at": schedule.created_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::{TemporaryDirectory, run_with};
+
+    fn home() -> TemporaryDirectory {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        Store::open(&directory.database(), Clock::system())
+            .unwrap()
+            .close();
+        std::fs::write(directory.config(), r#"{"time_zone": "UTC"}"#).unwrap();
+        root
+    }
+
+    #[test]
+    fn schedules_come_and_go() {
+        let root = home();
+        let nothing = root.run("schedule list", "");
+        assert!(nothing.errors.contains("Nothing is scheduled"));
+        let path = root.path().to_str().unwrap();
+        let words = [
+            "schedule",
+            "add",
+            "--cron",
+            "0 8 * * mon-fri",
+            "--data-dir",
+            path,
+            "Water",
+            "the plants",
+        ];
+        let added = run_with(&words, "", &[]);
+        assert_eq!(added.code, 0, "{}", added.errors);
+        assert!(added.errors.ends_with(" 08:00.\n"), "{}", added.errors);
+        let id = added.output.trim();
+        let listed = root.run("schedule list", "").output;
+        let row = listed.lines().nth(1).unwrap();
+        assert!(row.starts_with(id), "{listed}");
+        assert!(
+            row.ends_with(" 08:00  0 8 * * mon-fri  -        Water the plants"),
+            "{listed}"
+        );
+        let paused = root.run(&format!("schedule pause {id}"), "");
+        assert_eq!(paused.errors, format!("Paused {id}.\n"));
+        assert!(root.run("schedule list", "").output.contains("  paused  "));
+        let resumed = root.run(&format!("schedule resume {id}"), "");
+        assert!(
+            resumed
+                .errors
+                .starts_with(&format!("Resumed {id}; it runs at 2"))
+        );
+        let listed = root.run("schedule list --json", "").output;
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(listed[0]["schedule_id"], id);
+        assert_eq!(listed[0]["cron"], "0 8 * * mon-fri");
+        assert_eq!(listed[0]["paused"], false);
+        let removed = root.run(&format!("schedule remove {id}"), "");
+        assert_eq!(removed.errors, format!("Removed {id}.\n"));
+        assert_eq!(root.run(&format!("schedule remove {id}"), "").code, 1);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_explained() {
+        let root = home();
+        for (line, code, says) in [
+            ("schedule add Bins", 2, "give either --at"),
+            ("schedule add --at +1m", 2, "PROMPT is missing"),
+            (
+                "schedule add --at 2020-01-01T00:00 Bins",
+                1,
+                "is in the past",
+            ),
+            ("schedule add --at soon Bins", 1, "must be a time as"),
+            ("schedule add --cron 1 Bins", 1, "five fields"),
+            (
+                "schedule add --at +1m --webhook ci Bins",
+                1,
+                "no webhook account",
+            ),
+            (
+                "schedule add --at +1m --conversation x Bins",
+                1,
+                "no conversation",
+            ),
+            (
+                "schedule add --at +1m --conversation conv_0000000000001 Bins",
+                1,
+                "there is no conversation",
+            ),
+            (
+                "schedule pause sched_0000000000001",
+                1,
+                "there is no schedule",
+            ),
+            ("schedule resume x", 1, "there is no schedule"),
+        ] {
+            let ran = root.run(line, "");
+            assert_eq!(ran.code, code, "{line}: {}", ran.errors);
+            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! `hearth search`: the messages of all conversations.
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::{Context, Outcome, table};
+use base::clock::Clock;
+use protocol::command::LIST_LIMIT;
+use serde_json::json;
+use store::{Message, Role, excerpt};
+
+/// Messages that are shown unless `--limit` says otherwise.
+const SHOWN: u64 = 20;
+/// Longest text in the table; `--json` shows all of it.
+const EXCERPT_CHARACTERS: usize = 100;
+
+/// `hearth search WORD...`
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let query = arguments.joined().unwrap_or_default();
+    let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(SHOWN);
+    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let found = store.search_messages(&query, limit as usize)?;
+    store.close();
+    if arguments.has("json") {
+        let found: Vec<Value> = found.iter().map(to_json).collect();
+        return table::print_json(context, &Value::from(found));
+    }
+    let rows: Vec<Vec<String>> = found
+        .into_iter()
+        .map(|message| {
+            vec![
+                message.conversation_id.to_string(),
+                message.created_at.to_string(),
+                match message.role {
+                    Role::Assistant => "assistant".to_owned(),
+                    Role::User => message.speaker.unwrap_or_else(|| "-".to_owned()),
+                },
+                excerpt(&message.content, &query, EXCERPT_CHARACTERS),
+            ]
+        })
+        .collect();
+    let columns = ["conversation", "when", "who", "what"];
+    table::print(
+        context,
+        &columns,
+        &rows,
+        "No message holds all these words.",
+    )
+}
+
+fn to_json(message: &Message) -> Value {
+    json!({
+        "id": message.id,
+        "conversation_id": message.conversation_id,
+        "role": message.role.as_str(),
+        "speaker": message.speaker,
+        "timestamp": message.created_at,
+        "content": message.content,
+    })
+}

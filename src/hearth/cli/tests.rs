@@ -1,0 +1,341 @@
+//! Tests of the command line as a whole, and what the room's tests share.
+
+use std::fs;
+use std::io::{self, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use super::commands::{self, Command};
+use super::data_directory::DataDirectory;
+use super::{Context, run_in};
+use base::secret::reference;
+
+/// A directory that goes when it is dropped.
+pub struct TemporaryDirectory(PathBuf);
+
+impl TemporaryDirectory {
+    pub fn new() -> TemporaryDirectory {
+        let path = std::env::temp_dir().join(format!("hearth-cli-{}", reference()));
+        fs::create_dir(&path).unwrap();
+        TemporaryDirectory(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Runs a command line on it as the data directory.
+    pub fn run(&self, line: &str, input: &str) -> Ran {
+        let mut words: Vec<&str> = line.split_whitespace().collect();
+        words.extend(["--data-dir", self.0.to_str().unwrap()]);
+        run_with(&words, input, &[])
+    }
+
+    pub fn data_directory(&self) -> DataDirectory {
+        DataDirectory::resolve(Some(self.0.as_os_str()), &|_| None).unwrap()
+    }
+}
+
+impl Drop for TemporaryDirectory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// What came of a command line.
+#[derive(Debug)]
+pub struct Ran {
+    pub code: u8,
+    pub output: String,
+    pub errors: String,
+}
+
+/// Runs a command line with `input` on standard input, which is no terminal.
+pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
+    let (mut writer, mut reader) = UnixStream::pair().unwrap();
+    writer.write_all(input.as_bytes()).unwrap();
+    drop(writer);
+    let (mut output, mut errors) = (Vec::new(), Vec::new());
+    let code = run_in(
+        words.iter().map(Into::into).collect(),
+        &mut Context {
+            environment: &|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| value.into())
+            },
+            input: &mut reader,
+            input_is_terminal: false,
+            output_is_terminal: false,
+            output: &mut output,
+            errors: &mut errors,
+        },
+    );
+    Ran {
+        code,
+        output: String::from_utf8(output).unwrap(),
+        errors: String::from_utf8(errors).unwrap(),
+    }
+}
+
+fn run_line(line: &str) -> Ran {
+    run_with(&line.split_whitespace().collect::<Vec<_>>(), "", &[])
+}
+
+#[test]
+fn a_wrong_command_line_is_named_and_has_code_2() {
+    for (line, says) in [
+        ("", "no command given (`hearth --help` tells more)"),
+        (
+            "sevre",
+            "there is no command `hearth sevre`; did you mean `hearth serve`? (`hearth --help` tells more)",
+        ),
+        (
+            "teapot",
+            "there is no command `hearth teapot`; there are serve, init, chat, ",
+        ),
+        (
+            "user ad",
+            "there is no command `hearth user ad`; did you mean `hearth user add`? (`hearth user --help` tells more)",
+        ),
+        ("help teapot", "there is no command `hearth teapot`"),
+        (
+            "serve now",
+            "\"now\" is one word too many (`hearth serve --help` tells more)",
+        ),
+        (
+            "serve --prot 5",
+            "there is no option --prot; did you mean --port?",
+        ),
+        ("serve --zzzzzzzzz", "there is no option --zzzzzzzzz ("),
+        ("serve -p 5", "there is no option -p"),
+        ("serve --port", "missing argument for option '--port'"),
+        ("serve --port 1 --port 2", "--port is given twice"),
+        (
+            "serve --port 65536",
+            "--port must be a number from 0 to 65535, not 65536",
+        ),
+        (
+            "serve --port x",
+            "--port must be a number from 0 to 65535, not \"x\"",
+        ),
+        (
+            "serve --bind here",
+            "--bind must be an IP address, not \"here\"",
+        ),
+        (
+            "user add",
+            "NAME is missing (`hearth user add --help` tells more)",
+        ),
+        (
+            "user list --json=yes",
+            "unexpected argument for option '--json'",
+        ),
+        (
+            "user add ada --role king --data-dir /x",
+            "--role must be viewer, user or admin, not \"king\"",
+        ),
+        ("token create", "--name is missing"),
+        (
+            "token create --name x --expires-days 0",
+            "--expires-days must be a number from 1 to 3650, not 0",
+        ),
+        ("config set provider", "VALUE is missing"),
+        (
+            "deliveries list --state lost",
+            "--state must be pending, held, delivered or dead, not \"lost\"",
+        ),
+        (
+            "chat --new --conversation conv_0000000000001",
+            "--conversation and --new exclude each other",
+        ),
+        (
+            "chat --url ws://h --token t --user u",
+            "--token and --user exclude each other",
+        ),
+        ("chat --url ws://h", "give --user NAME, or HEARTH_TOKEN"),
+    ] {
+        let ran = run_line(line);
+        assert_eq!(
+            (ran.code, ran.output.as_str()),
+            (2, ""),
+            "{line}: {}",
+            ran.errors
+        );
+        assert!(ran.errors.starts_with("hearth: "), "{line}: {}", ran.errors);
+        assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
+        assert_eq!(ran.errors.lines().count(), 1, "{line}: {}", ran.errors);
+    }
+}
+
+#[test]
+fn what_fails_is_named_and_has_code_1() {
+    let root = TemporaryDirectory::new();
+    let directory = root.path().to_str().unwrap();
+    let nothing = [
+        "user list",
+        "user add ada",
+        "user passwd ada",
+        "user remove ada",
+        "token list",
+        "token create --name x",
+        "token revoke tok_0000000000001",
+        "deliveries list",
+        "deliveries retry dlv_0000000000001",
+        "config check",
+        "config get",
+        "config set model x",
+        "chat hi",
+    ];
+    for line in nothing {
+        let ran = run_line(&format!("{line} --data-dir {directory}"));
+        assert_eq!(
+            (ran.code, ran.output.as_str()),
+            (1, ""),
+            "{line}: {}",
+            ran.errors
+        );
+        assert!(
+            ran.errors.contains("`hearth serve`"),
+            "{line}: {}",
+            ran.errors
+        );
+        assert!(ran.errors.contains(directory), "{line}: {}", ran.errors);
+    }
+    assert_eq!(
+        fs::read_dir(root.path()).unwrap().count(),
+        0,
+        "nothing was made"
+    );
+
+    for (line, says) in [
+        ("user list", "there is no HOME to keep the data in"),
+        ("token revoke 7", "there is no token \"7\""),
+        ("deliveries retry x", "there is no delivery \"x\""),
+        ("chat --conversation x", "there is no conversation \"x\""),
+        (
+            "chat --url wss://127.0.0.1:1 --token x",
+            "no Hearth answers at 127.0.0.1:1",
+        ),
+        ("chat --url ftp://h", "is no address of a server"),
+    ] {
+        let ran = run_line(line);
+        assert_eq!(ran.code, 1, "{line}: {}", ran.errors);
+        assert!(
+            ran.errors.starts_with("hearth: ") && ran.errors.contains(says),
+            "{line}: {}",
+            ran.errors
+        );
+    }
+}
+
+/// Every command with how it is called, the members of groups after them.
+fn all_commands() -> Vec<(String, &'static Command)> {
+    fn collect(path: &str, level: &'static [Command], all: &mut Vec<(String, &'static Command)>) {
+        for command in level {
+            let path = format!("{path} {}", command.name);
+            all.push((path.clone(), command));
+            collect(&path, command.action.members(), all);
+        }
+    }
+    let mut all = Vec::new();
+    collect("", commands::COMMANDS, &mut all);
+    all
+}
+
+#[test]
+fn every_command_has_help_that_names_its_options_and_operands() {
+    let overview = run_line("--help");
+    assert_eq!((overview.code, overview.errors.as_str()), (0, ""));
+    assert_eq!(run_line("help").output, overview.output);
+    for (path, command) in all_commands() {
+        let help = run_line(&format!("{path} --help"));
+        assert_eq!((help.code, help.errors.as_str()), (0, ""), "{path}");
+        assert_eq!(
+            run_line(&format!("help{path}")).output,
+            help.output,
+            "{path}"
+        );
+        assert!(
+            help.output.contains(&format!("Usage: hearth{path}")),
+            "{}",
+            help.output
+        );
+        for setting in command.options {
+            assert!(
+                help.output.contains(&format!("--{}", setting.name)),
+                "{}",
+                help.output
+            );
+        }
+        for operand in command.operands {
+            assert!(help.output.contains(operand.name), "{}", help.output);
+        }
+        if command.action.run().is_none() {
+            assert_eq!(
+                run_line(&path).output,
+                help.output,
+                "a group alone shows its help"
+            );
+        }
+        for member in command.action.members() {
+            assert!(help.output.contains(member.summary), "{}", help.output);
+        }
+        for line in help.output.lines().chain(overview.output.lines()) {
+            assert!(line.chars().count() <= 100, "too wide: {line}");
+        }
+    }
+    for command in commands::COMMANDS {
+        assert!(overview.output.contains(command.summary));
+    }
+}
+
+#[test]
+fn help_wins_over_what_is_wrong_or_missing() {
+    for line in [
+        "user add --help",
+        "serve -h",
+        "serve extra --help",
+        "user --help",
+    ] {
+        let ran = run_line(line);
+        assert_eq!((ran.code, ran.errors.as_str()), (0, ""), "{line}");
+    }
+}
+
+#[test]
+fn the_version_is_that_of_the_package_and_the_commit_if_known() {
+    for line in ["--version", "-V"] {
+        let ran = run_line(line);
+        let commit = option_env!("HEARTH_COMMIT").map(|commit| format!(" ({commit})"));
+        let version = env!("CARGO_PKG_VERSION");
+        let expected = format!("hearth {version}{}\n", commit.unwrap_or_default());
+        assert_eq!((ran.code, ran.output), (0, expected));
+    }
+}
+
+#[test]
+fn a_reader_that_has_enough_is_no_failure() {
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let (_writer, mut reader) = UnixStream::pair().unwrap();
+    let mut errors = Vec::new();
+    let code = run_in(
+        vec!["--help".into()],
+        &mut Context {
+            environment: &|_| None,
+            input: &mut reader,
+            input_is_terminal: false,
+            output_is_terminal: false,
+            output: &mut Closed,
+            errors: &mut errors,
+        },
+    );
+    assert_eq!((code, errors.as_slice()), (0, &[][..]));
+}

@@ -1,0 +1,302 @@
+//! `hearth tls`: makes and shows the server's certificate.
+
+mod names;
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::running_server::RunningServer;
+use super::{Context, Failure, Outcome, config, table};
+use ::config::Settings;
+use base::clock::{Clock, Timestamp};
+use net::tls::self_signed::{MOST_DAYS, SelfSigned, make};
+use net::tls::{fingerprint, inspect, load_certificates};
+use serde_json::json;
+
+/// The files in the data directory.
+const CERTIFICATE: &str = "cert.pem";
+const KEY: &str = "key.pem";
+/// How long a certificate is good unless somebody says otherwise. Scanners
+/// complain of more than a year.
+const DAYS: u64 = 365;
+/// Readable by everybody, as what every client gets anyway; and by the owner.
+const CERTIFICATE_MODE: u32 = 0o644;
+const KEY_MODE: u32 = 0o600;
+
+/// `hearth tls self-signed`
+pub fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(DAYS);
+    let mut names = Vec::new();
+    for name in arguments.texts("name")? {
+        let name = names::normalised(name)
+            .ok_or_else(|| arguments.usage(format!("--name {name:?} is no name or address")))?;
+        names.push(name);
+    }
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = config::load(&directory)?;
+    let folder = std::path::absolute(directory.path()).unwrap_or(directory.path().to_owned());
+    let certificate = folder.join(CERTIFICATE);
+    let key = folder.join(KEY);
+    if !arguments.has("force")
+        && let Some(there) = [&certificate, &key].into_iter().find(|path| path.exists())
+    {
+        return Err(Failure::failed(format!(
+            "{} is there already; `hearth tls show` shows it, and --force replaces it",
+            there.display()
+        )));
+    }
+    names.extend(names::of_this_machine());
+    names::deduplicate(&mut names);
+    let made = make(&names, days, Clock::system().now()).map_err(Failure::failed)?;
+    // The key first: a server that looks meanwhile finds a pair that does not
+    // fit, and keeps the one that it has.
+    write(&key, made.key.expose(), KEY_MODE, settings.path())?;
+    write(
+        &certificate,
+        &made.certificate,
+        CERTIFICATE_MODE,
+        settings.path(),
+    )?;
+    let is_new = adopt(&settings)?;
+    report(&made, &certificate, context)?;
+    advise(&directory, &settings, &certificate, is_new, context)
+}
+
+/// Writes a file at once, for the owner of the configuration: with `sudo`, that
+/// is the user who runs the server.
+fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> Outcome {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".new");
+    let temporary = path.with_file_name(name);
+    let written = || -> io::Result<()> {
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mut file: File = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)?;
+        let owner = fs::metadata(beside)?;
+        let ours = file.metadata()?;
+        if (ours.uid(), ours.gid()) != (owner.uid(), owner.gid()) {
+            fchown(&file, Some(owner.uid()), Some(owner.gid()))?;
+        }
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&temporary, path)
+    };
+    written()
+        .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
+}
+
+/// Sets `tls` in the configuration, unless a certificate is set there. Returns
+/// whether it was set.
+fn adopt(settings: &Settings) -> Result<bool, Failure> {
+    if settings.current().tls.identity().is_some() {
+        return Ok(false);
+    }
+    let mut section = json!({"cert": CERTIFICATE, "key": KEY});
+    let ca_file = settings.get("tls.ca_file", false)?;
+    if !ca_file.is_null() {
+        section["ca_file"] = ca_file;
+    }
+    settings.set("tls", &section.to_string())?;
+    Ok(true)
+}
+
+fn report(made: &SelfSigned, certificate: &Path, context: &mut Context) -> Outcome {
+    writeln!(context.output, "Made {}\n", certificate.display())?;
+    let found = inspect(&made.der);
+    if let Some(found) = &found {
+        writeln!(context.output, "  Names    {}", found.names.join(", "))?;
+        writeln!(context.output, "  Good to  {}", found.until)?;
+    }
+    writeln!(context.output, "  SHA-256  {}\n", fingerprint(&made.der))?;
+    Ok(())
+}
+
+/// What to do next.
+fn advise(
+    directory: &DataDirectory,
+    settings: &Settings,
+    certificate: &Path,
+    is_new: bool,
+    context: &mut Context,
+) -> Outcome {
+    let running = RunningServer::find(directory);
+    let current = settings.current();
+    let in_use = current.tls.identity().map(|(path, _)| path.to_owned());
+    let next = match &running {
+        _ if in_use.as_deref() != Some(certificate) => format!(
+            "The configuration names another certificate; to use this one: hearth config set tls \
+             '{{\"cert\": \"{CERTIFICATE}\", \"key\": \"{KEY}\"}}'"
+        ),
+        Some(server) if server.certificate.as_deref() == Some(certificate) => format!(
+            "The running server (process {}) shows it from the next connection on.",
+            server.process()
+        ),
+        Some(server) => format!(
+            "Start the server anew (process {}): then it speaks https:// and wss://, and nothing \
+             else.",
+            server.process()
+        ),
+        None => "From its next start on the server speaks https:// and wss://, and nothing else."
+            .to_owned(),
+    };
+    writeln!(context.output, "{next}")?;
+    if is_new {
+        writeln!(
+            context.output,
+            "Browsers warn of it once: compare the SHA-256 above with the one that they show.\n\
+             Programs trust it by its file: copy {CERTIFICATE} (never {KEY}) to their machine and \
+             name it there, as in\n  \
+             curl --cacert {CERTIFICATE} https://HOST:PORT/health\n  \
+             hearth chat --ca-file {CERTIFICATE} --url wss://HOST:PORT/ws --user NAME"
+        )?;
+    }
+    Ok(())
+}
+
+/// `hearth tls show`
+pub fn show(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let config = config::load(&directory)?.current();
+    let Some((path, _)) = config.tls.identity() else {
+        return Err(Failure::failed(
+            "no certificate is configured (tls.cert); `hearth tls self-signed` makes one",
+        ));
+    };
+    let shown = Shown::of(path)?;
+    if arguments.has("json") {
+        return table::print_json(context, &shown.to_json());
+    }
+    writeln!(context.output, "{}\n", shown.path.display())?;
+    writeln!(context.output, "  Names    {}", shown.names.join(", "))?;
+    writeln!(context.output, "  Good to  {}", shown.until)?;
+    writeln!(context.output, "  SHA-256  {}", shown.fingerprint)?;
+    Ok(())
+}
+
+/// What is shown of a certificate.
+struct Shown {
+    path: PathBuf,
+    names: Vec<String>,
+    /// When it ends to be good.
+    until: Timestamp,
+    /// SHA-256.
+    fingerprint: String,
+}
+
+impl Shown {
+    /// What is to be known of the first certificate of a file.
+    ///
+    /// Errors: it cannot be read.
+    fn of(path: &Path) -> Result<Shown, Failure> {
+        let certificates = load_certificates(path).map_err(Failure::failed)?;
+        let leaf = &certificates[0];
+        let found = inspect(leaf).ok_or_else(|| {
+            Failure::failed(format!("{} holds no X.509 certificate", path.display()))
+        })?;
+        Ok(Shown {
+            path: path.to_owned(),
+            names: found.names,
+            until: found.until,
+            fingerprint: fingerprint(leaf),
+        })
+    }
+
+    fn to_json(&self) -> Value {
+        json!({
+            "path": self.path,
+            "names": self.names,
+            "until": self.until,
+            "sha256": self.fingerprint,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn a_certificate_is_made_shown_and_not_replaced_unasked() {
+        let root = TemporaryDirectory::new();
+        let directory = root.data_directory();
+        fs::write(directory.config(), "{\"tls\": {\"ca_file\": \"ca.pem\"}}").unwrap();
+        let none = root.run("tls show", "");
+        assert!(none.errors.contains("hearth tls self-signed"), "{none:?}");
+
+        let made = root.run("tls self-signed --name Pi.Example --name 192.0.2.7", "");
+        assert_eq!(made.code, 0, "{made:?}");
+        for part in [
+            "pi.example, 192.0.2.7, ",
+            "localhost",
+            "127.0.0.1",
+            "next start",
+        ] {
+            assert!(made.output.contains(part), "{part:?}: {}", made.output);
+        }
+        let key = directory.path().join(KEY);
+        assert_eq!(
+            fs::metadata(&key).unwrap().permissions().mode() & 0o777,
+            0o600
+        );
+        let text = fs::read_to_string(directory.config()).unwrap();
+        for part in [
+            "\"cert\": \"cert.pem\"",
+            "\"key\": \"key.pem\"",
+            "\"ca.pem\"",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        let print = |output: &str| {
+            let line = output
+                .lines()
+                .find(|line| line.contains("SHA-256"))
+                .unwrap();
+            line.rsplit(' ').next().unwrap().to_owned()
+        };
+        let shown = root.run("tls show", "");
+        assert_eq!(print(&shown.output), print(&made.output));
+        assert_eq!(print(&shown.output).len(), 32 * 3 - 1);
+        let json = root.run("tls show --json", "");
+        let json: Value = serde_json::from_str(&json.output).unwrap();
+        assert_eq!(json["sha256"], print(&made.output));
+
+        let before = fs::read(&key).unwrap();
+        let refused = root.run("tls self-signed", "");
+        assert_eq!(refused.code, 1);
+        assert!(refused.errors.contains("--force"), "{refused:?}");
+        assert_eq!(fs::read(&key).unwrap(), before);
+        let forced = root.run("tls self-signed --force --days 10", "");
+        assert_eq!(forced.code, 0, "{forced:?}");
+        assert_ne!(fs::read(&key).unwrap(), before);
+    }
+
+    #[test]
+    fn what_cannot_be_a_name_is_refused() {
+        let root = TemporaryDirectory::new();
+        fs::write(root.data_directory().config(), "{}").unwrap();
+        for (command, says) in [
+            ("tls self-signed --name a/b", "--name"),
+            ("tls self-signed --name pi_", "--name"),
+            ("tls self-signed --days 900", "--days"),
+        ] {
+            let refused = root.run(command, "");
+            assert_eq!(refused.code, 2, "{command}: {refused:?}");
+            assert!(refused.errors.contains(says), "{refused:?}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! `hearth token`: API tokens, shown once and kept as fingerprints.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::first_run::ADMIN;
+use super::{Context, Outcome, table, user};
+use crate::service::people::{NAME_CHARACTERS, new_token};
+use base::clock::{Clock, Timestamp};
+use base::ids::TokenId;
+use serde_json::json;
+use store::Token;
+
+const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// `hearth token create --name NAME`
+pub fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let Some(name) = arguments.text("name")? else {
+        return Err(arguments.usage("--name is missing: it says what the token is for"));
+    };
+    if !(1..=NAME_CHARACTERS).contains(&name.chars().count()) || name.contains(char::is_control) {
+        return Err(arguments.usage(format!(
+            "--name must have 1 to {NAME_CHARACTERS} characters"
+        )));
+    }
+    let days = arguments.number("expires-days", 1..=3650)?;
+    let role = user::role(arguments)?;
+
+    let clock = Clock::system();
+    let store = DataDirectory::of(arguments, context)?.open_store(&clock)?;
+    let owner = user::find(&store, arguments.text("user")?.unwrap_or(ADMIN))?;
+    let expires_at = days.map(|days| {
+        clock
+            .now()
+            .plus(DAY * u32::try_from(days).unwrap_or(u32::MAX))
+    });
+    let (secret, new) = new_token(&owner, name, role, expires_at)?;
+    let token = store.add_token(new)?;
+    store.close();
+
+    if arguments.has("json") {
+        let mut value = to_json(&token);
+        value["token"] = Value::from(secret.expose());
+        return table::print_json(context, &value);
+    }
+    writeln!(context.output, "{}", secret.expose())?;
+    writeln!(
+        context.errors,
+        "This token is shown only now. It signs in as {} with role {}, {}; its id is {}.",
+        token.user,
+        token.role.as_str(),
+        match token.expires_at {
+            Some(time) => format!("until {time}"),
+            None => "until it is revoked".to_owned(),
+        },
+        token.id
+    )?;
+    Ok(())
+}
+
+/// `hearth token list`
+pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let tokens = store.tokens(arguments.has("sessions"))?;
+    store.close();
+    if arguments.has("json") {
+        let tokens: Vec<Value> = tokens.iter().map(to_json).collect();
+        return table::print_json(context, &Value::from(tokens));
+    }
+    let rows: Vec<Vec<String>> = tokens
+        .into_iter()
+        .map(|token| {
+            vec![
+                token.id.to_string(),
+                token.name,
+                token.user,
+                token.role.as_str().to_owned(),
+                token.created_at.to_string(),
+                token
+                    .expires_at
+                    .as_ref()
+                    .map_or("never".to_owned(), Timestamp::to_string),
+            ]
+        })
+        .collect();
+    let columns = ["id", "name", "user", "role", "created", "expires"];
+    let nothing = "There are no tokens; make one with `hearth token create --name NAME`.";
+    table::print(context, &columns, &rows, nothing)
+}
+
+/// `hearth token revoke ID`
+pub fn revoke(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let id: TokenId = arguments.required(0).parse()?;
+    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    store.revoke_token(id)?;
+    store.close();
+    writeln!(context.errors, "Revoked {id}.")?;
+    Ok(())
+}
+
+fn to_json(token: &Token) -> Value {
+    json!({
+        "id": token.id,
+        "name": token.name,
+        "user": token.user,
+        "role": token.role.as_str(),
+        "created_at": token.created_at,
+        "expires_at": token.expires_at,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+    use base::secret::fingerprint;
+    use store::{Store, UserRole};
+
+    #[test]
+    fn a_token_works_until_it_is_revoked() {
+        let root = TemporaryDirectory::new();
+        let path = root.data_directory().database();
+        let store = Store::open(&path, Clock::system()).unwrap();
+        store.add_user("admin", UserRole::Admin, "-").unwrap();
+        store.add_user("bob", UserRole::Viewer, "-").unwrap();
+
+        let made = root.run(
+            "token create --name phone --role user --expires-days 30",
+            "",
+        );
+        assert_eq!(made.code, 0, "{}", made.errors);
+        let secret = made.output.trim_end();
+        assert!(!made.errors.contains(secret), "it is shown once");
+        let identity = store.identity(&fingerprint(secret)).unwrap().unwrap();
+        assert_eq!(
+            (identity.user.as_str(), identity.role),
+            ("admin", UserRole::User)
+        );
+        assert!(identity.expires_at.is_some());
+
+        let listed = root.run("token list --json", "");
+        assert!(!listed.output.contains(secret));
+        let listed: Value = serde_json::from_str(&listed.output).unwrap();
+        assert_eq!(listed[0]["name"], "phone");
+        let id = listed[0]["id"].as_str().unwrap();
+        assert_eq!(root.run(&format!("token revoke {id}"), "").code, 0);
+        assert_eq!(store.identity(&fingerprint(secret)).unwrap(), None);
+        let again = root.run(&format!("token revoke {id}"), "");
+        assert_eq!(again.code, 1, "{}", again.errors);
+
+        let more = root.run("token create --name x --user bob --role admin", "");
+        assert_eq!(
+            more.errors,
+            "hearth: bob is viewer and cannot have a token that is admin\n"
+        );
+        let own = root.run("token create --name x --user bob --json", "");
+        let own: Value = serde_json::from_str(&own.output).unwrap();
+        assert_eq!(own["role"], "viewer");
+        assert!(own["token"].as_str().unwrap().starts_with("hearth_"));
+        store.close();
+    }
+}

@@ -1,0 +1,117 @@
+//! `hearth usage`: what the models used.
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::{Context, Outcome, table};
+use base::clock::Clock;
+use config::Settings;
+use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
+use serde_json::json;
+use store::{Period, UsageRow};
+
+/// `hearth usage`
+pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let (period, column) = match arguments.text("by")? {
+        None | Some("month") => (Period::Month, "month"),
+        Some("day") => (Period::Day, "day"),
+        Some(word) => {
+            return Err(arguments.usage(format!("--by must be day or month, not {word:?}")));
+        }
+    };
+    let limit = arguments
+        .number("limit", 1..=LIST_LIMIT)?
+        .unwrap_or(LIST_DEFAULT);
+    let directory = DataDirectory::of(arguments, context)?;
+    let clock = Clock::system();
+    let store = directory.open_store(&clock)?;
+    let rows = store.usage(period, limit as usize)?;
+    let used = store.tokens_of_month(clock.now())?;
+    store.close();
+    // Whoever wants to know what was used need not have a file without mistakes.
+    let budget = Settings::load(&directory.config())
+        .ok()
+        .and_then(|settings| settings.current().budget.monthly_tokens);
+    if arguments.has("json") {
+        let rows: Vec<Value> = rows.iter().map(|row| to_json(row, column)).collect();
+        let shown = json!({
+            "usage": rows,
+            "used_this_month": used,
+            "monthly_tokens": budget,
+        });
+        return table::print_json(context, &shown);
+    }
+    let cells: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|row| {
+            vec![
+                row.period,
+                row.model,
+                row.turns.to_string(),
+                grouped(row.usage.input),
+                grouped(row.usage.output),
+                grouped(row.usage.cached),
+            ]
+        })
+        .collect();
+    let columns = [
+        column,
+        "model",
+        "turns",
+        "tokens in",
+        "tokens out",
+        "cached",
+    ];
+    table::print(context, &columns, &cells, "No turn has ended yet.")?;
+    if let Some(budget) = budget {
+        let (used, budget) = (grouped(used), grouped(budget));
+        writeln!(
+            context.errors,
+            "This month: {used} of {budget} tokens (budget.monthly_tokens)."
+        )?;
+    }
+    Ok(())
+}
+
+fn to_json(row: &UsageRow, column: &str) -> Value {
+    json!({
+        column: row.period,
+        "model": row.model,
+        "turns": row.turns,
+        "input": row.usage.input,
+        "output": row.usage.output,
+        "cached": row.usage.cached,
+    })
+}
+
+/// A number with a comma between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn thousands_are_told_apart() {
+        for (number, text) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (12_345, "12,345"),
+            (1_234_567, "1,234,567"),
+        ] {
+            assert_eq!(grouped(number), text);
+        }
+    }
+}

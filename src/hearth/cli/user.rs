@@ -1,0 +1,234 @@
+//! `hearth user`: works on the database itself, beside a running server, which
+//! notices by SQLite's data version.
+
+use serde_json::Value;
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::{Context, Failure, Outcome, password, table};
+use crate::service::people::check_user_name;
+use base::clock::Clock;
+use serde_json::json;
+use store::{Store, User, UserRole};
+
+/// `hearth user add NAME`
+pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let name = arguments.required(0);
+    check_user_name(name)?;
+    let role = role(arguments)?.unwrap_or(UserRole::User);
+    let store = open(arguments, context)?;
+    // Before the password is asked for: nobody likes to type it for nothing.
+    if let Some(taken) = store.user(name)? {
+        return Err(Failure::failed(format!(
+            "there is a user {:?} already",
+            taken.name
+        )));
+    }
+    let hash = password::new_hash(arguments, context, name)?;
+    store.add_user(name, role, &hash)?;
+    store.close();
+    writeln!(
+        context.errors,
+        "Added {name}, who is {}.",
+        with_article(role)
+    )?;
+    Ok(())
+}
+
+/// `hearth user passwd NAME`
+pub fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let store = open(arguments, context)?;
+    let user = find(&store, arguments.required(0))?;
+    let hash = password::new_hash(arguments, context, &user.name)?;
+    store.set_password(user.id, &hash)?;
+    store.close();
+    writeln!(
+        context.errors,
+        "Set the password of {}, whose sessions have ended.",
+        user.name
+    )?;
+    Ok(())
+}
+
+/// `hearth user role NAME ROLE`
+pub fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let role = parse_role(arguments, "ROLE", arguments.required(1))?;
+    let store = open(arguments, context)?;
+    let user = find(&store, arguments.required(0))?;
+    let (name, shown) = (&user.name, with_article(role));
+    if user.role == role {
+        writeln!(context.errors, "{name} is {shown} already.")?;
+    } else {
+        store.set_role(user.id, role)?;
+        writeln!(
+            context.errors,
+            "{name} is {shown} now; open sessions have ended, and no token may do more."
+        )?;
+    }
+    store.close();
+    Ok(())
+}
+
+/// `hearth user list`
+pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let store = open(arguments, context)?;
+    let users = store.users()?;
+    store.close();
+    if arguments.has("json") {
+        let users: Vec<Value> = users
+            .iter()
+            .map(|user| {
+                json!({"name": user.name, "role": user.role.as_str(), "created_at": user.created_at})
+            })
+            .collect();
+        return table::print_json(context, &Value::from(users));
+    }
+    let rows: Vec<Vec<String>> = users
+        .into_iter()
+        .map(|user| {
+            vec![
+                user.name,
+                user.role.as_str().to_owned(),
+                user.created_at.to_string(),
+            ]
+        })
+        .collect();
+    let nothing = "There are no users; add one with `hearth user add NAME --role admin`.";
+    table::print(context, &["name", "role", "created"], &rows, nothing)
+}
+
+/// `hearth user remove NAME`
+pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let store = open(arguments, context)?;
+    let user = find(&store, arguments.required(0))?;
+    store.remove_user(user.id)?;
+    store.close();
+    writeln!(context.errors, "Removed {}.", user.name)?;
+    Ok(())
+}
+
+/// The user of this name.
+pub fn find(store: &Store, name: &str) -> Result<User, Failure> {
+    store.user(name)?.ok_or_else(|| {
+        Failure::failed(format!(
+            "there is no user {name:?}; `hearth user list` shows who there is"
+        ))
+    })
+}
+
+/// The role that `--role` names.
+pub fn role(arguments: &Arguments) -> Result<Option<UserRole>, Failure> {
+    arguments
+        .text("role")?
+        .map(|word| parse_role(arguments, "--role", word))
+        .transpose()
+}
+
+fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole, Failure> {
+    UserRole::parse(word).ok_or_else(|| {
+        arguments.usage(format!(
+            "{what} must be viewer, user or admin, not {word:?}"
+        ))
+    })
+}
+
+fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
+    DataDirectory::of(arguments, context)?.open_store(&Clock::system())
+}
+
+fn with_article(role: UserRole) -> &'static str {
+    match role {
+        UserRole::Viewer => "a viewer",
+        UserRole::User => "a user",
+        UserRole::Admin => "an admin",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    #[test]
+    fn people_come_and_go() {
+        let root = TemporaryDirectory::new();
+        let path = root.data_directory().database();
+        Store::open(&path, Clock::system()).unwrap().close();
+        for (line, input, code, says) in [
+            ("user list", "", 0, "There are no users"),
+            (
+                "user add ada --role admin",
+                "correct horse\n",
+                0,
+                "Added ada, who is an admin.",
+            ),
+            (
+                "user add bob",
+                "correct horse\n",
+                0,
+                "Added bob, who is a user.",
+            ),
+            (
+                "user add ADA",
+                "correct horse\n",
+                1,
+                "there is a user \"ada\" already",
+            ),
+            ("user add eve", "short\n", 1, "at least 8 characters"),
+            ("user add eve", "", 1, "standard input ended"),
+            (
+                "user passwd bob --password-stdin",
+                "another horse\n",
+                0,
+                "Set the password of bob",
+            ),
+            (
+                "user passwd eve",
+                "another horse\n",
+                1,
+                "there is no user \"eve\"",
+            ),
+            (
+                "user role bob king",
+                "",
+                2,
+                "ROLE must be viewer, user or admin, not \"king\"",
+            ),
+            ("user role bob", "", 2, "ROLE is missing"),
+            ("user role ada user", "", 1, "last admin"),
+            ("user role eve user", "", 1, "there is no user \"eve\""),
+            ("user role bob user", "", 0, "bob is a user already."),
+            ("user role bob admin", "", 0, "bob is an admin now;"),
+            ("user role Bob viewer", "", 0, "bob is a viewer now;"),
+            ("user remove eve", "", 1, "there is no user \"eve\""),
+            ("user remove ada", "", 1, "last admin"),
+            ("user remove bob", "", 0, "Removed bob."),
+        ] {
+            let ran = root.run(line, input);
+            assert_eq!(ran.code, code, "{line}: {}", ran.errors);
+            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
+            assert_eq!(ran.output, "", "{line}");
+        }
+        let listed: Value = serde_json::from_str(&root.run("user list --json", "").output).unwrap();
+        assert_eq!(listed[0]["name"], "ada");
+        assert_eq!(listed[0]["role"], "admin");
+        assert!(listed[0].get("password_hash").is_none());
+        let table = root.run("user list", "").output;
+        assert!(
+            table.starts_with("NAME  ROLE   CREATED\nada   admin  "),
+            "{table}"
+        );
+    }
+
+    #[test]
+    fn a_generated_password_is_the_only_output() {
+        let root = TemporaryDirectory::new();
+        let path = root.data_directory().database();
+        Store::open(&path, Clock::system()).unwrap().close();
+        let ran = root.run("user add ada --generate", "");
+        assert_eq!(ran.code, 0, "{}", ran.errors);
+        assert_eq!(ran.output.trim_end().len(), 23);
+        let both = root.run("user add bob --generate --password-stdin", "x\n");
+        assert_eq!(both.code, 2);
+    }
+}

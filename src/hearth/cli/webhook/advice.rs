@@ -1,0 +1,126 @@
+//! What to do about a request or a callback that failed.
+
+use ::config::WebhookAccount;
+
+/// What the owner should do when the server answers a message like this.
+pub fn on_refusal(status: u16, account: &WebhookAccount) -> &'static str {
+    match status {
+        400 | 422 if account.map.is_some() => {
+            "The account has a \"map\": give a real body of the other system with --body FILE."
+        }
+        401 => {
+            "The running server knows another secret than the file: it has not reread it. Run \
+             `hearth config check`, then send the server SIGHUP."
+        }
+        403 => "This machine's address is not in allow_from of the tcp channel.",
+        404 => {
+            "The running server does not know this path: it has not reread the file. Run \
+             `hearth config check`, then send the server SIGHUP."
+        }
+        429 => "Wait a little: the account's limits (limits.webhook_per_second) are reached.",
+        503 => "The server is overloaded or its disk is full; its log says which.",
+        _ => "The server's log says more.",
+    }
+}
+
+/// What the owner should do about a callback that met this.
+pub fn on_callback(error: &str, account: &WebhookAccount, seconds: u64) -> String {
+    let url = shown(&account.outgoing_url);
+    let status = error
+        .strip_prefix("the receiver answered ")
+        .and_then(|rest| rest.get(..3)?.parse::<u16>().ok());
+    match status {
+        Some(401 | 403) => {
+            "The receiver refuses the secret: it must accept X-Service-Secret (or the \
+             webhook-signature) with the account's secret."
+                .to_owned()
+        }
+        Some(404 | 405) => {
+            format!("The receiver takes no POST there: correct the path of outgoing_url ({url}).")
+        }
+        Some(410) => "The receiver wants no more callbacks of this address.".to_owned(),
+        Some(300..=399) => format!(
+            "Redirects are not followed: set outgoing_url to the address that {url} redirects to."
+        ),
+        Some(400 | 413 | 415 | 422) => {
+            "The receiver does not understand the body; it is {\"message\", \"conversation_id\"}."
+                .to_owned()
+        }
+        Some(_) => "The receiver is there but fails; its own log says why.".to_owned(),
+        None if error.contains("refused") => {
+            format!("Nothing listens at {url}: start the receiver, or correct outgoing_url.")
+        }
+        None if error.starts_with("no answer within") => format!(
+            "The receiver must answer within {seconds} s: let it answer first and work afterwards."
+        ),
+        None if error.contains("looked up") || error.contains("no address") => {
+            format!("This machine does not know the name in {url}: correct it, or use an address.")
+        }
+        None if error.contains("connection within") || error.contains("unreachable") => {
+            format!("{url} cannot be reached from here: check the address, cables and firewalls.")
+        }
+        None if account.outgoing_url.starts_with("https://") => format!(
+            "Does {url} speak https, with a certificate that this machine trusts? Try it with \
+             `curl -v`."
+        ),
+        None => format!("Does {url} speak http? Try it with `curl -v`."),
+    }
+}
+
+/// A URL without its query, which may hold a credential.
+fn shown(url: &str) -> &str {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    match url[..end].split_once('@') {
+        Some((_, host)) => host,
+        None => &url[..end],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use config::Settings;
+
+    #[test]
+    fn every_failure_has_its_advice() {
+        let text = r#"{"channels": {"webhook": {"accounts": {"ci": {
+            "incoming_path": "/ci", "outgoing_url": "https://me:pw@h.example/r?key=k3y"}}}}}"#;
+        let settings = Settings::from_text("x".as_ref(), text, |_| None).unwrap();
+        let config = settings.current();
+        let account = config.webhook_account("ci").unwrap();
+        for (error, says) in [
+            ("the receiver answered 401", "refuses the secret"),
+            (
+                "the receiver answered 404; given up after 10 attempts",
+                "correct the path",
+            ),
+            ("the receiver answered 301", "Redirects are not followed"),
+            ("the receiver answered 500", "its own log"),
+            (
+                "the receiver answered 410: it wants no more",
+                "no more callbacks",
+            ),
+            (
+                "no answer: Connection refused (os error 111)",
+                "Nothing listens at h.example/r",
+            ),
+            ("no answer within 15 s", "within 15 s"),
+            (
+                "the receiver's name has no address",
+                "does not know the name",
+            ),
+            ("no connection within 5 s", "cannot be reached"),
+            ("no answer: invalid peer certificate", "speak https"),
+        ] {
+            let advice = on_callback(error, account, 15);
+            assert!(advice.contains(says), "{error}: {advice}");
+            assert!(
+                !advice.contains("k3y") && !advice.contains("pw"),
+                "{advice}"
+            );
+        }
+        for status in [400, 401, 403, 404, 429, 500, 503] {
+            assert!(on_refusal(status, account).ends_with('.'));
+        }
+    }
+}

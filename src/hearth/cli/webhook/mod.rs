@@ -1,0 +1,352 @@
+//! `hearth webhook`: the accounts of other systems.
+
+mod advice;
+mod place;
+mod sample;
+mod trial;
+
+use serde_json::{Map, Value};
+
+use super::arguments::Arguments;
+use super::data_directory::DataDirectory;
+use super::running_server::RunningServer;
+use super::{Context, Failure, Outcome, config, password, table};
+use ::config::{Channel, Config, DEFAULT_PORT, Settings, WebhookAccount};
+use base::clock::Clock;
+use base::secret::Secret;
+use serde_json::json;
+use store::DeliveryState;
+
+/// `hearth webhook test NAME`
+pub use trial::run as test;
+
+/// `hearth webhook add NAME --url URL`
+pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let name = arguments.required(0);
+    let Some(url) = arguments.text("url")? else {
+        return Err(arguments.usage("--url is missing: it says where the replies go"));
+    };
+    let path = match arguments.text("path")? {
+        Some(path) => path.to_owned(),
+        None if is_plain(name) => format!("/webhook/{name}"),
+        None => {
+            return Err(arguments.usage(format!("{name:?} makes no path; give one with --path")));
+        }
+    };
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = config::load(&directory)?;
+    if settings.current().webhook_account(name).is_some() {
+        return Err(Failure::failed(format!(
+            "there is an account {name:?} already; change it in {}, or remove it first",
+            directory.config().display()
+        )));
+    }
+    let secret = secret_for(arguments, context)?;
+    let mut account = Map::from_iter([
+        ("incoming_path".to_owned(), json!(path)),
+        ("outgoing_url".to_owned(), json!(url)),
+    ]);
+    for (key, value) in [
+        ("secret", secret.as_ref().map(Secret::expose)),
+        ("model", arguments.text("model")?),
+        ("permission_mode", arguments.text("permission-mode")?),
+    ] {
+        if let Some(value) = value {
+            account.insert(key.to_owned(), json!(value));
+        }
+    }
+    let (key, value) = place::for_new(&settings, name, account)?;
+    settings.set(&key, &value.to_string())?;
+    let told = RunningServer::notify(&directory);
+
+    writeln!(context.errors, "Added the webhook account {name}; {told}.")?;
+    if secret.is_some() {
+        writeln!(
+            context.errors,
+            "The secret is shown only now; it stands in {}.\nTry it, then see where it goes with \
+             `hearth webhook test {name}`:\n",
+            directory.config().display()
+        )?;
+    }
+    let base = base_url(&directory, &settings.current(), name);
+    writeln!(
+        context.output,
+        "curl {base}{path} -H 'Content-Type: application/json' \\"
+    )?;
+    if let Some(secret) = &secret {
+        writeln!(
+            context.output,
+            "     -H 'X-Service-Secret: {}' \\",
+            secret.expose()
+        )?;
+    }
+    writeln!(context.output, "     -d '{{\"message\": \"Hello!\"}}'")?;
+    Ok(())
+}
+
+/// `hearth webhook list`
+pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = config::load(&directory)?;
+    let config = settings.current();
+    let accounts: Vec<Value> = config
+        .webhook_accounts()
+        .map(|account| to_json(account, &settings))
+        .collect();
+    if arguments.has("json") {
+        return table::print_json(context, &Value::from(accounts));
+    }
+    let rows: Vec<Vec<String>> = accounts
+        .iter()
+        .map(|account| {
+            let text = |key: &str| account[key].as_str().unwrap_or("-").to_owned();
+            let flag = |key: &str| if account[key] == true { "yes" } else { "no" }.to_owned();
+            vec![
+                text("name"),
+                text("incoming_path"),
+                text("outgoing_url"),
+                flag("secret_set"),
+                flag("enabled"),
+            ]
+        })
+        .collect();
+    let columns = ["name", "path", "replies to", "secret", "enabled"];
+    let nothing =
+        "There are no webhook accounts; add one with `hearth webhook add NAME --url URL`.";
+    table::print(context, &columns, &rows, nothing)
+}
+
+/// `hearth webhook remove NAME`
+pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+    let name = arguments.required(0);
+    let directory = DataDirectory::of(arguments, context)?;
+    let settings = config::load(&directory)?;
+    let config = settings.current();
+    find(&config, name)?;
+    settings.set(&place::of(&settings, name)?, "null")?;
+    let told = RunningServer::notify(&directory);
+    writeln!(
+        context.errors,
+        "Removed the webhook account {name}; {told}."
+    )?;
+    let owed = owed(&directory, name)?;
+    if owed > 0 {
+        writeln!(
+            context.errors,
+            "Callbacks to it that were not delivered yet, and are given up: {owed}."
+        )?;
+    }
+    Ok(())
+}
+
+/// The secret that a new account gets, if it gets one.
+fn secret_for(arguments: &Arguments, context: &mut Context) -> Result<Option<Secret>, Failure> {
+    match (arguments.has("secret-stdin"), arguments.has("no-secret")) {
+        (true, true) => Err(arguments.usage("--secret-stdin and --no-secret exclude each other")),
+        (true, false) => {
+            let ask = context.input_is_terminal;
+            password::read_secret(context, "Secret: ", ask).map(Some)
+        }
+        (false, true) => Ok(None),
+        (false, false) => Ok(Some(Secret::random_webhook())),
+    }
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    name.bytes().all(plain)
+}
+
+/// The account of this name.
+fn find<'a>(config: &'a Config, name: &str) -> Result<&'a WebhookAccount, Failure> {
+    config.webhook_account(name).ok_or_else(|| {
+        let known: Vec<&str> = config
+            .webhook_accounts()
+            .map(|account| account.name.as_str())
+            .collect();
+        let known = match known.as_slice() {
+            [] => "there are none; `hearth webhook add` adds one".to_owned(),
+            known => format!("there are {}", known.join(", ")),
+        };
+        Failure::failed(format!("there is no webhook account {name:?}; {known}"))
+    })
+}
+
+/// Callbacks to an account that were not delivered yet.
+fn owed(directory: &DataDirectory, name: &str) -> Result<usize, Failure> {
+    if !directory.database().exists() {
+        return Ok(0);
+    }
+    let store = directory.open_store(&Clock::system())?;
+    let mut owed = 0;
+    for state in [DeliveryState::Pending, DeliveryState::Held] {
+        let deliveries = store.deliveries(Some(state), usize::MAX)?;
+        owed += deliveries
+            .iter()
+            .filter(|delivery| delivery.account == name)
+            .count();
+    }
+    store.close();
+    Ok(owed)
+}
+
+/// Where an account's path is, `http://HOST:PORT`: as the running server says,
+/// else as the configuration has it.
+fn base_url(directory: &DataDirectory, config: &Config, name: &str) -> String {
+    let running = RunningServer::find(directory);
+    let url = running.and_then(|server| {
+        let address = server_address(&server, config, name)?;
+        Some(format!("{}://{address}", server.scheme()))
+    });
+    let port = match url {
+        Some(url) => return url,
+        None => config.channels.iter().find_map(|channel| match channel {
+            Channel::Tcp(tcp) => Some(tcp.port),
+            _ => None,
+        }),
+    };
+    let scheme = match config.tls.identity() {
+        Some(_) => "https",
+        None => "http",
+    };
+    format!(
+        "{scheme}://127.0.0.1:{}",
+        own_port(config, name).or(port).unwrap_or(DEFAULT_PORT)
+    )
+}
+
+/// Where the running server takes this account's messages, as this machine
+/// reaches it.
+fn server_address(
+    server: &RunningServer,
+    config: &Config,
+    name: &str,
+) -> Option<std::net::SocketAddr> {
+    // The port of the webhooks alone comes last.
+    let address = match own_port(config, name) {
+        Some(_) => server.addresses.last(),
+        None => server.addresses.first(),
+    };
+    let mut address = *address?;
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    Some(address)
+}
+
+/// The port that serves only webhooks, if the account's channel has one.
+fn own_port(config: &Config, name: &str) -> Option<u16> {
+    config.channels.iter().find_map(|channel| match channel {
+        Channel::Webhook(webhook) if webhook.accounts.iter().any(|one| one.name == name) => {
+            webhook.port
+        }
+        _ => None,
+    })
+}
+
+fn to_json(account: &WebhookAccount, settings: &Settings) -> Value {
+    // As the file shows it, with what may be secret masked.
+    let url = place::of(settings, &account.name)
+        .and_then(|key| Ok(settings.get(&format!("{key}.outgoing_url"), false)?))
+        .unwrap_or(Value::Null);
+    json!({
+        "name": account.name,
+        "incoming_path": account.incoming_path,
+        "outgoing_url": url,
+        "secret_set": account.secret.is_some(),
+        "secret_previous_set": account.secret_previous.is_some(),
+        "model": account.model,
+        "permission_mode": account.permission_mode,
+        "mapped": account.map.is_some(),
+        "max_attempts": account.max_attempts,
+        "enabled": account.enabled,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cli::tests::TemporaryDirectory;
+
+    fn file(root: &TemporaryDirectory) -> Value {
+        let text = fs::read_to_string(root.data_directory().config()).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn accounts_are_added_listed_and_removed_in_every_form_of_the_file() {
+        for (before, place) in [
+            (json!({}), "/channels/webhook/accounts/ci"),
+            (
+                json!({"channels": [{"name": "lan", "type": "tcp"}]}),
+                "/channels/1/accounts/ci",
+            ),
+            (
+                json!({"channels": [
+                    {"name": "hooks", "type": "webhook", "accounts": {}},
+                    {"name": "lan", "type": "tcp"},
+                ]}),
+                "/channels/0/accounts/ci",
+            ),
+            (
+                json!({"channels": {"hooks": {"type": "webhook", "accounts": {
+                    "other": {"incoming_path": "/o", "outgoing_url": "http://127.0.0.1:1/"},
+                }}}}),
+                "/channels/hooks/accounts/ci",
+            ),
+        ] {
+            let root = TemporaryDirectory::new();
+            fs::write(root.data_directory().config(), before.to_string()).unwrap();
+            let made = root.run("webhook add ci --url http://127.0.0.1:9/r --model m", "");
+            assert_eq!(made.code, 0, "{before}: {}", made.errors);
+            let account = file(&root).pointer(place).cloned().expect(place);
+            let secret = account["secret"].as_str().unwrap();
+            assert!(secret.starts_with("whsec_") && secret.len() > 40);
+            assert!(made.output.contains(secret) && !made.errors.contains(secret));
+            assert!(
+                made.output
+                    .starts_with("curl http://127.0.0.1:5000/webhook/ci ")
+            );
+            assert_eq!(account["model"], "m");
+
+            let again = root.run("webhook add ci --url http://127.0.0.1:9/r", "");
+            assert!(again.errors.contains("already"), "{}", again.errors);
+            let listed = root.run("webhook list", "");
+            assert!(listed.output.contains("/webhook/ci"), "{}", listed.output);
+            assert!(!root.run("webhook list --json", "").output.contains(secret));
+
+            assert_eq!(root.run("webhook remove ci", "").code, 0);
+            assert_eq!(file(&root).pointer(place), None);
+            let gone = root.run("webhook remove ci", "");
+            assert!(gone.errors.contains("no webhook account \"ci\""));
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_with_an_account_is_said_and_nothing_written() {
+        let root = TemporaryDirectory::new();
+        fs::write(root.data_directory().config(), "{}").unwrap();
+        for (line, says) in [
+            ("webhook add ci", "--url is missing"),
+            ("webhook add ci --url nonsense", "must be a URL"),
+            ("webhook add a/b --url http://h/", "--path"),
+            ("webhook add ci --url http://h/ --path /ws", "incoming_path"),
+            (
+                "webhook add ci --url http://h/ --permission-mode all",
+                "\"ask\"",
+            ),
+            ("webhook test ci", "there are none"),
+        ] {
+            let ran = root.run(line, "");
+            assert_ne!(ran.code, 0, "{line}");
+            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
+        }
+        assert_eq!(file(&root), json!({}));
+        let open = root.run("webhook add ci --url http://h/ --no-secret", "");
+        assert!(!open.output.contains("X-Service-Secret"), "{}", open.output);
+        let given = root.run("webhook add two --url http://h/ --secret-stdin", "my own\n");
+        assert!(given.output.contains("X-Service-Secret: my own"));
+    }
+}

@@ -1,0 +1,50 @@
+//! POST and DELETE /auth, and the bearer token of other requests.
+
+use serde::Serialize;
+
+use crate::service::Service;
+use base::error::Result;
+use base::secret::Secret;
+use net::demand::{self, bearer};
+use net::exchange::{Head, Request, Response};
+use protocol::envelope;
+
+/// The session token result (contract section 2).
+#[derive(Serialize)]
+struct SessionToken<'a> {
+    token: &'a str,
+    /// Seconds.
+    expires_in: u64,
+}
+
+/// What DELETE /auth answers.
+#[derive(Serialize)]
+struct Revoked {
+    revoked: bool,
+}
+
+/// POST /auth: a session token for a username and password.
+///
+/// Errors: `invalid_request`, `invalid_token`, `rate_limited`.
+pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
+    let mut fields = demand::object(&request.body)?;
+    let username = fields.string("username")?;
+    let password = Secret::new(fields.string("password")?);
+    let login = service.log_in(&request.head.peer, &username, &password)?;
+    let result = SessionToken {
+        token: login.token.expose(),
+        expires_in: login.expires_in.as_secs(),
+    };
+    Ok(Response::json(200, envelope::success(None, result)))
+}
+
+/// DELETE /auth: revokes the bearer token.
+///
+/// Errors: `invalid_token`.
+pub fn log_out(service: &Service, head: &Head) -> Result<Response> {
+    service.log_out(&bearer(head)?)?;
+    Ok(Response::json(
+        200,
+        envelope::success(None, Revoked { revoked: true }),
+    ))
+}

@@ -1,0 +1,51 @@
+//! GET /health: whether the server does its work. Asked by monitors, often.
+
+use std::fmt::Write;
+
+use crate::service::Service;
+use net::exchange::Response;
+
+/// 200 with `{"status":"ok","uptime_seconds":N}` (contract section 4.2), and
+/// 503 with status `error` while the database cannot be written.
+pub fn respond(service: &Service) -> Response {
+    report(service.store().is_writable(), service.uptime().as_secs())
+}
+
+fn report(writable: bool, uptime_seconds: u64) -> Response {
+    let (http_status, word) = if writable {
+        (200, "ok")
+    } else {
+        (503, "error")
+    };
+    // Room for the longest number, so that the text is allocated once.
+    let mut text = String::with_capacity(64);
+    let _ = write!(
+        text,
+        r#"{{"status":"{word}","uptime_seconds":{uptime_seconds}}}"#
+    );
+    Response::json(http_status, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn health_has_the_two_fields_of_the_contract() {
+        for (writable, seconds, status, text) in [
+            (true, 7, 200, r#"{"status":"ok","uptime_seconds":7}"#),
+            (false, 0, 503, r#"{"status":"error","uptime_seconds":0}"#),
+            (
+                false,
+                u64::MAX,
+                503,
+                r#"{"status":"error","uptime_seconds":18446744073709551615}"#,
+            ),
+        ] {
+            let response = report(writable, seconds);
+            assert_eq!(response.status, status);
+            assert_eq!(response.body, text.as_bytes());
+            assert!(text.len() <= 64);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Which web pages may use the server (protocol section 3).
+//!
+//! A request with an `Origin` comes from a browser, and a browser sends
+//! requests for whatever page is open in it. Two things are checked. The
+//! page's origin, so that a foreign page cannot talk to a server that only its
+//! visitor can reach. And the name by which it reached us, because an attacker
+//! may let a name of their own resolve to a home address (DNS rebinding), which
+//! makes their page's origin and our host the same.
+
+use base::error::{Error, Result};
+use net::authority::{Authority, Host};
+use net::exchange::Head;
+
+/// Endings of names that no public DNS zone holds, so that no attacker owns
+/// one: RFC 6762, the usual one of home routers, and RFC 8375.
+const HOME_ENDINGS: [&str; 3] = [".local", ".lan", ".home.arpa"];
+/// Most characters of a header that an error message repeats.
+const SHOWN: usize = 200;
+
+/// An origin as RFC 6454 section 6.2 writes it.
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    scheme: String,
+    authority: Authority,
+}
+
+impl Origin {
+    fn parse(text: &str) -> Option<Origin> {
+        let (scheme, authority) = text.split_once("://")?;
+        let scheme = scheme.to_ascii_lowercase();
+        let mut authority = Authority::parse(authority)?;
+        authority.port = authority.port.or_else(|| default_port(&scheme));
+        Some(Origin { scheme, authority })
+    }
+}
+
+fn default_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "http" => Some(80),
+        "https" => Some(443),
+        _ => None,
+    }
+}
+
+/// Checks `Origin` and `Host` of a request. Without `Origin` neither counts.
+///
+/// Errors: `unauthorized`, naming the setting that would permit it.
+pub fn check(head: &Head, allowed_origins: &[String], allowed_hosts: &[String]) -> Result<()> {
+    let mut origins = head.headers.iter().filter(|(name, _)| name == "origin");
+    let Some((_, text)) = origins.next() else {
+        return Ok(());
+    };
+    if origins.next().is_some() {
+        return Err(Error::unauthorized("a request has one Origin header"));
+    }
+    let sent_host = head.header("host").unwrap_or_default();
+    let reached = Authority::parse(sent_host)
+        .filter(|authority| is_allowed_host(&authority.host, allowed_hosts))
+        .ok_or_else(|| {
+            Error::unauthorized(format!(
+                "browsers may not reach this server as {:?}; use its address, or add the name to \"allowed_hosts\"",
+                shorten(sent_host)
+            ))
+        })?;
+    let permitted = Origin::parse(text)
+        .is_some_and(|origin| is_own(&origin, &reached) || is_listed(&origin, allowed_origins));
+    if permitted {
+        Ok(())
+    } else {
+        Err(Error::unauthorized(format!(
+            "pages of {:?} may not use this server; to permit them, add their origin to \"allowed_origins\"",
+            shorten(text)
+        )))
+    }
+}
+
+/// The request's origin when it is one of `allowed_origins`: a page from
+/// elsewhere that may read the response (the Fetch standard's CORS protocol).
+pub fn listed<'a>(head: &'a Head, allowed_origins: &[String]) -> Option<&'a str> {
+    let text = head.header("origin")?;
+    Origin::parse(text)
+        .filter(|origin| is_listed(origin, allowed_origins))
+        .map(|_| text)
+}
+
+/// The scheme is left out: behind a proxy that ends TLS we do not see it, and
+/// whoever serves http on our host and port is us.
+fn is_own(origin: &Origin, reached: &Authority) -> bool {
+    let port = reached.port.or_else(|| default_port(&origin.scheme));
+    matches!(origin.scheme.as_str(), "http" | "https")
+        && origin.authority.host == reached.host
+        && origin.authority.port == port
+}
+
+fn is_listed(origin: &Origin, allowed_origins: &[String]) -> bool {
+    allowed_origins.iter().any(|allowed| {
+        Origin::parse(allowed.strip_suffix('/').unwrap_or(allowed)).as_ref() == Some(origin)
+    })
+}
+
+fn is_allowed_host(host: &Host, allowed_hosts: &[String]) -> bool {
+    let name = match host {
+        Host::Address(_) => return true,
+        Host::Name(name) => name,
+    };
+    name == "localhost"
+        || HOME_ENDINGS.iter().any(|ending| name.ends_with(ending))
+        || allowed_hosts
+            .iter()
+            .any(|allowed| Authority::parse(allowed).is_some_and(|allowed| allowed.host == *host))
+}
+
+fn shorten(text: &str) -> String {
+    text.chars().take(SHOWN).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::testing::head;
+
+    fn permitted(host: &str, origin: &str) -> bool {
+        let origins = ["https://App.example/".to_owned(), "app://hearth".to_owned()];
+        let hosts = ["Home.example".to_owned()];
+        let head = head("GET", "/ws", &[("host", host), ("origin", origin)]);
+        check(&head, &origins, &hosts).is_ok()
+    }
+
+    #[test]
+    fn pages_are_judged_by_origin_and_host() {
+        for (host, origin, good) in [
+            // Its own pages, however it is reached.
+            ("192.168.1.5:5000", "http://192.168.1.5:5000", true),
+            ("[fd00::1]:5000", "http://[fd00::1]:5000", true),
+            ("[FD00::1]:5000", "http://[fd00:0::1]:5000", true),
+            ("localhost:5000", "http://localhost:5000", true),
+            ("localhost", "https://localhost", true),
+            ("hearth.local:5000", "http://hearth.local:5000", true),
+            ("HEARTH.Local.:5000", "http://hearth.local:5000", true),
+            ("hearth.lan:80", "http://hearth.lan", true),
+            ("hearth.lan", "http://hearth.lan:80", true),
+            ("pi.home.arpa:443", "https://pi.home.arpa", true),
+            ("home.example", "https://home.example", true),
+            ("HOME.example.:8443", "https://home.example:8443", true),
+            // Pages from elsewhere that are listed.
+            ("192.168.1.5:5000", "https://app.example", true),
+            ("192.168.1.5:5000", "https://app.example:443", true),
+            ("192.168.1.5:5000", "app://hearth", true),
+            ("192.168.1.5:5000", "http://app.example", false),
+            ("192.168.1.5:5000", "https://app.example:8443", false),
+            (
+                "192.168.1.5:5000",
+                "https://app.example.evil.example",
+                false,
+            ),
+            ("192.168.1.5:5000", "https://sub.app.example", false),
+            // Pages from elsewhere.
+            ("192.168.1.5:5000", "https://evil.example", false),
+            ("192.168.1.5:5000", "http://192.168.1.5", false),
+            ("192.168.1.5:5000", "http://192.168.1.5:5001", false),
+            ("192.168.1.5:5000", "ftp://192.168.1.5:5000", false),
+            ("192.168.1.5:5000", "null", false),
+            ("192.168.1.5:5000", "", false),
+            ("192.168.1.5:5000", "192.168.1.5:5000", false),
+            ("localhost:5000", "http://127.0.0.1:5000", false),
+            ("localhost:5000", "http://localhost.:5000", true),
+            // DNS rebinding: origin and host agree, but the name is nobody's we know.
+            ("evil.example:5000", "http://evil.example:5000", false),
+            ("evil.example:5000", "https://app.example", false),
+            ("local", "http://local", false),
+            ("evillocal", "http://evillocal", false),
+            (
+                "evil.localhost.example",
+                "http://evil.localhost.example",
+                false,
+            ),
+            (
+                "home.example.evil.example",
+                "http://home.example.evil.example",
+                false,
+            ),
+            ("0x7f.1", "http://0x7f.1", false),
+            ("127.1", "http://127.1", false),
+            ("", "http://192.168.1.5:5000", false),
+        ] {
+            assert_eq!(permitted(host, origin), good, "{host:?} {origin:?}");
+        }
+    }
+
+    #[test]
+    fn without_an_origin_any_host_will_do() {
+        for host in ["evil.example", ""] {
+            assert!(check(&head("POST", "/hook", &[("host", host)]), &[], &[]).is_ok());
+        }
+    }
+
+    #[test]
+    fn two_origins_or_no_host_are_refused() {
+        let own = ("origin", "http://localhost");
+        for headers in [&[("host", "localhost"), own, own][..], &[own][..]] {
+            let error = check(&head("GET", "/ws", headers), &[], &[]).unwrap_err();
+            assert_eq!(error.status(), 403);
+        }
+    }
+
+    #[test]
+    fn only_listed_origins_may_read_from_elsewhere() {
+        let origins = ["https://app.example".to_owned()];
+        for (origin, expected) in [
+            ("https://app.example", Some("https://app.example")),
+            ("http://localhost", None),
+            ("null", None),
+        ] {
+            let head = head("GET", "/", &[("host", "localhost"), ("origin", origin)]);
+            assert_eq!(listed(&head, &origins), expected);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! POST /ws/register: a machine's name on relays.
+
+use base::error::{Error, Result};
+use config::{Channel, Config};
+use net::demand::{self, bearer, own_address};
+use net::exchange::{Head, Request, Response};
+use protocol::registration::{Registration, registered};
+use store::UserRole;
+
+use crate::service::Service;
+
+/// Registers a machine for relay connectivity.
+///
+/// Errors: `invalid_token`; `unauthorized` below the role `user`; `invalid_request`.
+pub fn register(service: &Service, config: &Config, request: &Request) -> Result<Response> {
+    let identity = service.identify(&bearer(&request.head)?)?;
+    if identity.role < UserRole::User {
+        return Err(Error::unauthorized(format!(
+            "registering a machine takes the role {:?}; this token has {:?}",
+            UserRole::User.as_str(),
+            identity.role.as_str()
+        )));
+    }
+    let machine = Registration::parse(demand::object(&request.body)?)?;
+    // Before anything is stored: a request that cannot be answered changes nothing.
+    let relay_address = relay_address(config, &request.head)?;
+    let machine_id = service.register_machine(&identity, &machine.name, &machine.public_key)?;
+    Ok(Response::json(200, registered(&machine_id, &relay_address)))
+}
+
+/// Where clients reach the machine: the first relay's address, else our own
+/// /ws as the caller reached us.
+fn relay_address(config: &Config, head: &Head) -> Result<String> {
+    let relay = config.channels.iter().find_map(|channel| match channel {
+        Channel::Relay(relay) => Some(relay),
+        _ => None,
+    });
+    match relay {
+        Some(relay) => Ok(relay.url.clone()),
+        None => own_address(head),
+    }
+}

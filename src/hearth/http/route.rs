@@ -1,0 +1,137 @@
+//! Where a path leads, and what is taken there.
+
+use super::Serves;
+use net::demand;
+use net::demand::upgrade_required;
+use net::exchange::{Head, Response};
+
+/// What a path leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    Health,
+    Welcome,
+    /// A file of the web front end.
+    Asset,
+    Authentication,
+    Registration,
+    /// /ws without an upgrade.
+    Socket,
+    /// One of [`Router::extensions`], by its place there.
+    Extension(usize),
+    /// Not ours: a webhook account's path, or nobody's.
+    Other,
+}
+
+impl Route {
+    pub fn of(path: &str, serves: Serves) -> Route {
+        // The path that is asked for most comes first.
+        match (path, serves) {
+            ("/health", _) => Route::Health,
+            (_, Serves::WebhooksOnly) => Route::Other,
+            ("/", _) => Route::Welcome,
+            ("/auth", _) => Route::Authentication,
+            ("/ws/register", _) => Route::Registration,
+            ("/ws", _) => Route::Socket,
+            (path, _) if path.starts_with("/assets/") => Route::Asset,
+            _ => Route::Other,
+        }
+    }
+
+    /// The methods it takes, as the value of `Allow`.
+    pub fn methods(self) -> &'static str {
+        match self {
+            Route::Health | Route::Welcome | Route::Asset => "GET, HEAD",
+            Route::Authentication => "POST, DELETE",
+            Route::Registration => "POST",
+            Route::Socket => "GET",
+            Route::Extension(_) => "GET, POST",
+            Route::Other => "",
+        }
+    }
+
+    /// Whether its requests or responses hold credentials.
+    pub fn is_private(self) -> bool {
+        matches!(
+            self,
+            Route::Authentication | Route::Registration | Route::Extension(_)
+        )
+    }
+
+    /// Judges a head by all that does not depend on who sends it.
+    pub fn judge(self, head: &Head) -> Result<(), Response> {
+        demand::method(head, self.methods())?;
+        match self {
+            Route::Authentication | Route::Registration if head.method == "POST" => {
+                demand::json(head).map_err(|error| Response::error(&error))
+            }
+            Route::Socket => Err(upgrade_required()),
+            _ => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::testing::head;
+
+    const JSON: (&str, &str) = ("content-type", "application/json");
+
+    #[test]
+    fn heads_are_judged_before_bodies_are_read() {
+        let text = ("content-type", "text/plain");
+        for (method, path, headers, status) in [
+            ("GET", "/health", &[][..], None),
+            ("HEAD", "/health", &[], None),
+            ("POST", "/health", &[JSON], Some(405)),
+            ("GET", "/", &[], None),
+            ("HEAD", "/", &[], None),
+            ("POST", "/", &[], Some(405)),
+            ("HEAD", "/assets/1/app.js", &[], None),
+            ("POST", "/assets/1/app.js", &[JSON], Some(405)),
+            ("POST", "/auth", &[JSON], None),
+            ("POST", "/auth", &[text], Some(415)),
+            ("POST", "/auth", &[], Some(415)),
+            ("DELETE", "/auth", &[], None),
+            ("GET", "/auth", &[], Some(405)),
+            ("OPTIONS", "/auth", &[], Some(405)),
+            ("POST", "/ws/register", &[JSON], None),
+            ("POST", "/ws/register", &[text], Some(415)),
+            ("DELETE", "/ws/register", &[], Some(405)),
+            ("GET", "/ws", &[], Some(426)),
+            ("POST", "/ws", &[JSON], Some(405)),
+        ] {
+            let head = head(method, path, headers);
+            let refused = Route::of(path, Serves::Everything).judge(&head).err();
+            assert_eq!(
+                refused.map(|response| response.status),
+                status,
+                "{method} {path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_path_leads_to_one_route() {
+        for (path, everything, webhooks_only) in [
+            ("/health", Route::Health, Route::Health),
+            ("/", Route::Welcome, Route::Other),
+            ("/auth", Route::Authentication, Route::Other),
+            ("/ws/register", Route::Registration, Route::Other),
+            ("/ws", Route::Socket, Route::Other),
+            ("/hooks/a", Route::Other, Route::Other),
+            ("/assets/1/app.js", Route::Asset, Route::Other),
+            ("/assets", Route::Other, Route::Other),
+            ("/auth/", Route::Other, Route::Other),
+            ("/Health", Route::Other, Route::Other),
+            ("", Route::Other, Route::Other),
+        ] {
+            assert_eq!(Route::of(path, Serves::Everything), everything, "{path}");
+            assert_eq!(
+                Route::of(path, Serves::WebhooksOnly),
+                webhooks_only,
+                "{path}"
+            );
+        }
+    }
+}

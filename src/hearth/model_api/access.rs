@@ -1,0 +1,83 @@
+//! Who asks: the holder of a token, or a program at home that cannot send one.
+
+use super::Interface;
+use crate::service::Service;
+use crate::service::followed::Asker;
+use base::error::{Error, Result};
+use config::{AddressPatterns, Config};
+use net::demand::bearer;
+use net::exchange::Head;
+use store::UserRole;
+
+/// Headers that a reverse proxy adds. A request that passed one may come from
+/// anywhere, whatever address its connection has.
+const FORWARDED: [&str; 5] = [
+    "forwarded",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-real-ip",
+    "via",
+];
+
+/// Who sends a request.
+///
+/// Errors: `invalid_token`; `unauthorized` for a viewer.
+pub fn asker(
+    service: &Service,
+    config: &Config,
+    head: &Head,
+    interface: Interface,
+) -> Result<Asker> {
+    let user = config.openai_api.ollama_user.as_ref();
+    let without_token = user.filter(|_| interface == Interface::Ollama && needs_no_token(head));
+    if let Some(user) = without_token {
+        return service.asker_without_token(user);
+    }
+    let identity = service.identify(&bearer(head)?)?;
+    if identity.role < UserRole::User {
+        return Err(Error::unauthorized(format!(
+            "this needs the role user; yours is {}",
+            identity.role.as_str()
+        )));
+    }
+    Ok(Asker {
+        user_id: identity.user_id,
+        user: identity.user.clone(),
+        identity: Some(identity),
+    })
+}
+
+/// Whether a request that shows no token comes from a program at home. One of
+/// a web page does not: its `Origin` alone says who it is.
+fn needs_no_token(head: &Head) -> bool {
+    let has = |name| head.header(name).is_some();
+    !has("authorization")
+        && !has("origin")
+        && !FORWARDED.into_iter().any(has)
+        && AddressPatterns::private().allows(head.peer.address)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::testing::head;
+
+    #[test]
+    fn only_programs_at_home_need_no_token() {
+        for (address, headers, expected) in [
+            ("192.168.1.7", &[][..], true),
+            ("127.0.0.1", &[], true),
+            ("fd00::7", &[], true),
+            ("198.51.100.7", &[], false),
+            ("2001:db8::7", &[], false),
+            ("192.168.1.7", &[("authorization", "Bearer x")], false),
+            ("192.168.1.7", &[("origin", "http://hearth.local")], false),
+            ("127.0.0.1", &[("x-forwarded-for", "198.51.100.7")], false),
+            ("127.0.0.1", &[("via", "1.1 proxy")], false),
+        ] {
+            let mut head = head("POST", "/api/chat", headers);
+            head.peer.address = address.parse().unwrap();
+            assert_eq!(needs_no_token(&head), expected, "{address} {headers:?}");
+        }
+    }
+}

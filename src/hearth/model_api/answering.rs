@@ -1,0 +1,339 @@
+//! From a question to its response: whole, or piece by piece.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use crate::service::Service;
+use crate::service::followed::{Asker, Followed, Heard, Question};
+use base::error::{Code, Error, Result};
+use base::secret::sha256;
+use net::exchange::{Answer, Head, Part, Response, Unfinished};
+use net::wait::Waker;
+use protocol::command::check_idempotency_key;
+use store::{TurnState, Usage};
+
+use super::transcript::Transcript;
+
+/// How often a client that waits for more is shown that somebody is there.
+const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+
+/// How an interface writes what happens.
+pub trait Form: Send {
+    /// The whole response.
+    fn whole(&self, reply: &str, sum: &Sum) -> Response;
+
+    /// Status and headers of a streamed response.
+    fn head(&self) -> Response;
+
+    /// What stands before the first piece of text.
+    fn opening(&self) -> String;
+
+    /// A piece of text.
+    fn text(&self, text: &str) -> String;
+
+    /// Something that clients take no notice of.
+    fn sign_of_life(&self, awaits_approval: bool) -> String;
+
+    /// What follows the last piece.
+    fn closing(&self, sum: &Sum) -> String;
+
+    /// An error after the stream has begun.
+    fn failure(&self, error: &Error) -> String;
+
+    /// An error in place of a response.
+    fn refusal(&self, error: &Error) -> Response;
+}
+
+/// What a turn came to.
+pub struct Sum {
+    /// Tokens that it used, as recorded.
+    pub usage: Usage,
+    /// How long the client waited.
+    pub took: Duration,
+}
+
+/// A question and how its answer is wanted.
+pub struct Task {
+    pub asker: Asker,
+    pub transcript: Transcript,
+    /// Where it comes from, as in `Conversation::channel`.
+    pub channel: &'static str,
+    pub stream: bool,
+    pub form: Box<dyn Form>,
+}
+
+/// Begins a turn. `head` and `body` are those of the request.
+///
+/// Errors: as [`Service::follow`]; 503 without a descriptor for the wake-ups.
+pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> Result<Answer> {
+    let Task {
+        asker,
+        transcript,
+        channel,
+        stream,
+        form,
+    } = task;
+    let idempotency = head.header("idempotency-key");
+    if let Some(key) = idempotency {
+        check_idempotency_key("the header \"Idempotency-Key\"", key)?;
+    }
+    let waker = Waker::new().map_err(|error| {
+        log::warn!("no answer for {}: {error}", head.peer);
+        Error::overloaded("the server has no descriptor left", 5)
+    })?;
+    let waker = Arc::new(waker);
+    let wake = Arc::clone(&waker);
+    let question = Question {
+        history: transcript.history,
+        message: transcript.message,
+        instructions: transcript.instructions,
+        idempotency: idempotency.map(|key| (key.to_owned(), sha256(body))),
+        channel,
+        stream,
+    };
+    let limits = service.settings().current().limits.clone();
+    let followed = service.follow(&asker, question, move || wake.wake())?;
+    let began = Instant::now();
+    // A streamed response can show that it goes on; one that is sent whole
+    // cannot, and its client would give up first.
+    let patience = match stream {
+        true => limits.turn_seconds.saturating_add(limits.approval_seconds),
+        false => limits.turn_seconds,
+    };
+    Ok(Answer::Later(Box::new(Answering {
+        service: Arc::clone(service),
+        waker,
+        followed,
+        form,
+        stream,
+        began,
+        deadline: began + Duration::from_secs(patience),
+        next_sign: began + SIGN_OF_LIFE,
+        awaits_approval: false,
+        has_begun: false,
+        is_over: false,
+        said: Told::default(),
+        parts: VecDeque::new(),
+    })))
+}
+
+struct Answering {
+    service: Arc<Service>,
+    waker: Arc<Waker>,
+    followed: Followed,
+    form: Box<dyn Form>,
+    stream: bool,
+    began: Instant,
+    deadline: Instant,
+    next_sign: Instant,
+    awaits_approval: bool,
+    has_begun: bool,
+    is_over: bool,
+    said: Told,
+    parts: VecDeque<Part>,
+}
+
+impl Unfinished for Answering {
+    fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    fn advance(&mut self) -> Part {
+        if self.parts.is_empty() && !self.is_over {
+            self.look();
+        }
+        match self.parts.pop_front() {
+            Some(part) => part,
+            None if self.is_over => Part::Broken,
+            None if self.stream => Part::Wait(self.deadline.min(self.next_sign)),
+            None => Part::Wait(self.deadline),
+        }
+    }
+}
+
+impl Answering {
+    fn look(&mut self) {
+        let news = self.followed.take();
+        let now = Instant::now();
+        for heard in news.heard {
+            match heard {
+                Heard::Text(text) => {
+                    self.awaits_approval = false;
+                    let text = self.said.add(&text);
+                    self.say(&text);
+                }
+                Heard::ToolCall => self.said.end_round(),
+                Heard::AwaitsApproval => {
+                    self.awaits_approval = true;
+                    self.next_sign = now;
+                }
+            }
+        }
+        match news.end {
+            Some(Ok(reply)) => self.conclude(&reply.response),
+            Some(Err(error)) => self.fail(&error),
+            None if news.is_cut => self.fail(&Error::invalid_token(
+                "the token is no longer valid; the turn goes on",
+            )),
+            None if now >= self.deadline => {
+                let error = self.late();
+                self.fail(&error);
+            }
+            None if self.stream && now >= self.next_sign => {
+                let sign = self.form.sign_of_life(self.awaits_approval);
+                self.push(sign);
+            }
+            None => {}
+        }
+    }
+
+    fn conclude(&mut self, reply: &str) {
+        // The turn's end is on disk before anybody is told of it.
+        let usage = match self.service.store().turn(self.followed.turn()) {
+            Ok(turn) => turn.usage,
+            Err(_) => Usage::default(),
+        };
+        let sum = Sum {
+            usage,
+            took: self.began.elapsed(),
+        };
+        self.is_over = true;
+        if !self.stream {
+            let response = self.form.whole(reply, &sum);
+            return self.parts.push_back(Part::Whole(response));
+        }
+        let rest = self.said.rest(reply);
+        self.say(&rest);
+        let closing = self.form.closing(&sum);
+        self.push(closing);
+        self.parts.push_back(Part::End);
+    }
+
+    fn fail(&mut self, error: &Error) {
+        self.is_over = true;
+        if self.has_begun {
+            let failure = self.form.failure(error);
+            self.push(failure);
+            self.parts.push_back(Part::End);
+        } else {
+            let response = self.form.refusal(error);
+            self.parts.push_back(Part::Whole(response));
+        }
+    }
+
+    /// What a client is told that has waited for as long as it may.
+    fn late(&self) -> Error {
+        let turn = self.service.store().turn(self.followed.turn());
+        let waits = turn.is_ok_and(|turn| turn.state == TurnState::WaitingApproval);
+        let why = match waits {
+            true => "the answer waits for somebody's permission to use a tool",
+            false => "the answer is not there yet",
+        };
+        Error::new(
+            Code::ServerError,
+            format!("{why}; the turn goes on, and its reply will be in the conversation"),
+        )
+        .with_status(504)
+    }
+
+    fn say(&mut self, text: &str) {
+        if !text.is_empty() {
+            let piece = self.form.text(text);
+            self.push(piece);
+        }
+    }
+
+    /// Sends something, after the head and opening if it is the first.
+    fn push(&mut self, piece: String) {
+        self.next_sign = Instant::now() + SIGN_OF_LIFE;
+        if !self.has_begun {
+            self.has_begun = true;
+            self.parts.push_back(Part::Head(self.form.head()));
+            let opening = self.form.opening();
+            self.parts.push_back(Part::Piece(opening.into_bytes()));
+        }
+        self.parts.push_back(Part::Piece(piece.into_bytes()));
+    }
+}
+
+/// The text that a stream has sent. The model may say something before it calls
+/// a tool; its reply is what it says at last.
+#[derive(Default)]
+struct Told {
+    /// Since the last call of a tool.
+    round: String,
+    /// Something was said before that.
+    has_earlier: bool,
+}
+
+impl Told {
+    /// Notes a piece; returns it as it is to be sent.
+    fn add(&mut self, text: &str) -> String {
+        let is_first = self.round.is_empty();
+        self.round.push_str(text);
+        match is_first && self.has_earlier {
+            true => format!("\n\n{text}"),
+            false => text.to_owned(),
+        }
+    }
+
+    fn end_round(&mut self) {
+        if !std::mem::take(&mut self.round).is_empty() {
+            self.has_earlier = true;
+        }
+    }
+
+    /// What is still to be sent so that the whole ends in the reply.
+    fn rest(&mut self, reply: &str) -> String {
+        if !self.round.is_empty() && self.round.trim_end().ends_with(reply.trim()) {
+            return String::new();
+        }
+        match reply.strip_prefix(&self.round) {
+            Some(rest) => self.add(rest),
+            // Another model took over after the first had begun.
+            None => {
+                self.end_round();
+                self.add(reply)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_ends_in_the_reply() {
+        for (pieces, reply, sent) in [
+            (&[][..], "Hello.", "Hello."),
+            (&["Hel", "lo."], "Hello.", "Hello."),
+            (&["Hel"], "Hello.", "Hello."),
+            (&["Hello. "], "Hello.", "Hello. "),
+            (
+                &["Let me see.", "CALL", "It", " is 9."],
+                "It is 9.",
+                "Let me see.\n\nIt is 9.",
+            ),
+            (
+                &["Let me see.", "CALL"],
+                "It is 9.",
+                "Let me see.\n\nIt is 9.",
+            ),
+            (&["CALL", "CALL", "It is 9."], "It is 9.", "It is 9."),
+            (&["It wa"], "Sorry: 9.", "It wa\n\nSorry: 9."),
+        ] {
+            let mut told = Told::default();
+            let mut text = String::new();
+            for piece in pieces {
+                match *piece {
+                    "CALL" => told.end_round(),
+                    piece => text += &told.add(piece),
+                }
+            }
+            text += &told.rest(reply);
+            assert_eq!(text, sent);
+        }
+    }
+}

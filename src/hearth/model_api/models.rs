@@ -1,0 +1,68 @@
+//! The names under which the assistant is asked for.
+
+use base::error::{Error, Result};
+use config::Config;
+
+/// The assistant, whatever model it asks.
+pub const ASSISTANT: &str = "hearth";
+/// What Ollama's clients add to a name that has no tag.
+const TAG: &str = ":latest";
+
+/// Every name, without tag. All mean the same: the assistant as the household
+/// has set it up.
+pub fn names(config: &Config) -> Vec<&str> {
+    let mut names = vec![ASSISTANT];
+    if config.model != ASSISTANT {
+        names.push(&config.model);
+    }
+    names
+}
+
+/// Checks the name in a request.
+///
+/// Errors: `not_found` naming those that there are.
+pub fn check(config: &Config, name: &str) -> Result<()> {
+    let plain = name.strip_suffix(TAG).unwrap_or(name);
+    let names = names(config);
+    if names.contains(&name) || names.contains(&plain) {
+        return Ok(());
+    }
+    let shown: String = name.chars().take(100).collect();
+    Err(Error::not_found(format!(
+        "there is no model {shown:?} here; there is {}",
+        names.join(" and ")
+    )))
+}
+
+/// A name as Ollama lists it: with a tag.
+pub fn tagged(name: &str) -> String {
+    match name.contains(':') {
+        true => name.to_owned(),
+        false => format!("{name}{TAG}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_assistant_has_its_name_and_its_models() {
+        let config = Config {
+            model: "qwen3:8b".to_owned(),
+            ..Config::default()
+        };
+        for (name, good) in [
+            ("hearth", true),
+            ("hearth:latest", true),
+            ("qwen3:8b", true),
+            ("qwen3", false),
+            ("gpt-5", false),
+            ("", false),
+        ] {
+            assert_eq!(check(&config, name).is_ok(), good, "{name}");
+        }
+        assert_eq!(tagged("hearth"), "hearth:latest");
+        assert_eq!(tagged("qwen3:8b"), "qwen3:8b");
+    }
+}

@@ -1,0 +1,272 @@
+//! Ollama's interface (<https://github.com/ollama/ollama/blob/main/docs/api.md>),
+//! as far as its clients need it to talk.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::answering::{self, Form, Sum, Task};
+use super::transcript::{self, Said};
+use super::{OLLAMA_CHANNEL, models};
+use crate::service::Service;
+use crate::service::followed::Asker;
+use agent::context::budget;
+use base::clock::Clock;
+use base::error::{Error, Result};
+use base::secret::sha256;
+use config::Config;
+use net::exchange::{Answer, Request, Response};
+use serde_json::json;
+
+/// The version of Ollama whose interface this is: clients compare it.
+const VERSION: &str = "0.12.0";
+
+/// What is read of a request to chat. `options`, `tools`, `format` and the like
+/// are the household's to set, and left alone.
+#[derive(Deserialize)]
+struct Chat {
+    model: String,
+    #[serde(default)]
+    messages: Vec<Said>,
+    #[serde(default)]
+    stream: Option<bool>,
+}
+
+/// What is read of a request to generate.
+#[derive(Deserialize)]
+struct Generate {
+    model: String,
+    #[serde(default)]
+    prompt: Option<String>,
+    #[serde(default)]
+    system: Option<String>,
+    #[serde(default)]
+    images: Option<Vec<serde::de::IgnoredAny>>,
+    #[serde(default)]
+    stream: Option<bool>,
+}
+
+/// What is read of a request to show. `name` is an older word.
+#[derive(Deserialize)]
+struct Show {
+    #[serde(alias = "name")]
+    model: String,
+}
+
+/// An error in Ollama's shape.
+pub fn refusal(error: &Error) -> Response {
+    let mut response = Response::error(error);
+    response.body = Cow::Owned(error_object(error).to_string().into_bytes());
+    response
+}
+
+fn error_object(error: &Error) -> Value {
+    json!({ "error": error.message() })
+}
+
+fn ok(value: &Value) -> Response {
+    Response::json(200, value.to_string())
+}
+
+/// GET /api/version.
+pub fn version() -> Response {
+    ok(&json!({ "version": VERSION }))
+}
+
+/// GET /api/ps: nothing is loaded here.
+pub fn running() -> Response {
+    ok(&json!({ "models": [] }))
+}
+
+fn details() -> Value {
+    json!({
+        "parent_model": "", "format": "hearth", "family": "hearth", "families": ["hearth"],
+        "parameter_size": "", "quantization_level": "",
+    })
+}
+
+/// GET /api/tags.
+pub fn tags(service: &Service, config: &Config) -> Response {
+    let began = service.clock().now().minus(service.uptime());
+    let models: Vec<Value> = models::names(config)
+        .into_iter()
+        .map(|name| {
+            let name = models::tagged(name);
+            let digest: String = sha256(name.as_bytes())
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect();
+            json!({
+                "name": name, "model": name, "modified_at": began, "size": 0,
+                "digest": digest, "details": details(),
+            })
+        })
+        .collect();
+    ok(&json!({ "models": models }))
+}
+
+/// POST /api/show. Errors: `invalid_request`, `not_found`.
+pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
+    let show: Show = super::parse(&request.body)?;
+    models::check(config, &show.model)?;
+    Ok(ok(&json!({
+        "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
+        "details": details(),
+        "model_info": {
+            "general.architecture": "hearth",
+            "hearth.context_length": budget::budget(config, &config.model),
+        },
+        // The assistant has tools of its own and cannot use a client's.
+        "capabilities": ["completion"],
+        "modified_at": service.clock().now().minus(service.uptime()),
+    })))
+}
+
+/// POST /api/chat.
+///
+/// Errors: `invalid_request`, `not_found` for another model, and those of a turn
+/// that cannot begin.
+pub fn chat(
+    service: &Arc<Service>,
+    config: &Config,
+    asker: Asker,
+    request: &Request,
+) -> Result<Answer> {
+    let chat: Chat = super::parse(&request.body)?;
+    models::check(config, &chat.model)?;
+    let lines = Lines {
+        model: chat.model,
+        clock: service.clock().clone(),
+        is_chat: true,
+    };
+    if chat.messages.is_empty() {
+        return Ok(lines.loaded());
+    }
+    begin(service, lines, asker, chat.messages, chat.stream, request)
+}
+
+/// POST /api/generate: a message without a past.
+///
+/// Errors: as [`chat`].
+pub fn generate(
+    service: &Arc<Service>,
+    config: &Config,
+    asker: Asker,
+    request: &Request,
+) -> Result<Answer> {
+    let generate: Generate = super::parse(&request.body)?;
+    models::check(config, &generate.model)?;
+    if generate.images.is_some_and(|images| !images.is_empty()) {
+        return Err(Error::invalid_request(
+            "only text is understood here, not images",
+        ));
+    }
+    let lines = Lines {
+        model: generate.model,
+        clock: service.clock().clone(),
+        is_chat: false,
+    };
+    let Some(prompt) = generate.prompt.filter(|prompt| !prompt.is_empty()) else {
+        return Ok(lines.loaded());
+    };
+    let system = generate.system.map(|system| Said::new("system", system));
+    let said = system.into_iter().chain([Said::new("user", prompt)]);
+    let (said, stream) = (said.collect(), generate.stream);
+    begin(service, lines, asker, said, stream, request)
+}
+
+fn begin(
+    service: &Arc<Service>,
+    lines: Lines,
+    asker: Asker,
+    said: Vec<Said>,
+    stream: Option<bool>,
+    request: &Request,
+) -> Result<Answer> {
+    let task = Task {
+        asker,
+        transcript: transcript::read(said)?,
+        channel: OLLAMA_CHANNEL,
+        stream: stream.unwrap_or(true),
+        form: Box::new(lines),
+    };
+    answering::answer(service, task, &request.head, &request.body)
+}
+
+/// A JSON object on each line, or one object.
+struct Lines {
+    model: String,
+    clock: Clock,
+    /// Of `/api/chat`, not `/api/generate`.
+    is_chat: bool,
+}
+
+impl Lines {
+    fn object(&self, text: &str, is_done: bool) -> Value {
+        let mut object = json!({
+            "model": self.model, "created_at": self.clock.now(), "done": is_done,
+        });
+        match self.is_chat {
+            true => object["message"] = json!({ "role": "assistant", "content": text }),
+            false => object["response"] = json!(text),
+        }
+        object
+    }
+
+    fn last(&self, text: &str, sum: &Sum) -> Value {
+        let nanoseconds = u64::try_from(sum.took.as_nanos()).unwrap_or(u64::MAX);
+        let mut object = self.object(text, true);
+        object["done_reason"] = json!("stop");
+        object["total_duration"] = json!(nanoseconds);
+        object["load_duration"] = json!(0);
+        object["prompt_eval_count"] = json!(sum.usage.input);
+        object["prompt_eval_duration"] = json!(0);
+        object["eval_count"] = json!(sum.usage.output);
+        object["eval_duration"] = json!(nanoseconds);
+        object
+    }
+
+    /// What a request without a message is answered: to Ollama it means that
+    /// the model is to be loaded.
+    fn loaded(&self) -> Answer {
+        let mut object = self.object("", true);
+        object["done_reason"] = json!("load");
+        Answer::Now(ok(&object))
+    }
+}
+
+impl Form for Lines {
+    fn whole(&self, reply: &str, sum: &Sum) -> Response {
+        ok(&self.last(reply, sum))
+    }
+
+    fn head(&self) -> Response {
+        super::stream_head("application/x-ndjson")
+    }
+
+    fn opening(&self) -> String {
+        String::new()
+    }
+
+    fn text(&self, text: &str) -> String {
+        format!("{}\n", self.object(text, false))
+    }
+
+    fn sign_of_life(&self, _: bool) -> String {
+        self.text("")
+    }
+
+    fn closing(&self, sum: &Sum) -> String {
+        format!("{}\n", self.last("", sum))
+    }
+
+    fn failure(&self, error: &Error) -> String {
+        format!("{}\n", error_object(error))
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        refusal(error)
+    }
+}

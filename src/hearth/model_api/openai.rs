@@ -1,0 +1,271 @@
+//! OpenAI's interface: models and chat completions
+//! (<https://platform.openai.com/docs/api-reference/chat>).
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::answering::{self, Form, Sum, Task};
+use super::transcript::{self, Said};
+use super::{OPENAI_CHANNEL, models};
+use crate::service::Service;
+use crate::service::followed::Asker;
+use base::error::{Code, Error, Result};
+use config::Config;
+use net::exchange::{Answer, Request, Response};
+use serde_json::json;
+use store::Usage;
+
+/// What is read of a request. Everything else, `temperature`, `max_tokens` and
+/// `tools` among it, is the household's to set, and left alone.
+#[derive(Deserialize)]
+struct Completion {
+    model: String,
+    messages: Vec<Said>,
+    #[serde(default)]
+    stream: Option<bool>,
+    #[serde(default)]
+    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    n: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct StreamOptions {
+    #[serde(default)]
+    include_usage: Option<bool>,
+}
+
+/// An error in OpenAI's shape.
+pub fn refusal(error: &Error) -> Response {
+    let mut response = refusal_as(error, kind_and_code(error).1);
+    if error.status() == 504 {
+        // OpenAI's libraries else ask again by themselves, and so twice.
+        response
+            .headers
+            .push(("x-should-retry", Cow::Borrowed("false")));
+    }
+    response
+}
+
+/// [`refusal`] with this `code`.
+pub fn refusal_as(error: &Error, code: &str) -> Response {
+    let mut response = Response::error(error);
+    response.body = Cow::Owned(error_object(error, code).to_string().into_bytes());
+    response
+}
+
+fn kind_and_code(error: &Error) -> (&'static str, &'static str) {
+    match error.code() {
+        Code::InvalidToken => ("invalid_request_error", "invalid_api_key"),
+        Code::Unauthorized => ("permission_error", "unauthorized"),
+        Code::NotFound => ("invalid_request_error", "model_not_found"),
+        Code::InvalidRequest => ("invalid_request_error", "invalid_request"),
+        Code::RateLimited => ("rate_limit_error", "rate_limit_exceeded"),
+        Code::ServerError => ("server_error", "server_error"),
+    }
+}
+
+fn error_object(error: &Error, code: &str) -> Value {
+    json!({ "error": {
+        "message": error.message(), "type": kind_and_code(error).0, "param": null, "code": code,
+    } })
+}
+
+fn model_object(service: &Service, name: &str) -> Value {
+    let began = service.clock().now().minus(service.uptime());
+    json!({
+        "id": name, "object": "model", "created": began.as_millis() / 1000, "owned_by": "hearth",
+    })
+}
+
+/// GET /v1/models.
+pub fn models(service: &Service, config: &Config) -> Response {
+    let data: Vec<Value> = models::names(config)
+        .into_iter()
+        .map(|name| model_object(service, name))
+        .collect();
+    Response::json(200, json!({ "object": "list", "data": data }).to_string())
+}
+
+/// GET /v1/models/NAME. Errors: `not_found`.
+pub fn model(service: &Service, config: &Config, name: &str) -> Result<Response> {
+    models::check(config, name)?;
+    Ok(Response::json(200, model_object(service, name).to_string()))
+}
+
+/// POST /v1/chat/completions.
+///
+/// Errors: `invalid_request`, `not_found` for another model, and those of a turn
+/// that cannot begin.
+pub fn complete(
+    service: &Arc<Service>,
+    config: &Config,
+    asker: Asker,
+    request: &Request,
+) -> Result<Answer> {
+    let completion: Completion = super::parse(&request.body)?;
+    models::check(config, &completion.model)?;
+    if completion.n.is_some_and(|n| n != 1) {
+        return Err(Error::invalid_request(
+            "\"n\" must be 1: there is one answer to a message",
+        ));
+    }
+    let stream = completion.stream.unwrap_or(false);
+    let form = Chunks {
+        id: format!("chatcmpl-{}", base::secret::reference()),
+        model: completion.model,
+        created: service.clock().now().as_millis() / 1000,
+        include_usage: completion
+            .stream_options
+            .and_then(|options| options.include_usage)
+            .unwrap_or(false),
+    };
+    let task = Task {
+        asker,
+        transcript: transcript::read(completion.messages)?,
+        channel: OPENAI_CHANNEL,
+        stream,
+        form: Box::new(form),
+    };
+    answering::answer(service, task, &request.head, &request.body)
+}
+
+/// Server-sent events, or one object.
+struct Chunks {
+    id: String,
+    model: String,
+    /// Seconds since 1970.
+    created: i64,
+    include_usage: bool,
+}
+
+impl Chunks {
+    fn chunk(&self, choices: Value, usage: Value) -> String {
+        let mut chunk = json!({
+            "id": self.id, "object": "chat.completion.chunk", "created": self.created,
+            "model": self.model, "choices": choices,
+        });
+        if self.include_usage {
+            chunk["usage"] = usage;
+        }
+        format!("data: {chunk}\n\n")
+    }
+
+    fn delta(&self, delta: Value, reason: Option<&str>) -> String {
+        let choice = json!({
+            "index": 0, "delta": delta, "logprobs": null, "finish_reason": reason,
+        });
+        self.chunk(json!([choice]), Value::Null)
+    }
+}
+
+fn usage_object(usage: Usage) -> Value {
+    json!({
+        "prompt_tokens": usage.input,
+        "completion_tokens": usage.output,
+        "total_tokens": usage.input + usage.output,
+        "prompt_tokens_details": { "cached_tokens": usage.cached },
+    })
+}
+
+impl Form for Chunks {
+    fn whole(&self, reply: &str, sum: &Sum) -> Response {
+        let completion = json!({
+            "id": self.id, "object": "chat.completion", "created": self.created,
+            "model": self.model,
+            "choices": [{
+                "index": 0,
+                "message": { "role": "assistant", "content": reply, "refusal": null },
+                "logprobs": null,
+                "finish_reason": "stop",
+            }],
+            "usage": usage_object(sum.usage),
+        });
+        Response::json(200, completion.to_string())
+    }
+
+    fn head(&self) -> Response {
+        super::stream_head("text/event-stream; charset=utf-8")
+    }
+
+    fn opening(&self) -> String {
+        self.delta(json!({ "role": "assistant", "content": "" }), None)
+    }
+
+    fn text(&self, text: &str) -> String {
+        self.delta(json!({ "content": text }), None)
+    }
+
+    fn sign_of_life(&self, awaits_approval: bool) -> String {
+        match awaits_approval {
+            true => ": waiting for approval\n\n".to_owned(),
+            false => ": working\n\n".to_owned(),
+        }
+    }
+
+    fn closing(&self, sum: &Sum) -> String {
+        let mut text = self.delta(json!({}), Some("stop"));
+        if self.include_usage {
+            text += &self.chunk(json!([]), usage_object(sum.usage));
+        }
+        text + "data: [DONE]\n\n"
+    }
+
+    fn failure(&self, error: &Error) -> String {
+        format!("data: {}\n\n", error_object(error, kind_and_code(error).1))
+    }
+
+    fn refusal(&self, error: &Error) -> Response {
+        refusal(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_have_the_shape_that_the_libraries_read() {
+        for (error, status, kind, code) in [
+            (
+                Error::invalid_token("no"),
+                401,
+                "invalid_request_error",
+                "invalid_api_key",
+            ),
+            (
+                Error::unauthorized("no"),
+                403,
+                "permission_error",
+                "unauthorized",
+            ),
+            (
+                Error::rate_limited("no", 5),
+                429,
+                "rate_limit_error",
+                "rate_limit_exceeded",
+            ),
+            (
+                Error::overloaded("no", 5),
+                503,
+                "server_error",
+                "server_error",
+            ),
+        ] {
+            let response = refusal(&error);
+            let body: Value = serde_json::from_slice(&response.body).unwrap();
+            assert_eq!(response.status, status);
+            assert_eq!(body["error"]["message"], "no");
+            assert_eq!(body["error"]["type"], kind);
+            assert_eq!(body["error"]["code"], code);
+            let retry = response
+                .headers
+                .iter()
+                .any(|(name, _)| *name == "Retry-After");
+            assert_eq!(retry, error.retry_after().is_some());
+        }
+    }
+}

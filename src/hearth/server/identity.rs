@@ -1,0 +1,36 @@
+//! Who the server is to those who connect: its certificate, if it has one.
+
+use super::StartError;
+use config::Config;
+use net::tls::load_certificates;
+
+/// Reads the certificate that the configuration names, and looks at those that
+/// it trusts: without them nobody is called by https.
+///
+/// Errors: it cannot be used.
+#[cfg(feature = "tls")]
+pub fn open(config: &Config) -> Result<Option<std::sync::Arc<net::tls::Acceptor>>, StartError> {
+    check_trusted(config)?;
+    let Some((certificate, key)) = config.tls.identity() else {
+        return Ok(None);
+    };
+    let acceptor = net::tls::Acceptor::open(certificate, key)?;
+    Ok(Some(std::sync::Arc::new(acceptor)))
+}
+
+/// Refuses a configuration with a certificate: whoever wants TLS must not be
+/// served without it. What it trusts is looked at here, too.
+#[cfg(not(feature = "tls"))]
+pub fn open(config: &Config) -> Result<(), StartError> {
+    match config.tls.identity() {
+        Some(_) => Err(StartError::WithoutTls),
+        None => check_trusted(config),
+    }
+}
+
+fn check_trusted(config: &Config) -> Result<(), StartError> {
+    if let Some(path) = &config.tls.ca_file {
+        load_certificates(path)?;
+    }
+    Ok(())
+}

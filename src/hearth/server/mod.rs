@@ -1,0 +1,303 @@
+//! The whole house as one value: built from a data directory, stopped when
+//! asked. The command line and the tests start it alike.
+
+mod identity;
+mod lock;
+mod ports;
+#[cfg_attr(not(feature = "relay"), path = "no_relay.rs")]
+mod relay;
+pub mod restore;
+mod start_error;
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::http::{Extension, OwnMachine, Pages, Relay, Router, Serves};
+use crate::metrics::Metrics;
+use crate::model_api::ModelApi;
+use crate::service::backups::how_to_restore;
+use crate::service::session::sessions;
+use crate::service::workers::{Deliver, Workers};
+use crate::service::{Parts, Service};
+use crate::webhook::deliver::Deliverer;
+use crate::webhook::incoming::Incoming;
+use base::clock::Clock;
+use config::{Config, Problems, Settings};
+use net::Gate;
+use net::listen::Listener;
+use relay::Links;
+use store::{Store, check_at_start};
+
+pub use lock::Lock;
+pub use start_error::StartError;
+
+/// The configuration file's name in the data directory.
+pub const CONFIG_FILE: &str = "config.json";
+/// The database file's name in the data directory.
+pub const DATABASE_FILE: &str = "hearth.db";
+
+/// How long running turns may go on when the server stops; the rest goes on
+/// at the next start.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// How to start a server.
+pub struct Options {
+    /// Holds the configuration, the database and the log. Must exist.
+    pub data_dir: PathBuf,
+    /// Address to bind, in place of every channel's own.
+    pub bind: Option<IpAddr>,
+    /// Port of the first tcp channel, in place of its own; 0 lets the system
+    /// choose.
+    pub port: Option<u16>,
+    /// The time of day.
+    pub clock: Clock,
+}
+
+/// A running server.
+pub struct Server {
+    service: Arc<Service>,
+    workers: Workers,
+    links: Links,
+    listeners: Mutex<Vec<Listener>>,
+    addrs: Vec<SocketAddr>,
+    is_secure: bool,
+    lock: Lock,
+}
+
+impl Server {
+    /// Starts a server; when this returns, it serves.
+    pub fn start(options: Options) -> Result<Server, StartError> {
+        let mut lock = Lock::take(&options.data_dir)?;
+        finish_restore(&options.data_dir)?;
+        let settings = Arc::new(Settings::load(&options.data_dir.join(CONFIG_FILE))?);
+        for warning in settings.warnings() {
+            log::warn!("configuration: {warning}");
+        }
+        let clock = options.clock.clone();
+        let config = settings.current();
+        #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
+        let identity = identity::open(&config)?;
+        let relay = relay::open(&config)?;
+        let database = options.data_dir.join(DATABASE_FILE);
+        let store = check_at_start(&database)
+            .and_then(|()| Store::open(&database, clock.clone()))
+            .map_err(|error| {
+                let advice = match error.is_damage() {
+                    true => how_to_restore(&config.backup, &options.data_dir),
+                    false => String::new(),
+                };
+                StartError::Database { error, advice }
+            })?;
+        // Ports are bound before anything runs, so that a second start that
+        // cannot serve does no work either.
+        let sockets = ports::bind(&config, &options)?;
+        let deliver: Arc<dyn Deliver> = Arc::new(Deliverer::new(
+            Arc::clone(&settings),
+            store.clone(),
+            clock.clone(),
+        ));
+        let service = Service::new(Parts {
+            settings: Arc::clone(&settings),
+            store,
+            clock,
+            data_dir: options.data_dir.clone(),
+            deliver,
+        })?;
+        let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;
+        let workers = Workers::start(&service, config.workers)?;
+        let gate = Gate::new(settings, sessions(Arc::clone(&service)));
+        #[cfg(feature = "tls")]
+        let gate = gate.with_tls(identity);
+        let above = Above {
+            pages: pages(),
+            relay,
+            own_machine: links.own_machine(),
+            extensions: vec![
+                Arc::new(Metrics::new(Arc::clone(&service), gate.admissions())),
+                Arc::new(ModelApi::new(Arc::clone(&service))),
+            ],
+        };
+        let mut listeners = Vec::new();
+        let mut addrs = Vec::new();
+        for port in sockets {
+            addrs.push(port.address);
+            listeners.push(serve(&service, &gate, port, above.clone())?);
+        }
+        let certificate = config.tls.identity().map(|(certificate, _)| certificate);
+        if let Err(error) = lock.tell(&addrs, certificate) {
+            log::warn!("hearth.lock: {error}");
+        }
+        service.start_mcp();
+        links.apply(&config);
+        Ok(Server {
+            is_secure: certificate.is_some(),
+            links,
+            service,
+            workers,
+            listeners: Mutex::new(listeners),
+            addrs,
+            lock,
+        })
+    }
+
+    /// Where it listens: the tcp channels in the order of the configuration,
+    /// then the webhook channel's own port.
+    pub fn addrs(&self) -> &[SocketAddr] {
+        &self.addrs
+    }
+
+    /// Whether its ports speak TLS.
+    pub fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Settings {
+        self.service.settings()
+    }
+
+    /// Whether the last commit to the database worked.
+    pub fn is_writable(&self) -> bool {
+        self.service.store().is_writable()
+    }
+
+    /// When the timekeeper last had looked after everything, as it does each
+    /// second: longer ago when it, or the database that it asks, hangs.
+    pub fn last_tick(&self) -> Instant {
+        self.service.last_tick()
+    }
+
+    /// Rereads the configuration file; returns the top-level fields that
+    /// changed. Ports and the number of workers keep until the next start.
+    pub fn reload(&self) -> Result<Vec<String>, Problems> {
+        let changed = self.service.settings().reload();
+        if let Ok(changed) = &changed {
+            self.service.config_changed(changed);
+            self.links.apply(&self.service.settings().current());
+        }
+        self.lock.stamp();
+        changed
+    }
+
+    /// Lets `duration` pass at once: for tests of what takes hours.
+    pub fn advance_clock(&self, duration: Duration) {
+        self.service.clock().advance(duration);
+        self.service.clock_advanced();
+    }
+
+    /// Stops: running turns get 10 seconds, and what is not over then goes on
+    /// at the next start. Everything is on disk when this returns. Stopping
+    /// again does nothing.
+    pub fn stop(&self) {
+        self.shut_down(DRAIN);
+    }
+
+    /// Stops without waiting for turns, also while [`Server::stop`] waits for
+    /// them in another thread.
+    pub fn stop_now(&self) {
+        self.service.abandon_turns();
+        self.shut_down(Duration::ZERO);
+    }
+
+    fn shut_down(&self, grace: Duration) {
+        let listeners = std::mem::take(
+            &mut *self
+                .listeners
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        if listeners.is_empty() {
+            return;
+        }
+        for listener in &listeners {
+            listener.refuse_new();
+        }
+        self.workers.stop(grace);
+        self.links.stop();
+        self.service.mcp().stop(grace.is_zero());
+        for listener in listeners {
+            listener.stop();
+        }
+        self.service.store().close();
+    }
+}
+
+/// What the router leads to in rooms above it.
+#[derive(Clone)]
+struct Above {
+    pages: Option<Arc<dyn Pages>>,
+    relay: Option<Arc<dyn Relay>>,
+    own_machine: Option<Arc<dyn OwnMachine>>,
+    extensions: Vec<Arc<dyn Extension>>,
+}
+
+/// Finishes a restore that was interrupted, if there is one.
+fn finish_restore(data_dir: &Path) -> Result<(), StartError> {
+    match restore::finish(data_dir) {
+        Ok(None) => Ok(()),
+        Ok(Some(aside)) => {
+            let aside = aside.display();
+            log::warn!("an interrupted restore was finished; what it replaced is in {aside}");
+            Ok(())
+        }
+        Err(source) => Err(StartError::Unwritable {
+            path: data_dir.to_owned(),
+            source,
+        }),
+    }
+}
+
+/// Finishes a restore that was interrupted before anything else looks at the
+/// data directory.
+///
+/// Errors: a server runs there, or the directory cannot be written.
+pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
+    if !restore::is_pending(data_dir) {
+        return Ok(());
+    }
+    let _lock = Lock::take(data_dir)?;
+    finish_restore(data_dir)
+}
+
+/// Checks what the configuration names outside itself, as the start does:
+/// certificates, their key, and the token of a relay.
+///
+/// Errors: why a server would not start with it.
+pub fn check(config: &Config) -> Result<(), StartError> {
+    identity::open(config)?;
+    relay::open(config)?;
+    Ok(())
+}
+
+/// The web front end, where it is built in.
+fn pages() -> Option<Arc<dyn Pages>> {
+    #[cfg(feature = "web")]
+    return Some(Arc::new(crate::web::Web::new()));
+    #[cfg(not(feature = "web"))]
+    None
+}
+
+fn serve(
+    service: &Arc<Service>,
+    gate: &Gate,
+    port: ports::Port,
+    above: Above,
+) -> Result<Listener, StartError> {
+    let (own_port, serves) = match port.serves_webhooks_only {
+        true => (Some(port.configured), Serves::WebhooksOnly),
+        false => (None, Serves::Everything),
+    };
+    let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
+    let router = Router::new(Arc::clone(service), webhooks, serves)
+        .with_pages(above.pages)
+        .with_relay(above.relay)
+        .with_own_machine(above.own_machine)
+        .with_extensions(above.extensions);
+    let listening = match serves {
+        Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
+        Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),
+    };
+    listening.map_err(|error| StartError::listen(port.address, port.setting, error))
+}

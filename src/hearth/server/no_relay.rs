@@ -1,0 +1,48 @@
+//! What stands for relays, and the links to them, where they are not built in.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::StartError;
+use crate::http::{OwnMachine, Relay};
+use crate::service::Service;
+use base::error::Error;
+use config::{Channel, Config};
+
+/// No links.
+pub struct Links;
+
+impl Links {
+    pub fn new(_: Arc<Service>, _: PathBuf, _: &Config) -> Result<Links, StartError> {
+        Ok(Links)
+    }
+
+    /// Says which channels nothing comes of.
+    pub fn apply(&self, config: &Config) {
+        for channel in &config.channels {
+            if let Channel::Relay(relay) = channel {
+                log::warn!(
+                    "channel {}: this hearth was built without relays (the feature \"relay\")",
+                    relay.name
+                );
+            }
+        }
+    }
+
+    pub fn own_machine(&self) -> Option<Arc<dyn OwnMachine>> {
+        None
+    }
+
+    pub fn stop(&self) {}
+}
+
+/// Refuses to be a relay.
+pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
+    match config.relay.enabled {
+        false => Ok(None),
+        true => Err(Error::invalid_request(
+            "\"relay.enabled\" is set, but this program was built without the feature relay",
+        )
+        .into()),
+    }
+}

@@ -1,0 +1,214 @@
+//! Putting a restored database in place, so that a crash at any moment leaves
+//! the old data, the new, or a step that the next start finishes.
+//!
+//! What is to come is made whole in `restore.partial`, which counts for
+//! nothing. Renaming that to `restore.ready` decides: from then on the restore
+//! happens, by whoever comes first, and each of its steps is a rename that is
+//! left out when it has been done.
+
+use std::ffi::OsString;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, ErrorKind};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
+use std::path::{Path, PathBuf};
+
+use super::DATABASE_FILE;
+use super::lock::LOCK_FILE;
+
+const PARTIAL: &str = "restore.partial";
+const READY: &str = "restore.ready";
+/// Names the directory for what is replaced, inside [`READY`].
+const ASIDE: &str = "aside";
+/// Files that SQLite keeps beside a database.
+const BESIDE: [&str; 2] = ["hearth.db-shm", "hearth.db-wal"];
+
+/// An empty directory for what is to come, on the same disk. What an earlier
+/// attempt has left there is gone.
+pub fn begin(data_dir: &Path) -> io::Result<PathBuf> {
+    let partial = data_dir.join(PARTIAL);
+    discard(data_dir)?;
+    DirBuilder::new().mode(0o700).create(&partial)?;
+    Ok(partial)
+}
+
+/// Removes what [`begin`] has made.
+pub fn discard(data_dir: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(data_dir.join(PARTIAL)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Decides that what lies in the directory of [`begin`] takes the place of the
+/// files of the same names; they go to `aside`, a new directory in the data
+/// directory. [`finish`] does it.
+pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
+    let partial = data_dir.join(PARTIAL);
+    fs::write(partial.join(ASIDE), aside)?;
+    for entry in fs::read_dir(&partial)? {
+        let path = entry?.path();
+        give_to_owner(data_dir, &path)?;
+        File::open(path)?.sync_all()?;
+    }
+    give_to_owner(data_dir, &partial)?;
+    give_to_owner(data_dir, &data_dir.join(LOCK_FILE))?;
+    sync(&partial)?;
+    fs::rename(&partial, data_dir.join(READY))?;
+    sync(data_dir)
+}
+
+/// Whether a restore was decided and is not finished.
+pub fn is_pending(data_dir: &Path) -> bool {
+    data_dir.join(READY).exists()
+}
+
+/// Finishes the restore that was decided, if there is one. Nobody may use the
+/// data directory meanwhile. Returns where the replaced files are.
+pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
+    let ready = data_dir.join(READY);
+    let aside = match fs::read_to_string(ready.join(ASIDE)) {
+        Ok(name) => data_dir.join(name),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            return match fs::remove_dir(&ready) {
+                Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+                _ => Ok(None),
+            };
+        }
+        Err(error) => return Err(error),
+    };
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&aside)?;
+    give_to_owner(data_dir, &aside)?;
+    let mut names: Vec<OsString> = fs::read_dir(&ready)?
+        .map(|entry| entry.map(|entry| entry.file_name()))
+        .collect::<io::Result<_>>()?;
+    names.retain(|name| name != ASIDE);
+    for name in names {
+        if name == DATABASE_FILE {
+            // The log belongs to the old database; with the new one it would
+            // be poison.
+            for beside in BESIDE {
+                move_aside(data_dir, &aside, beside.as_ref())?;
+            }
+        }
+        move_aside(data_dir, &aside, &name)?;
+        sync(&aside)?;
+        fs::rename(ready.join(&name), data_dir.join(&name))?;
+        sync(data_dir)?;
+    }
+    fs::remove_file(ready.join(ASIDE))?;
+    fs::remove_dir(&ready)?;
+    sync(data_dir)?;
+    Ok(Some(aside))
+}
+
+/// `sudo hearth restore` must not take the files from the server's user.
+fn give_to_owner(data_dir: &Path, path: &Path) -> io::Result<()> {
+    let owner = fs::metadata(data_dir)?;
+    match fs::metadata(path) {
+        Ok(about) if (about.uid(), about.gid()) != (owner.uid(), owner.gid()) => {
+            chown(path, Some(owner.uid()), Some(owner.gid()))
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn move_aside(data_dir: &Path, aside: &Path, name: &std::ffi::OsStr) -> io::Result<()> {
+    match fs::rename(data_dir.join(name), aside.join(name)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A data directory with an old household and a decided restore.
+    fn scene(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!(
+            "hearth-restore-{name}-{}",
+            base::secret::reference()
+        ));
+        fs::create_dir_all(&folder).unwrap();
+        for file in ["hearth.db", "hearth.db-wal", "hearth.db-shm", "config.json"] {
+            fs::write(folder.join(file), format!("old {file}")).unwrap();
+        }
+        let partial = begin(&folder).unwrap();
+        for file in ["hearth.db", "config.json"] {
+            fs::write(partial.join(file), format!("new {file}")).unwrap();
+        }
+        folder
+    }
+
+    fn check_restored(folder: &Path) {
+        let read = |name: &str| fs::read_to_string(folder.join(name)).unwrap();
+        assert_eq!(read("hearth.db"), "new hearth.db");
+        assert_eq!(read("config.json"), "new config.json");
+        assert!(!folder.join("hearth.db-wal").exists() && !folder.join("hearth.db-shm").exists());
+        for file in ["hearth.db", "hearth.db-wal", "hearth.db-shm", "config.json"] {
+            assert_eq!(read(&format!("aside-1/{file}")), format!("old {file}"));
+        }
+        assert!(!is_pending(folder) && !folder.join(PARTIAL).exists());
+        assert_eq!(finish(folder).unwrap(), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn before_the_decision_nothing_has_happened() {
+        let folder = scene("before");
+        assert_eq!(finish(&folder).unwrap(), None);
+        assert_eq!(
+            fs::read_to_string(folder.join("hearth.db")).unwrap(),
+            "old hearth.db"
+        );
+        assert_eq!(
+            fs::read(begin(&folder).unwrap().join("hearth.db")).ok(),
+            None
+        );
+        discard(&folder).unwrap();
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn after_the_decision_any_crash_is_made_up_for() {
+        let moves: [(&str, &str); 6] = [
+            ("hearth.db-shm", "aside-1/hearth.db-shm"),
+            ("hearth.db-wal", "aside-1/hearth.db-wal"),
+            ("hearth.db", "aside-1/hearth.db"),
+            ("restore.ready/hearth.db", "hearth.db"),
+            ("config.json", "aside-1/config.json"),
+            ("restore.ready/config.json", "config.json"),
+        ];
+        for crash_after in 0..=moves.len() {
+            let folder = scene(&format!("after-{crash_after}"));
+            commit(&folder, "aside-1").unwrap();
+            assert!(is_pending(&folder));
+            if crash_after > 0 {
+                fs::create_dir(folder.join("aside-1")).unwrap();
+            }
+            for (from, to) in &moves[..crash_after] {
+                fs::rename(folder.join(from), folder.join(to)).unwrap();
+            }
+            assert_eq!(finish(&folder).unwrap(), Some(folder.join("aside-1")));
+            check_restored(&folder);
+        }
+    }
+
+    #[test]
+    fn a_crash_at_the_very_end_leaves_an_empty_directory() {
+        let folder = scene("end");
+        commit(&folder, "aside-1").unwrap();
+        finish(&folder).unwrap();
+        fs::create_dir(folder.join(READY)).unwrap();
+        assert_eq!(finish(&folder).unwrap(), None);
+        check_restored(&folder);
+    }
+}

@@ -1,0 +1,104 @@
+//! Questions to the owner: answered by a person, or by time.
+
+use serde_json::Value;
+
+use super::{Service, views};
+use base::error::{Error, Result};
+use base::ids::ApprovalId;
+use config::Permission;
+use protocol::command::Remember;
+use protocol::event::{Event, Kind};
+use store::{Approval, Decision, Verdict};
+
+/// Who decides when nobody does in time.
+const BY_TIME: &str = "timeout";
+
+impl Service {
+    /// Allows a waiting call. `always` is written to `tool_permissions` first,
+    /// so that a failure to write leaves the question open.
+    pub fn approve(&self, id: ApprovalId, remember: Remember, by: &str) -> Result<Value> {
+        let verdict = match remember {
+            Remember::Once => Verdict::ApprovedOnce,
+            Remember::Conversation => Verdict::ApprovedConversation,
+            Remember::Always => {
+                self.allow_always(id)?;
+                Verdict::ApprovedAlways
+            }
+        };
+        self.decide(
+            id,
+            Decision {
+                verdict,
+                by: by.to_owned(),
+            },
+        )
+    }
+
+    /// Refuses a waiting call.
+    pub fn deny(&self, id: ApprovalId, by: &str) -> Result<Value> {
+        self.decide(
+            id,
+            Decision {
+                verdict: Verdict::Denied,
+                by: by.to_owned(),
+            },
+        )
+    }
+
+    /// Refuses what nobody decided in time.
+    pub(super) fn expire_approvals(&self) -> Result<()> {
+        for id in self.store.expired_approvals(self.clock.now())? {
+            self.decide(
+                id,
+                Decision {
+                    verdict: Verdict::Expired,
+                    by: BY_TIME.to_owned(),
+                },
+            )?;
+        }
+        Ok(())
+    }
+
+    fn allow_always(&self, id: ApprovalId) -> Result<()> {
+        let waiting = self.store.waiting_approvals()?;
+        let approval = waiting
+            .iter()
+            .find(|approval| approval.id == id)
+            .ok_or_else(|| {
+                Error::not_found(format!("no approval {id} waits: it may be decided already"))
+            })?;
+        self.settings
+            .permit_tool(&approval.tool, Permission::Allow)?;
+        self.config_changed(&["tool_permissions".to_owned()]);
+        Ok(())
+    }
+
+    fn decide(&self, id: ApprovalId, decision: Decision) -> Result<Value> {
+        let decided = self.store.decide(id, decision.clone())?;
+        self.publish_decision(&decided.approval, &decision);
+        if decided.resumes {
+            self.queue
+                .resume(decided.approval.turn_id, decided.approval.conversation_id);
+        }
+        Ok(views::approval(&decided.approval))
+    }
+
+    pub(super) fn publish_decision(&self, approval: &Approval, decision: &Decision) {
+        log::info!(
+            "turn {}: tool {} {} by {}",
+            approval.turn_id,
+            approval.tool,
+            decision.verdict.as_str(),
+            decision.by
+        );
+        self.hub.publish(Event {
+            turn_id: Some(approval.turn_id),
+            conversation_id: Some(approval.conversation_id),
+            kind: Kind::ApprovalResolved {
+                approval_id: approval.id,
+                decision: decision.verdict.as_str().to_owned(),
+                by: decision.by.clone(),
+            },
+        });
+    }
+}

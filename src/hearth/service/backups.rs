@@ -1,0 +1,392 @@
+//! The backups that the server makes by itself at night, and what every backup
+//! holds beside the database.
+
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+
+use super::Service;
+use base::calendar::Zone;
+use base::clock::Timestamp;
+use config::{Backup, TimeOfDay, without_secrets};
+use serde_json::json;
+use store::{BackUp, BackedUp, Enclosed, PARTIAL, Watch, back_up};
+
+/// How often is looked whether one is due.
+const LOOK: Duration = Duration::from_secs(60);
+/// How long after a failure it is tried again.
+const RETRY: Duration = Duration::from_secs(3600);
+/// Where nightly backups go in the data directory when nothing else is set.
+const DIRECTORY: &str = "backups";
+/// Backups that are named when one is needed.
+const TOLD: usize = 3;
+/// Around the date in the name of a nightly backup.
+const NAME: (&str, &str) = ("hearth-nightly-", ".db");
+/// The configuration's name in a backup, and that of the machine's key.
+pub const CONFIG: &str = "config.json";
+/// The machine's key: in backups with secrets only.
+pub const IDENTITY: &str = "identity.key";
+/// What a backup says of itself.
+pub const ABOUT: &str = "about.json";
+
+/// What a backup of this data directory is to hold beside the database, and
+/// why the configuration is not in it, if so.
+pub fn enclosed(
+    data_dir: &Path,
+    with_secrets: bool,
+    now: Timestamp,
+) -> (Vec<Enclosed>, Option<String>) {
+    let mut problem = None;
+    let mut files = Vec::new();
+    let mut enclose = |name: &str, content: Vec<u8>| {
+        let name = name.to_owned();
+        files.push(Enclosed { name, content });
+    };
+    let path = data_dir.join(CONFIG);
+    let config = fs::read_to_string(&path)
+        .map_err(|error| format!("{} cannot be read: {error}", path.display()))
+        .and_then(|text| match with_secrets {
+            true => Ok(text),
+            false => without_secrets(&path, &text).map_err(|problems| problems.to_string()),
+        });
+    match config {
+        Ok(text) => enclose(CONFIG, text.into_bytes()),
+        Err(reason) => problem = Some(format!("the configuration is left out: {reason}")),
+    }
+    if with_secrets && let Ok(key) = fs::read(data_dir.join(IDENTITY)) {
+        enclose(IDENTITY, key);
+    }
+    let machine = fs::read_to_string("/etc/hostname").unwrap_or_default();
+    let about = json!({
+        "hearth": env!("CARGO_PKG_VERSION"),
+        "made_at": now,
+        "machine": machine.trim(),
+        "with_secrets": with_secrets,
+    });
+    enclose(ABOUT, about.to_string().into_bytes());
+    (files, problem)
+}
+
+/// Where the nightly backups of a data directory are.
+pub fn directory(config: &Backup, data_dir: &Path) -> PathBuf {
+    match &config.directory {
+        Some(directory) => directory.clone(),
+        None => data_dir.join(DIRECTORY),
+    }
+}
+
+/// The nightly backups in a directory with their nights, newest first; none
+/// when it cannot be read.
+pub fn nightly_backups(directory: &Path) -> Vec<(Date, PathBuf)> {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return Vec::new();
+    };
+    let mut found: Vec<(Date, PathBuf)> = Vec::new();
+    for entry in entries.flatten() {
+        if let Some(night) = entry.file_name().to_str().and_then(night_of) {
+            let place = found.partition_point(|(other, _)| *other > night);
+            found.insert(place, (night, entry.path()));
+        }
+    }
+    found
+}
+
+fn night_of(name: &str) -> Option<Date> {
+    let date = name.strip_prefix(NAME.0)?.strip_suffix(NAME.1)?;
+    date.parse()
+        .ok()
+        .filter(|night: &Date| night.to_string() == date)
+}
+
+fn name_of(night: Date) -> String {
+    format!("{}{night}{}", NAME.0, NAME.1)
+}
+
+/// What to do about a damaged database: lines to add to what is wrong with it.
+pub fn how_to_restore(config: &Backup, data_dir: &Path) -> String {
+    let directory = directory(config, data_dir);
+    let backups = nightly_backups(&directory);
+    let restore = format!("hearth restore --data-dir {}", data_dir.display());
+    let mut text = String::from("\nNothing was changed. ");
+    match backups.first() {
+        None => text.push_str(&format!(
+            "There are no nightly backups in {}. With a backup from elsewhere:\n  {restore} FILE",
+            directory.display()
+        )),
+        Some((_, newest)) => {
+            text.push_str("The newest backups:\n");
+            for (_, path) in backups.iter().take(TOLD) {
+                text.push_str(&format!("  {}\n", path.display()));
+            }
+            text.push_str(&format!(
+                "To go back to the newest, and keep what is there now aside:\n  {restore} {}",
+                newest.display()
+            ));
+        }
+    }
+    text
+}
+
+/// The latest night whose hour has come, and when that was.
+fn latest_night(now: Timestamp, at: TimeOfDay, zone: &TimeZone) -> Option<(Date, Timestamp)> {
+    let local = jiff::Timestamp::from_millisecond(now.as_millis())
+        .ok()?
+        .to_zoned(zone.clone());
+    let begin = |night: Date| {
+        let moment = night
+            .at(at.hour, at.minute, 0, 0)
+            .to_zoned(zone.clone())
+            .ok()?;
+        Some(Timestamp::from_millis(moment.timestamp().as_millisecond()))
+    };
+    let today = begin(local.date())?;
+    if today <= now {
+        return Some((local.date(), today));
+    }
+    let yesterday = local.date().yesterday().ok()?;
+    Some((yesterday, begin(yesterday)?))
+}
+
+/// The timekeeper's part: starts a backup when one is due, in a thread of its
+/// own, which ends with the timekeeper.
+pub(super) struct Nightly {
+    look_at: Instant,
+    running: Option<(JoinHandle<bool>, Arc<AtomicBool>)>,
+}
+
+impl Nightly {
+    pub fn new() -> Nightly {
+        Nightly {
+            look_at: Instant::now(),
+            running: None,
+        }
+    }
+
+    /// Looks at once, because time has jumped.
+    pub fn look_now(&mut self) {
+        self.look_at = Instant::now();
+    }
+
+    /// Starts a backup if one is due and none runs.
+    pub fn tick(&mut self, service: &Arc<Service>) {
+        if let Some((thread, _)) = self.running.take_if(|(thread, _)| thread.is_finished())
+            && !thread.join().unwrap_or(false)
+        {
+            self.look_at = Instant::now() + RETRY;
+        }
+        if self.running.is_some() || Instant::now() < self.look_at {
+            return;
+        }
+        self.look_at = Instant::now() + LOOK;
+        let Some(night) = service.due_night() else {
+            return;
+        };
+        let stopping = Arc::new(AtomicBool::new(false));
+        let watch: Watch = {
+            let stopping = Arc::clone(&stopping);
+            Arc::new(move |_| !stopping.load(Ordering::Relaxed))
+        };
+        let service = Arc::clone(service);
+        let started = std::thread::Builder::new()
+            .name("nightly-backup".to_owned())
+            .spawn(move || service.back_up_at_night(night, &watch));
+        match started {
+            Ok(thread) => self.running = Some((thread, stopping)),
+            Err(error) => log::warn!("nightly backup: no thread: {error}"),
+        }
+    }
+
+    /// Stops the backup under way, if there is one, and joins its thread.
+    pub fn stop(&mut self) {
+        if let Some((thread, stopping)) = self.running.take() {
+            stopping.store(true, Ordering::Relaxed);
+            if thread.join().is_err() {
+                log::error!("the thread of the nightly backup ended in a panic");
+            }
+        }
+    }
+}
+
+impl Service {
+    /// The night that a backup is to be made for, if there is none of it yet. A
+    /// night before the first user was made is not.
+    fn due_night(&self) -> Option<Date> {
+        let config = &self.settings.current().backup;
+        if config.keep == 0 {
+            return None;
+        }
+        let now = self.clock.now();
+        let (night, hour) = latest_night(now, config.at, Zone::system().rules())?;
+        let since = match self.store.in_use_since() {
+            Ok(since) => since?,
+            Err(error) => {
+                log::warn!("nightly backup: {error}");
+                return None;
+            }
+        };
+        let newest = nightly_backups(&directory(config, &self.data_dir));
+        let is_made = newest.first().is_some_and(|(newest, _)| *newest >= night);
+        (since < hour && !is_made).then_some(night)
+    }
+
+    /// Makes the backup of a night and deletes those that are too many.
+    /// Returns whether it worked.
+    fn back_up_at_night(&self, night: Date, watch: &Watch) -> bool {
+        let config = self.settings.current();
+        let began = Instant::now();
+        let made = self.try_back_up(&config.backup, night, watch);
+        let problem = match made {
+            Ok(made) => {
+                log::info!(
+                    "nightly backup: {} with {} messages, {} bytes, in {:?}",
+                    name_of(night),
+                    made.messages,
+                    made.bytes,
+                    began.elapsed()
+                );
+                None
+            }
+            Err(problem) => {
+                log::warn!("nightly backup: {problem}");
+                Some(problem)
+            }
+        };
+        let is_good = problem.is_none();
+        *self.backup_problem() = problem;
+        is_good
+    }
+
+    fn try_back_up(&self, config: &Backup, night: Date, watch: &Watch) -> Result<BackedUp, String> {
+        let directory = directory(config, &self.data_dir);
+        match &config.directory {
+            // A disk that is not mounted must not fill the one beneath it.
+            Some(_) if !directory.is_dir() => {
+                return Err(format!(
+                    "{} does not exist; is its disk mounted?",
+                    directory.display()
+                ));
+            }
+            Some(_) => {}
+            // Nor is a data directory made again that is gone.
+            None => match DirBuilder::new().mode(0o700).create(&directory) {
+                Err(error) if error.kind() != ErrorKind::AlreadyExists => {
+                    return Err(format!("{} cannot be made: {error}", directory.display()));
+                }
+                _ => {}
+            },
+        }
+        let database = self.data_dir.join("hearth.db");
+        check_room(&database, &directory)?;
+        let (files, left_out) = enclosed(&self.data_dir, false, self.clock.now());
+        if let Some(reason) = left_out {
+            log::warn!("nightly backup: {reason}");
+        }
+        let order = BackUp {
+            database: &database,
+            target: &directory.join(name_of(night)),
+            overwrite: false,
+            files,
+        };
+        let made = back_up(&order, watch).map_err(|error| error.to_string())?;
+        for (_, path) in nightly_backups(&directory).into_iter().skip(config.keep) {
+            fs::remove_file(&path)
+                .map_err(|error| format!("{} cannot be deleted: {error}", path.display()))?;
+        }
+        remove_leftovers(&directory);
+        Ok(made)
+    }
+
+    /// For `server_info`: the newest nightly backup, and what went wrong last.
+    pub(super) fn backup_status(&self) -> serde_json::Value {
+        let config = &self.settings.current().backup;
+        let newest = nightly_backups(&directory(config, &self.data_dir));
+        json!({
+            "keep": config.keep,
+            "newest": newest.first().map(|(night, _)| night.to_string()),
+            "problem": *self.backup_problem(),
+        })
+    }
+}
+
+/// What a crash has left of nightly backups.
+fn remove_leftovers(directory: &Path) {
+    let Ok(entries) = fs::read_dir(directory) else {
+        return;
+    };
+    for entry in entries.filter_map(Result::ok) {
+        let name = entry.file_name();
+        let night = name
+            .to_str()
+            .and_then(|name| night_of(name.strip_suffix(PARTIAL)?));
+        if night.is_some() {
+            // The next night tries again.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// Leaves the household as much room as the backup takes.
+fn check_room(database: &Path, directory: &Path) -> Result<(), String> {
+    let needed = fs::metadata(database).map_or(0, |about| about.len());
+    let Ok(about) = rustix::fs::statvfs(directory) else {
+        return Ok(());
+    };
+    let free = about.f_bavail.saturating_mul(about.f_frsize);
+    if free / 2 < needed {
+        return Err(format!(
+            "{} has {free} bytes left, and the backup would take {needed}: too little stays for the \
+             server; make space, or set backup.directory to another disk",
+            directory.display()
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_nights_are_ours() {
+        for (name, night) in [
+            ("hearth-nightly-2026-11-21.db", Some("2026-11-21")),
+            ("hearth-nightly-2026-11-21.db.partial", None),
+            ("hearth-nightly-2026-11-31.db", None),
+            ("hearth-nightly-20261121.db", None),
+            ("hearth-2026-11-21.db", None),
+            ("hearth.db", None),
+        ] {
+            let found = night_of(name).map(|night| night.to_string());
+            assert_eq!(found.as_deref(), night, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_night_begins_at_its_hour_where_the_household_is() {
+        let zone = TimeZone::fixed(jiff::tz::offset(2));
+        let at = TimeOfDay {
+            hour: 3,
+            minute: 30,
+        };
+        for (now, expected) in [
+            ("2026-11-21T01:29:59Z", "2026-11-20"),
+            ("2026-11-21T01:30:00Z", "2026-11-21"),
+            ("2026-11-21T23:00:00Z", "2026-11-21"),
+            ("2026-11-22T01:30:00Z", "2026-11-22"),
+        ] {
+            let parsed: jiff::Timestamp = now.parse().unwrap();
+            let now_here = Timestamp::from_millis(parsed.as_millisecond());
+            let (night, hour) = latest_night(now_here, at, &zone).unwrap();
+            assert_eq!(night.to_string(), expected, "{now}");
+            assert!(hour <= now_here);
+        }
+    }
+}

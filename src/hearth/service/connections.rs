@@ -1,0 +1,82 @@
+//! Which connections are open and whose tokens opened them, so that revoking a
+//! token closes them.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::hub::ConnectionId;
+use base::clock::Timestamp;
+use base::ids::TokenId;
+use net::outbox::{Close, Outbox};
+use store::{Identity, UserRole};
+
+/// The authenticated connections.
+#[derive(Default)]
+pub struct Connections {
+    next: AtomicU64,
+    open: Mutex<HashMap<ConnectionId, Entry>>,
+}
+
+struct Entry {
+    token: TokenId,
+    role: UserRole,
+    expires_at: Option<Timestamp>,
+    outbox: Arc<Outbox>,
+}
+
+impl Connections {
+    /// A number for a new connection.
+    pub fn open(&self) -> ConnectionId {
+        ConnectionId(self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Notes who a connection is now.
+    pub fn authenticated(&self, id: ConnectionId, identity: &Identity, outbox: &Arc<Outbox>) {
+        let entry = Entry {
+            token: identity.token_id,
+            role: identity.role,
+            expires_at: identity.expires_at,
+            outbox: Arc::clone(outbox),
+        };
+        self.lock().insert(id, entry);
+    }
+
+    /// Forgets a connection.
+    pub fn close(&self, id: ConnectionId) {
+        self.lock().remove(&id);
+    }
+
+    /// How many are authenticated.
+    pub fn count(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// The tokens that hold connections open, with the roles that they granted.
+    pub fn tokens(&self) -> BTreeSet<(TokenId, UserRole)> {
+        let open = self.lock();
+        open.values()
+            .map(|entry| (entry.token, entry.role))
+            .collect()
+    }
+
+    /// Closes the connections of a revoked token.
+    pub fn revoke(&self, token: TokenId) {
+        self.close_where(|entry| entry.token == token);
+    }
+
+    /// Closes the connections whose token has expired.
+    pub fn expire(&self, now: Timestamp) {
+        self.close_where(|entry| entry.expires_at.is_some_and(|expiry| expiry <= now));
+    }
+
+    fn close_where(&self, is_over: impl Fn(&Entry) -> bool) {
+        for entry in self.lock().values().filter(|entry| is_over(entry)) {
+            entry.outbox.close(Close::REVOKED);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Entry>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,138 @@
+//! Reminders and routines: prompts that run at a time of their own. (The
+//! schedule of this room is the queue of what the workers do next.)
+//!
+//! The timekeeper asks the database what is due; a run is a turn like any other
+//! from then on. What fell due while the server was off runs once at its start.
+
+use std::time::Duration;
+
+use super::Service;
+use agent::context::scheduled;
+use base::calendar::Timing;
+use base::clock::Timestamp;
+use base::error::Result;
+use base::ids::ScheduleId;
+use protocol::command;
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+
+/// From when on a run is called late, also when the server was on: it may have
+/// been short of workers, or the computer asleep.
+const LATE: Duration = Duration::from_secs(60);
+
+impl Service {
+    /// Sets up a schedule for a user. Errors: `invalid_request`, `not_found`.
+    pub fn create_schedule(&self, new: command::NewSchedule, owner: &str) -> Result<Schedule> {
+        let config = self.settings.current();
+        if let Some(name) = &new.webhook {
+            config.existing_account(name)?;
+        }
+        let (at, cron) = (new.at.as_deref(), new.cron.as_deref());
+        let timing = Timing::new(at, cron, &config.zone(), self.clock.now())?;
+        let schedule = self.store.add_schedule(NewSchedule {
+            prompt: new.prompt,
+            owner: Some(owner.to_owned()),
+            conversation_id: new.conversation_id,
+            channel: SCHEDULE_CHANNEL.to_owned(),
+            account: new.webhook,
+            timing,
+        })?;
+        log::info!("schedule {}: set up by {owner}", schedule.id);
+        Ok(schedule)
+    }
+
+    /// Leaves a schedule out or takes it up again; of those that come again,
+    /// what was left out does not run. Errors: `not_found`.
+    pub fn pause_schedule(&self, id: ScheduleId, is_paused: bool) -> Result<Schedule> {
+        let schedule = self.store.schedule(id)?;
+        let zone = self.settings.current().zone();
+        let next_at = schedule.timing.after(self.clock.now(), &zone);
+        self.store.pause_schedule(id, is_paused, next_at)
+    }
+
+    /// When a schedule that comes again does so after `now`.
+    fn next_of(&self, schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
+        let cron = schedule.timing.cron.as_ref()?;
+        cron.next(now, &self.settings.current().zone())
+    }
+
+    /// Begins the turns of what is due.
+    pub(super) fn run_due_schedules(&self) -> Result<()> {
+        if !self.store.is_writable() {
+            return Ok(());
+        }
+        let now = self.clock.now();
+        for schedule in self.store.due_schedules(now)? {
+            let id = schedule.id;
+            if let Err(error) = self.run_due(schedule, now) {
+                log::warn!("schedule {id}: {error}");
+            }
+        }
+        Ok(())
+    }
+
+    fn run_due(&self, schedule: Schedule, now: Timestamp) -> Result<()> {
+        let config = self.settings.current();
+        // What comes from outside runs under its account's permissions alone.
+        if schedule.channel != SCHEDULE_CHANNEL
+            && let Some(name) = &schedule.account
+            && config.webhook_account(name).is_none()
+        {
+            log::warn!(
+                "schedule {}: paused: no webhook account {name:?}",
+                schedule.id
+            );
+            let next_at = schedule.timing.after(now, &config.zone());
+            return self
+                .store
+                .pause_schedule(schedule.id, true, next_at)
+                .map(drop);
+        }
+        // Where there is no place it stays due, and is tried again.
+        let Ok(place) = self.queue.reserve(schedule.conversation_id, &config.limits) else {
+            return Ok(());
+        };
+        let (id, due) = (schedule.id, schedule.timing.next_at);
+        let since_start = Duration::from_millis(self.uptime().as_millis() as u64);
+        let is_late = now.since(due) > LATE || due < now.minus(since_start);
+        let minute = config.zone().minute(due);
+        let message = scheduled::marked(&schedule.prompt, &minute, is_late);
+        let next_at = self.next_of(&schedule, now);
+        if let Some(run) = self.store.run_schedule(schedule, message, next_at)? {
+            log::info!("schedule {id}: runs{}", if is_late { ", late" } else { "" });
+            self.started(run.turn, run.message);
+        }
+        drop(place);
+        Ok(())
+    }
+
+    /// Finds the next times anew: of all that come again when the household's
+    /// zone is no longer `planned_in`, else of what a wrong clock had planned.
+    pub(super) fn plan_schedules(&self, planned_in: &mut Option<Option<String>>) -> Result<()> {
+        let zone = &self.settings.current().time_zone;
+        let now = self.clock.now();
+        let to_plan = match planned_in {
+            Some(known) if known == zone => self.store.misplanned_schedules(now)?,
+            _ => self.store.schedules()?,
+        };
+        for schedule in to_plan {
+            let next_at = match self.next_of(&schedule, now) {
+                // What is due runs first.
+                Some(next_at) if schedule.timing.next_at > now => next_at,
+                _ => continue,
+            };
+            if next_at != schedule.timing.next_at {
+                self.store.plan_schedule(&schedule, next_at)?;
+            }
+        }
+        *planned_in = Some(zone.clone());
+        Ok(())
+    }
+
+    /// When the timekeeper is to look at the schedules next.
+    pub(super) fn next_schedule(&self) -> Option<Timestamp> {
+        self.store.next_schedule_at().unwrap_or_else(|error| {
+            log::warn!("schedules: {error}");
+            None
+        })
+    }
+}

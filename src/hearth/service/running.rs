@@ -1,0 +1,226 @@
+//! One turn on a worker's thread: run, told of, and ended.
+
+use std::time::{Duration, Instant};
+
+use super::queue::TurnJob;
+use super::turns::{cancelled, reply_of};
+use super::workers::Stalled;
+use super::{Service, views};
+use agent::provider::Cancel;
+use agent::turn::{self, Outcome, Progress, TurnRun};
+use base::error::{Code, Result};
+use base::ids::TurnId;
+use protocol::event::Kind;
+use store::{Message, Turn, TurnEnd, Usage};
+
+/// How long a turn that goes on after a restart waits for MCP servers to start:
+/// it may have been asked about one of their tools.
+const MCP_LIMIT: Duration = Duration::from_secs(15);
+
+impl Service {
+    /// Runs one turn on a worker's thread.
+    pub(super) fn run_turn(&self, job: TurnJob, cancel: &Cancel) {
+        let (id, conversation) = (job.turn, job.conversation);
+        let loaded = match job.fresh {
+            Some(fresh) => Ok(Some((fresh.0, fresh.1, false))),
+            None => self.load_turn(id),
+        };
+        let (turn, message, is_resumed) = match loaded {
+            Ok(Some(loaded)) => loaded,
+            Ok(None) => return self.queue.turn_ended(id, conversation),
+            Err(error) if error.code() == Code::NotFound => {
+                // Its beginning was lost with a failed commit.
+                self.answer_lost(id);
+                return self.queue.turn_ended(id, conversation);
+            }
+            Err(error) => {
+                self.answer(id, &Err(error));
+                return self.stall(Stalled::Run {
+                    turn: id,
+                    conversation,
+                });
+            }
+        };
+        self.store.mark_running(id, self.clock.now());
+        let began = Instant::now();
+        if is_resumed {
+            self.mcp.wait_until_settled(MCP_LIMIT, cancel);
+        }
+        let assistant = self.assistant();
+        let config = &assistant.config;
+        let account = turn
+            .account
+            .as_deref()
+            .and_then(|name| config.webhook_account(name));
+        let turn_seconds = account
+            .and_then(|account| account.timeout_seconds)
+            .unwrap_or(config.limits.turn_seconds);
+        let run = TurnRun {
+            assistant: &assistant,
+            store: &self.store,
+            clock: &self.clock,
+            data_dir: &self.data_dir,
+            turn: &turn,
+            message: &message,
+            is_resumed,
+            account,
+            deadline: began + Duration::from_secs(turn_seconds),
+            cancel,
+            is_streamed: &|| self.hub.is_streamed(id),
+        };
+        let ran = turn::run(&run, &mut |progress| self.report(&turn, progress));
+        let took = began.elapsed().as_millis();
+        match ran.outcome {
+            Outcome::Suspended(approvals) => {
+                for approval in &approvals {
+                    log::info!("turn {id}: waits for permission: {}", approval.reason);
+                    let kind = Kind::ApprovalRequested {
+                        approval_id: approval.id,
+                        tool: approval.tool.clone(),
+                        arguments: views::arguments(&approval.arguments),
+                        reason: approval.reason.clone(),
+                    };
+                    self.publish(&turn, kind);
+                }
+                self.store.note_usage(id, ran.usage, &ran.model);
+                self.queue.turn_suspended(id, conversation);
+            }
+            Outcome::Replied(reply) => {
+                let (model, usage) = (&ran.model, ran.usage);
+                log::info!(
+                    "turn {id}: done in {took} ms by {model} ({} tokens in, {} out)",
+                    usage.input,
+                    usage.output
+                );
+                self.conclude(&turn, TurnEnd::Done { reply }, ran.usage, &ran.model);
+            }
+            // It failed for want of a disk, not of an answer.
+            Outcome::Failed(error) if !self.store.is_writable() => {
+                log::warn!("turn {id}: put off until the database can be written");
+                self.answer(id, &Err(error));
+                self.stall(Stalled::Run {
+                    turn: id,
+                    conversation,
+                });
+            }
+            Outcome::Failed(error) => {
+                log::warn!("turn {id}: failed after {took} ms: {error}");
+                self.conclude(&turn, TurnEnd::Failed(error), ran.usage, &ran.model);
+            }
+            // Told to stop because the server stops: it is unfinished on disk
+            // and goes on at the next start.
+            Outcome::Cancelled if self.queue.is_stopping() => {
+                log::info!("turn {id}: put off until the next start");
+                self.store.note_usage(id, ran.usage, &ran.model);
+                self.queue.turn_ended(id, conversation);
+            }
+            Outcome::Cancelled => {
+                log::info!("turn {id}: cancelled after {took} ms");
+                self.conclude(&turn, TurnEnd::Cancelled, ran.usage, &ran.model);
+            }
+        }
+    }
+
+    /// The turn, its message and whether it may have steps already; nothing
+    /// when it is over.
+    fn load_turn(&self, id: TurnId) -> Result<Option<(Turn, Message, bool)>> {
+        let turn = self.find_turn(id)?;
+        if turn.state.is_final() {
+            return Ok(None);
+        }
+        let message = self.store.message(turn.message_id)?;
+        let is_resumed = turn.started_at.is_some();
+        Ok(Some((turn, message, is_resumed)))
+    }
+
+    fn report(&self, turn: &Turn, progress: Progress<'_>) {
+        let kind = match progress {
+            Progress::Text(text) => Kind::Delta {
+                text: text.to_owned(),
+            },
+            Progress::ToolCall(call) => Kind::ToolCall {
+                tool: call.tool.clone(),
+                arguments: views::arguments(&call.arguments),
+                call_id: call.id.clone(),
+            },
+            Progress::ToolResult {
+                call_id,
+                ok,
+                summary,
+            } => Kind::ToolResult {
+                call_id: call_id.to_owned(),
+                ok,
+                summary: summary.to_owned(),
+            },
+        };
+        self.publish(turn, kind);
+    }
+
+    /// Ends a turn: one commit for its state, reply and callback; then whoever
+    /// waits is told, and the conversation's next turn may run.
+    pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
+        let (delivery, is_awaited) = self.callback_of(turn, &end);
+        let failure = match &end {
+            TurnEnd::Done { .. } => None,
+            TurnEnd::Failed(error) => Some(error.clone()),
+            TurnEnd::Cancelled => Some(cancelled()),
+        };
+        let ending = end.clone();
+        let finished = match self.store.finish_turn(turn.id, end, usage, model, delivery) {
+            Ok(finished) => finished,
+            Err(error) if error.code() == Code::NotFound => {
+                // Its beginning was lost with a failed commit, or somebody else
+                // ended it and told the waiters.
+                self.answer_lost(turn.id);
+                return self.queue.turn_ended(turn.id, turn.conversation_id);
+            }
+            Err(error) => {
+                self.answer(turn.id, &Err(error));
+                let turn = Box::new(turn.clone());
+                let model = model.to_owned();
+                return self.stall(Stalled::Conclude {
+                    turn,
+                    end: ending,
+                    usage,
+                    model,
+                });
+            }
+        };
+        let is_cancelled = matches!(ending, TurnEnd::Cancelled);
+        let took = self.clock.now().since(turn.created_at);
+        self.meter.turn_ended(took, &ending);
+        let result = match (finished.reply, failure) {
+            (Some(reply), _) => {
+                self.publish(
+                    turn,
+                    Kind::MessageCreated {
+                        message: views::message(reply.clone()),
+                    },
+                );
+                self.publish(
+                    turn,
+                    Kind::Done {
+                        message_id: reply.id,
+                    },
+                );
+                Ok(reply_of(reply, turn.id))
+            }
+            (None, failure) => {
+                let error = failure.unwrap_or_else(cancelled);
+                let kind = Kind::Failed {
+                    code: error.code(),
+                    error: error.message().to_owned(),
+                    cancelled: is_cancelled,
+                };
+                self.publish(turn, kind);
+                Err(error)
+            }
+        };
+        self.answer(turn.id, &result);
+        self.queue.turn_ended(turn.id, turn.conversation_id);
+        if let Some(delivery) = finished.delivery {
+            self.delivery_changed(&delivery);
+            self.answer_requests(turn.id, result, delivery.id, is_awaited);
+        }
+    }
+}

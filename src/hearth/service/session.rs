@@ -1,0 +1,340 @@
+//! One connection's conversation with the service, free of any transport.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde::Serialize;
+
+use super::hub::ConnectionId;
+use super::{Service, commands};
+use base::error::{Error, Result};
+use base::secret::Secret;
+use net::bucket::Bucket;
+use net::dialogue::{Dialogue, OpenDialogue};
+use net::outbox::{Close, Item, Outbox, Ticket};
+use net::peer::Peer;
+use protocol::command::{Command, Credential, Request};
+use protocol::envelope::{self, RequestId};
+use store::Identity;
+
+/// Most bytes of responses that wait behind an earlier request's.
+const HELD_BYTES: usize = 8 * 1024 * 1024;
+/// Most responses that wait so, refusals included.
+const HELD_RESPONSES: usize = 1_024;
+
+/// The state of one connection: who it is, what is in flight, what order the
+/// responses have. A transport feeds it texts and sends what comes out.
+pub struct Session {
+    service: Arc<Service>,
+    id: ConnectionId,
+    peer: Peer,
+    transport: &'static str,
+    outbox: Arc<Outbox>,
+    identity: Option<Identity>,
+    bucket: Bucket,
+    next_ticket: u64,
+    /// Requests without an id, oldest first, with the response of those that
+    /// have one but must wait for an earlier request.
+    ordered: VecDeque<(Ticket, Option<String>)>,
+    /// Bytes of the responses in `ordered`.
+    held_bytes: usize,
+    in_flight: usize,
+}
+
+/// Where the response to one request goes, from whichever thread has it.
+pub struct Responder {
+    outbox: Arc<Outbox>,
+    ticket: Ticket,
+    id: Option<RequestId>,
+}
+
+impl Responder {
+    /// Sends the response.
+    pub fn send(self, result: Result<impl Serialize>) {
+        let text = match &result {
+            Ok(data) => envelope::success(self.id.as_ref(), data),
+            Err(error) => envelope::failure(self.id.as_ref(), error),
+        };
+        self.outbox.push(Item::Response {
+            ticket: self.ticket,
+            text,
+        });
+    }
+}
+
+/// Who asks, on which connection: what a command needs to know of its session.
+pub struct Caller<'a> {
+    /// For the hub: who gets which events.
+    pub connection: ConnectionId,
+    /// Where responses and events go.
+    pub outbox: &'a Arc<Outbox>,
+    /// `websocket`, `lines` or `relay`.
+    pub transport: &'static str,
+    /// Who signed in, and with which role.
+    pub identity: &'a Identity,
+}
+
+impl Session {
+    /// A new, unauthenticated session. `transport` is `websocket`, `lines`
+    /// or `relay`.
+    pub fn new(
+        service: Arc<Service>,
+        peer: Peer,
+        transport: &'static str,
+        outbox: Arc<Outbox>,
+    ) -> Session {
+        let burst = service.settings().current().limits.commands_burst;
+        let id = service.connections().open();
+        Session {
+            service,
+            id,
+            peer,
+            transport,
+            outbox,
+            identity: None,
+            bucket: Bucket::full(burst, Instant::now()),
+            next_ticket: 0,
+            ordered: VecDeque::new(),
+            held_bytes: 0,
+            in_flight: 0,
+        }
+    }
+
+    /// Handles one message. Responses arrive in the outbox.
+    pub fn receive(&mut self, text: &str) {
+        let Request { id, command } = Request::parse(text);
+        let config = self.service.settings().current();
+        let limits = &config.limits;
+        let is_full = self.in_flight >= limits.in_flight;
+        let rate = self.bucket.take(
+            limits.commands_per_second,
+            limits.commands_burst,
+            Instant::now(),
+        );
+        let responder = self.responder(id);
+        let command = match command {
+            Ok(Command::Auth(credential)) => return self.authenticate(credential, responder),
+            Ok(_) if self.identity.is_none() => {
+                return self.reject(
+                    responder,
+                    Error::invalid_token("the first message must be \"auth\" with a token"),
+                );
+            }
+            Err(error) if self.identity.is_none() => return self.reject(responder, error),
+            command => command,
+        };
+        if let Err(wait) = rate {
+            let most = limits.commands_per_second;
+            let error = Error::rate_limited(format!("more than {most} commands a second"), wait);
+            return responder.send(Err::<(), _>(error));
+        }
+        if is_full {
+            let most = limits.in_flight;
+            let error = Error::rate_limited(format!("{most} requests are in flight already"), 1);
+            return responder.send(Err::<(), _>(error));
+        }
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return responder.send(Err::<(), _>(error)),
+        };
+        let Some(identity) = &self.identity else {
+            return;
+        };
+        let now = self.service.clock().now();
+        if identity.expires_at.is_some_and(|expiry| expiry <= now) {
+            self.identity = None;
+            return self.reject(responder, Error::invalid_token("the token has expired"));
+        }
+        let caller = Caller {
+            connection: self.id,
+            outbox: &self.outbox,
+            transport: self.transport,
+            identity,
+        };
+        commands::run(&self.service, &caller, command, responder);
+    }
+
+    /// Answers something that never became a message (a binary frame, a frame
+    /// or line over the limit) with an error, in its place in the order.
+    pub fn refuse(&mut self, error: Error) {
+        let responder = self.responder(None);
+        if self.identity.is_some() {
+            responder.send(Err::<(), _>(error));
+        } else {
+            self.reject(responder, error);
+        }
+    }
+
+    /// Turns what the outbox held into the texts to send now, in order.
+    pub fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+        let (ticket, text) = match item {
+            Item::Event(text) => return send(&text),
+            Item::Replay(texts) => return texts.iter().for_each(|text| send(text)),
+            Item::Response { ticket, text } => (ticket, text),
+            // A relay's; sessions send none.
+            Item::Direct(..) => return,
+        };
+        self.in_flight = self.in_flight.saturating_sub(1);
+        match self
+            .ordered
+            .iter_mut()
+            .find(|(waiting, _)| *waiting == ticket)
+        {
+            None => send(&text),
+            Some((_, response)) => {
+                self.held_bytes += text.len();
+                *response = Some(text);
+            }
+        }
+        while let Some((_, Some(_))) = self.ordered.front() {
+            if let Some((_, Some(text))) = self.ordered.pop_front() {
+                self.held_bytes -= text.len();
+                send(&text);
+            }
+        }
+        // Whoever asks on and on behind a slow request makes us hold it all.
+        if self.held_bytes > HELD_BYTES || self.ordered.len() > HELD_RESPONSES {
+            self.outbox.close(Close::TOO_MANY);
+        }
+    }
+
+    /// Whether `auth` has succeeded.
+    pub fn is_authenticated(&self) -> bool {
+        self.identity.is_some()
+    }
+
+    /// Whether every request has its response.
+    pub fn is_idle(&self) -> bool {
+        self.in_flight == 0
+    }
+
+    /// Most bytes that the next message may have.
+    pub fn message_bytes(&self) -> usize {
+        let config = self.service.settings().current();
+        if self.is_authenticated() {
+            config.limits.message_bytes
+        } else {
+            config.limits.unauthenticated_message_bytes
+        }
+    }
+
+    /// Tells a client that did not authenticate in time, and closes.
+    pub fn time_out(&mut self) -> Close {
+        let seconds = self.service.settings().current().limits.auth_seconds;
+        let responder = self.responder(None);
+        responder.send(Err::<(), _>(Error::invalid_token(format!(
+            "no \"auth\" message came within {seconds} seconds"
+        ))));
+        Close::UNAUTHENTICATED
+    }
+
+    fn responder(&mut self, id: Option<RequestId>) -> Responder {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.in_flight += 1;
+        if id.is_none() {
+            self.ordered.push_back((ticket, None));
+        }
+        Responder {
+            outbox: Arc::clone(&self.outbox),
+            ticket,
+            id,
+        }
+    }
+
+    /// A rejected credential ends the connection (protocol section 2).
+    fn reject(&self, responder: Responder, error: Error) {
+        log::info!("{} from {}: {error}", self.transport, self.peer);
+        responder.send(Err::<(), _>(error));
+        self.outbox.close(Close::UNAUTHENTICATED);
+    }
+
+    fn authenticate(&mut self, credential: Credential, responder: Responder) {
+        // A password takes long to check: one try for each connection, since a
+        // wrong one closes it.
+        if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
+            return responder.send(Err::<(), _>(Error::invalid_request(
+                "this connection is signed in already; sign in with a password on a new one",
+            )));
+        }
+        let connections = self.service.connections();
+        match self.prove(credential) {
+            Ok((identity, token)) => {
+                connections.authenticated(self.id, &identity, &self.outbox);
+                self.service.hub().leave(self.id);
+                log::info!(
+                    "{} from {}: signed in as {}",
+                    self.transport,
+                    self.peer,
+                    identity.user
+                );
+                let answer = commands::Authenticated::of(&self.service, &identity, token);
+                responder.send(Ok(answer));
+                self.identity = Some(identity);
+            }
+            Err(error) => {
+                connections.close(self.id);
+                self.service.hub().leave(self.id);
+                self.identity = None;
+                self.reject(responder, error);
+            }
+        }
+    }
+
+    /// Who that is, and the session token that was made for a password.
+    fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
+        match credential {
+            Credential::Token(token) => Ok((self.service.identify_peer(&self.peer, &token)?, None)),
+            Credential::Password { username, password } => {
+                let login = self.service.log_in(&self.peer, &username, &password)?;
+                let identity = self.service.identify(&login.token)?;
+                Ok((identity, Some(login.token)))
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.service.connections().close(self.id);
+        self.service.hub().leave(self.id);
+    }
+}
+
+impl Dialogue for Session {
+    fn receive(&mut self, text: &str) {
+        Session::receive(self, text);
+    }
+
+    fn refuse(&mut self, error: Error) {
+        Session::refuse(self, error);
+    }
+
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+        Session::arrange(self, item, send);
+    }
+
+    fn is_authenticated(&self) -> bool {
+        Session::is_authenticated(self)
+    }
+
+    fn is_idle(&self) -> bool {
+        Session::is_idle(self)
+    }
+
+    fn message_bytes(&self) -> usize {
+        Session::message_bytes(self)
+    }
+
+    fn time_out(&mut self) -> Close {
+        Session::time_out(self)
+    }
+}
+
+/// Opens sessions with `service`.
+pub fn sessions(service: Arc<Service>) -> OpenDialogue {
+    Arc::new(move |peer, transport, outbox| {
+        Box::new(Session::new(Arc::clone(&service), peer, transport, outbox))
+    })
+}

@@ -1,0 +1,201 @@
+//! From what the database holds to what clients are shown.
+
+use serde_json::Value;
+
+use agent::provider::Standing;
+use net::relays;
+use protocol::event;
+use serde_json::json;
+use store::{
+    Approval, Conversation, ConversationPage, Delivery, Memory, Message, MessagePage, Role,
+    Schedule, Usage, excerpt,
+};
+
+/// A message, as in the contract, with extensions.
+pub fn message(message: Message) -> event::Message {
+    event::Message {
+        id: message.id,
+        role: match message.role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+        },
+        content: message.content,
+        timestamp: message.created_at,
+        turn_id: message.turn_id,
+        speaker: message.speaker,
+    }
+}
+
+/// Tokens that were used.
+pub fn tokens(usage: Usage) -> Value {
+    json!({ "input": usage.input, "output": usage.output, "cached": usage.cached })
+}
+
+/// How the links to relays stand.
+pub fn relays(standings: Vec<relays::Standing>) -> Value {
+    standings
+        .into_iter()
+        .map(|standing| {
+            json!({
+                "name": standing.name,
+                "url": standing.url,
+                "state": standing.state.as_str(),
+                "clients": standing.clients,
+                "last_error": standing.last_error,
+                "next_try": standing.next_try,
+            })
+        })
+        .collect()
+}
+
+/// How the models stand that may answer, when there are several.
+pub fn standings(standings: Vec<Standing>) -> Value {
+    standings
+        .into_iter()
+        .map(|standing| {
+            json!({
+                "provider": standing.provider,
+                "model": standing.model,
+                "state": match standing.rest_left {
+                    Some(_) => "resting",
+                    None => "ready",
+                },
+                "retry_in_seconds": standing.rest_left.map(|left| left.as_secs() + 1),
+            })
+        })
+        .collect()
+}
+
+/// The data of `list_conversations`.
+pub fn conversations(page: ConversationPage) -> Value {
+    let conversations: Vec<Value> = page.conversations.into_iter().map(conversation).collect();
+    json!({
+        "conversations": conversations,
+        "next_cursor": page.next.map(|cursor| cursor.0),
+    })
+}
+
+fn conversation(conversation: Conversation) -> Value {
+    json!({
+        "id": conversation.id,
+        "title": conversation.title,
+        "created_at": conversation.created_at,
+        "updated_at": conversation.updated_at,
+        "message_count": conversation.message_count,
+        "channel": conversation.channel,
+    })
+}
+
+/// The data of `get_messages`.
+pub fn messages(page: MessagePage) -> Value {
+    let messages: Vec<event::Message> = page.messages.into_iter().map(message).collect();
+    json!({ "messages": messages, "has_more": page.has_more })
+}
+
+/// Characters shown around a word that was looked for.
+const SNIPPET_CHARACTERS: usize = 160;
+
+/// The data of `search_messages`.
+pub fn found_messages(found: Vec<Message>, query: &str) -> Value {
+    let messages: Vec<Value> = found
+        .into_iter()
+        .map(|found| {
+            let conversation_id = found.conversation_id;
+            let snippet = excerpt(&found.content, query, SNIPPET_CHARACTERS);
+            let mut shown = json!(message(found));
+            shown["conversation_id"] = json!(conversation_id);
+            shown["snippet"] = json!(snippet);
+            shown
+        })
+        .collect();
+    json!({ "messages": messages })
+}
+
+/// The data of `list_approvals`.
+pub fn approvals(approvals: Vec<Approval>) -> Value {
+    let approvals: Vec<Value> = approvals.iter().map(approval).collect();
+    json!({ "approvals": approvals })
+}
+
+/// One approval.
+pub fn approval(approval: &Approval) -> Value {
+    json!({
+        "approval_id": approval.id,
+        "turn_id": approval.turn_id,
+        "conversation_id": approval.conversation_id,
+        "tool": approval.tool,
+        "arguments": arguments(&approval.arguments),
+        "reason": approval.reason,
+        "created_at": approval.created_at,
+        "expires_at": approval.expires_at,
+        "decision": approval.decision.as_ref().map(|decision| decision.verdict.as_str()),
+        "by": approval.decision.as_ref().map(|decision| &decision.by),
+    })
+}
+
+/// Arguments as JSON; as the text that the model wrote where that is none.
+pub fn arguments(text: &str) -> Value {
+    match text {
+        "" => json!({}),
+        text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
+    }
+}
+
+/// The data of `list_memories`.
+pub fn memories(memories: Vec<Memory>) -> Value {
+    let memories: Vec<Value> = memories
+        .into_iter()
+        .map(|memory| {
+            json!({
+                "id": memory.id,
+                "content": memory.content,
+                "speaker": memory.speaker,
+                "created_at": memory.created_at,
+            })
+        })
+        .collect();
+    json!({ "memories": memories })
+}
+
+/// The data of `list_schedules`.
+pub fn schedules(schedules: Vec<Schedule>) -> Value {
+    let schedules: Vec<Value> = schedules.into_iter().map(schedule).collect();
+    json!({ "schedules": schedules })
+}
+
+/// One schedule.
+pub fn schedule(schedule: Schedule) -> Value {
+    json!({
+        "schedule_id": schedule.id,
+        "prompt": schedule.prompt,
+        "owner": schedule.owner,
+        "conversation_id": schedule.conversation_id,
+        "webhook": schedule.account,
+        "cron": schedule.timing.cron.map(|cron| cron.to_string()),
+        "next_at": schedule.timing.next_at,
+        "last_at": schedule.last_at,
+        "paused": schedule.is_paused,
+        "created_at": schedule.created_at,
+    })
+}
+
+/// The data of `list_deliveries`.
+pub fn deliveries(deliveries: Vec<Delivery>) -> Value {
+    let deliveries: Vec<Value> = deliveries.iter().map(delivery).collect();
+    json!({ "deliveries": deliveries })
+}
+
+/// One delivery.
+pub fn delivery(delivery: &Delivery) -> Value {
+    json!({
+        "delivery_id": delivery.id,
+        "account": delivery.account,
+        "turn_id": delivery.turn_id,
+        "conversation_id": delivery.conversation_id,
+        "state": delivery.state.as_str(),
+        "attempts": delivery.attempts,
+        "created_at": delivery.created_at,
+        "next_at": delivery.next_at,
+        "last_error": delivery.last_error,
+    })
+}

@@ -1,0 +1,410 @@
+//! The threads that run turns and deliveries, and the one that keeps time.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError};
+
+use super::Service;
+use super::backups::Nightly;
+use super::queue::{Job, TurnJob};
+use agent::provider::Cancel;
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::threads;
+use store::{Delivery, Turn, TurnEnd, TurnState, Usage};
+
+/// How often the timekeeper looks at what has no due time of its own.
+const TICK: Duration = Duration::from_secs(1);
+/// How often old rows are purged.
+const PURGE: Duration = Duration::from_secs(3600);
+/// How long a turn waits before it is tried again on a database that could not
+/// be written: a disk that is nearly full takes some writes and not others.
+const STALLED: Duration = Duration::from_secs(2);
+/// Deliveries fetched from the database at a time.
+const DUE_AT_A_TIME: usize = 256;
+/// Old conversations deleted between two looks at what else is due.
+const DELETED_AT_A_TIME: usize = 20;
+
+/// Makes one attempt at a delivery and stores what came of it. The webhook
+/// room does it; it is above this one.
+pub trait Deliver: Send + Sync {
+    /// The delivery as it stands after the attempt; nothing when it was not due.
+    fn deliver(&self, delivery: DeliveryId) -> Result<Option<Delivery>>;
+}
+
+/// The running threads. [`Workers::stop`] ends and joins them.
+pub struct Workers(Arc<Pool>);
+
+/// Workers are started as they are needed: whoever takes a job while nobody
+/// else waits for one starts the next, up to `most`. An idle server has one.
+struct Pool {
+    service: Arc<Service>,
+    most: usize,
+    threads: Mutex<Threads>,
+}
+
+#[derive(Default)]
+struct Threads {
+    handles: Vec<JoinHandle<()>>,
+    workers: usize,
+    /// Workers that run a job.
+    busy: usize,
+    is_stopping: bool,
+}
+
+impl Workers {
+    /// Takes up what was unfinished when the server last stopped, then starts
+    /// the first of at most `most` workers, and the timekeeper.
+    ///
+    /// Errors: the database cannot be read, or a thread cannot be started.
+    pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
+        let unfinished = service.take_up_unfinished()?;
+        if unfinished > 0 {
+            log::info!("going on with {unfinished} unfinished turns");
+        }
+        let pool = Arc::new(Pool {
+            service: Arc::clone(service),
+            most: most.max(1),
+            threads: Mutex::default(),
+        });
+        pool.start_worker(&mut pool.lock())?;
+        // Before anybody can connect: what another process changes from here on
+        // is noticed.
+        let data_version = service.store.foreign_changes()?;
+        let service = Arc::clone(service);
+        let keep_time = move || service.keep_time(data_version);
+        pool.lock().spawn("timekeeper".to_owned(), keep_time)?;
+        Ok(Workers(pool))
+    }
+
+    /// Lets running turns and deliveries go on for `grace`, puts the rest off
+    /// until the next start, and joins the threads.
+    pub fn stop(&self, grace: Duration) {
+        let service = &self.0.service;
+        service.queue.stop(grace);
+        service.responses.close();
+        service.stop_keeping_time();
+        let handles = {
+            let mut threads = self.0.lock();
+            threads.is_stopping = true;
+            std::mem::take(&mut threads.handles)
+        };
+        for thread in handles {
+            let name = thread.thread().name().unwrap_or("worker").to_owned();
+            if thread.join().is_err() {
+                log::error!("thread {name} ended in a panic");
+            }
+        }
+    }
+}
+
+impl Pool {
+    /// Starts one more worker.
+    fn start_worker(self: &Arc<Pool>, threads: &mut Threads) -> Result<()> {
+        let pool = Arc::clone(self);
+        threads.spawn(format!("worker-{}", threads.workers + 1), move || {
+            pool.work()
+        })?;
+        threads.workers += 1;
+        Ok(())
+    }
+
+    fn work(self: &Arc<Pool>) {
+        while let Some(job) = self.service.queue.next() {
+            self.leave_a_spare();
+            match job {
+                Job::Turn(job, cancel) => self.service.work_on_turn(job, &cancel),
+                Job::Deliver(delivery) => self.service.work_on_delivery(delivery),
+            }
+            self.lock().busy -= 1;
+        }
+    }
+
+    /// Notes that this worker is busy. If nobody is left to wait for the next
+    /// job, starts somebody; where that fails, the job waits for a worker.
+    fn leave_a_spare(self: &Arc<Pool>) {
+        let mut threads = self.lock();
+        threads.busy += 1;
+        let is_last = threads.busy == threads.workers && threads.workers < self.most;
+        if is_last
+            && !threads.is_stopping
+            && let Err(error) = self.start_worker(&mut threads)
+        {
+            log::warn!("{error}");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Threads> {
+        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Threads {
+    fn spawn(&mut self, name: String, body: impl FnOnce() + Send + 'static) -> Result<()> {
+        let thread = threads::spawn(std::thread::Builder::new().name(name.clone()), body)
+            .map_err(|error| Error::server(format!("thread {name} cannot be started"), error))?;
+        self.handles.push(thread);
+        Ok(())
+    }
+}
+
+impl Service {
+    fn take_up_unfinished(&self) -> Result<usize> {
+        self.store.release_delayed_deliveries()?;
+        let unfinished = self.store.unfinished_turns()?;
+        let count = unfinished.len();
+        for turn in unfinished {
+            if turn.state == TurnState::WaitingApproval {
+                self.queue.adopt_suspended(turn.id, turn.conversation_id);
+            } else {
+                self.queue.submit(TurnJob {
+                    turn: turn.id,
+                    conversation: turn.conversation_id,
+                    fresh: None,
+                });
+            }
+        }
+        Ok(count)
+    }
+
+    /// A panic fails its turn, not the worker.
+    fn work_on_turn(&self, job: TurnJob, cancel: &Cancel) {
+        let (id, conversation) = (job.turn, job.conversation);
+        if catch_unwind(AssertUnwindSafe(|| self.run_turn(job, cancel))).is_ok() {
+            return;
+        }
+        let error = Error::server(
+            "the turn failed inside the server",
+            format!("{id} panicked"),
+        );
+        match self.store.turn(id) {
+            Ok(turn) => self.conclude(&turn, TurnEnd::Failed(error), Usage::default(), ""),
+            Err(_) => self.queue.turn_ended(id, conversation),
+        }
+    }
+
+    fn work_on_delivery(&self, id: DeliveryId) {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.deliver.deliver(id)));
+        self.queue.delivery_ended(id);
+        match attempt {
+            Ok(Ok(Some(delivery))) => self.delivery_changed(&delivery),
+            Ok(Ok(None)) => {}
+            // Still due in the database: the timekeeper offers it again.
+            Ok(Err(error)) => log::warn!("delivery {id}: {error}"),
+            Err(_) => log::error!("delivery {id}: panicked"),
+        }
+    }
+
+    /// Puts a turn away that cannot go on while the database cannot be written;
+    /// it is taken up again when it can. Its conversation waits with it.
+    pub(super) fn stall(&self, stalled: Stalled) {
+        let (turn, conversation) = stalled.ids();
+        let retry_at = Instant::now() + STALLED;
+        self.stalled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push((retry_at, stalled));
+        self.queue.turn_suspended(turn, conversation);
+    }
+
+    /// Lets the timekeeper look for due deliveries now.
+    pub(super) fn nudge(&self) {
+        // A full channel holds a nudge already.
+        let _ = self.nudges.0.try_send(Nudge::Look);
+    }
+
+    /// Lets everything notice a clock that was advanced.
+    pub fn clock_advanced(&self) {
+        let _ = self.nudges.0.try_send(Nudge::Everything);
+    }
+
+    /// Tells the turns that run to stop now; they go on at the next start.
+    pub fn abandon_turns(&self) {
+        self.queue.stop(Duration::ZERO);
+    }
+
+    fn stop_keeping_time(&self) {
+        let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
+    }
+
+    fn keep_time(self: &Arc<Service>, mut data_version: i64) {
+        let nudges: &Receiver<Nudge> = &self.nudges.1;
+        let mut nightly = Nightly::new();
+        // Whether conversations may be left that are too old.
+        let mut retains = true;
+        let mut next_tick = Instant::now();
+        let mut next_purge = Instant::now() + PURGE;
+        let mut planned_in = None;
+        let mut next_schedule = None;
+        loop {
+            let now = Instant::now();
+            if now >= next_tick {
+                next_tick = now + TICK;
+                self.log_failure("approvals", self.expire_approvals());
+                self.connections.expire(self.clock.now());
+                self.reserve_event_numbers();
+                self.take_up_stalled();
+                self.notice_other_processes(&mut data_version);
+                nightly.tick(self);
+                next_schedule = self.next_schedule();
+                if next_schedule.is_some() {
+                    self.log_failure("schedules", self.plan_schedules(&mut planned_in));
+                    next_schedule = self.next_schedule();
+                }
+                *self
+                    .last_tick
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+            }
+            if now >= next_purge {
+                next_purge = now + PURGE;
+                self.log_failure("purge", self.store.purge());
+                retains = true;
+            }
+            if retains {
+                retains = self.delete_idle_conversations();
+            }
+            if next_schedule.is_some_and(|at| at <= self.clock.now()) {
+                self.log_failure("schedules", self.run_due_schedules());
+                next_schedule = self.next_schedule();
+            }
+            self.log_failure("deliveries", self.offer_due_deliveries());
+            let wait = self
+                .time_to_next_delivery()
+                .min(self.time_to(next_schedule));
+            match nudges.recv_timeout(wait.min(TICK)) {
+                Ok(Nudge::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Nudge::Everything) => {
+                    next_tick = Instant::now();
+                    next_purge = next_tick;
+                    nightly.look_now();
+                }
+                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
+            }
+        }
+    }
+
+    /// Deletes some of the conversations that are older than the owner wants
+    /// them; returns whether there may be more.
+    fn delete_idle_conversations(&self) -> bool {
+        let Some(days) = self.settings.current().retention.conversations_days else {
+            return false;
+        };
+        let idle = Duration::from_secs(u64::from(days) * 24 * 60 * 60);
+        for _ in 0..DELETED_AT_A_TIME {
+            match self.store.delete_idle_conversation(idle) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => {
+                    log::warn!("retention: {error}");
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    fn log_failure(&self, what: &str, result: Result<()>) {
+        if let Err(error) = result {
+            log::warn!("{what}: {error}");
+        }
+    }
+
+    fn offer_due_deliveries(&self) -> Result<()> {
+        let due = self.store.due_deliveries(self.clock.now(), DUE_AT_A_TIME)?;
+        self.queue
+            .offer_deliveries(due.into_iter().map(|delivery| delivery.id));
+        Ok(())
+    }
+
+    fn time_to_next_delivery(&self) -> Duration {
+        // What is due already has been offered; it is looked at again with the
+        // next tick or nudge.
+        self.time_to(self.store.next_delivery_at().unwrap_or_default())
+    }
+
+    fn time_to(&self, due: Option<Timestamp>) -> Duration {
+        match due {
+            Some(at) if at > self.clock.now() => at.since(self.clock.now()),
+            _ => TICK,
+        }
+    }
+
+    fn take_up_stalled(&self) {
+        if !self.store.is_writable() {
+            return;
+        }
+        let now = Instant::now();
+        let due: Vec<Stalled> = {
+            let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
+            stalled
+                .extract_if(.., |(retry_at, _)| *retry_at <= now)
+                .map(|(_, one)| one)
+                .collect()
+        };
+        for stalled in due {
+            match stalled {
+                Stalled::Run { turn, conversation } => self.queue.resume(turn, conversation),
+                Stalled::Conclude {
+                    turn,
+                    end,
+                    usage,
+                    model,
+                } => {
+                    self.conclude(&turn, end, usage, &model);
+                }
+            }
+        }
+    }
+
+    /// The command line writes to the database while the server runs: tokens
+    /// that it revoked close their connections.
+    fn notice_other_processes(&self, known: &mut i64) {
+        let version = match self.store.foreign_changes() {
+            Ok(version) => version,
+            Err(error) => return log::warn!("database: {error}"),
+        };
+        if std::mem::replace(known, version) != version {
+            self.close_revoked();
+        }
+    }
+}
+
+/// A turn that waits until the database can be written again.
+pub(super) enum Stalled {
+    /// It is to go on from its last step.
+    Run {
+        turn: TurnId,
+        conversation: ConversationId,
+    },
+    /// It is over; only its end is not stored. The model is not asked again.
+    Conclude {
+        turn: Box<Turn>,
+        end: TurnEnd,
+        usage: Usage,
+        model: String,
+    },
+}
+
+impl Stalled {
+    fn ids(&self) -> (TurnId, ConversationId) {
+        match self {
+            Stalled::Run { turn, conversation } => (*turn, *conversation),
+            Stalled::Conclude { turn, .. } => (turn.id, turn.conversation_id),
+        }
+    }
+}
+
+/// What wakes the timekeeper.
+pub(super) enum Nudge {
+    /// Deliveries may be due.
+    Look,
+    /// Time has jumped.
+    Everything,
+    /// The server stops.
+    Stop,
+}

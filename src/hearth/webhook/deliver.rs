@@ -1,0 +1,124 @@
+//! One attempt at a callback, from the database to the receiver and back.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::schedule::{self, Outcome};
+use super::send::Sender;
+use crate::service::workers::Deliver;
+use base::clock::Clock;
+use base::error::Result;
+use base::ids::DeliveryId;
+use base::secret::random_fraction;
+use config::{Config, Settings, WebhookAccount};
+use net::tls::Trust;
+use store::{Attempt, Delivery, Store};
+
+/// Sends callbacks. Shared by all workers; each call blocks its worker for at
+/// most `limits.callback_seconds` of network and one commit.
+pub struct Deliverer {
+    settings: Arc<Settings>,
+    store: Store,
+    clock: Clock,
+    /// Made anew when the configuration trusts others.
+    sender: Mutex<(Trust, Arc<Sender>)>,
+}
+
+impl Deliverer {
+    /// A deliverer over the settings in force and the database.
+    pub fn new(settings: Arc<Settings>, store: Store, clock: Clock) -> Deliverer {
+        Deliverer {
+            settings,
+            store,
+            clock,
+            sender: Mutex::new((Trust::default(), Arc::new(Sender::new(Trust::default())))),
+        }
+    }
+
+    /// The sender that trusts whom this configuration does.
+    fn sender(&self, config: &Config) -> Arc<Sender> {
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        let mut kept = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.0 != trust {
+            *kept = (trust.clone(), Arc::new(Sender::new(trust)));
+        }
+        Arc::clone(&kept.1)
+    }
+}
+
+impl Deliver for Deliverer {
+    /// Makes the next attempt at a delivery and stores what came of it, with
+    /// the time of the attempt after it. One that is not due is left as it is:
+    /// it may have been found due just before an attempt at it was stored.
+    ///
+    /// URL and secret are those of the configuration now in force, so that a
+    /// corrected one helps the callbacks that wait; a delivery whose account
+    /// was removed is dead.
+    ///
+    /// Errors: those of the store. A receiver that fails is not an error here.
+    fn deliver(&self, id: DeliveryId) -> Result<Option<Delivery>> {
+        let Some(delivery) = self.store.delivery_to_send(id, self.clock.now())? else {
+            return Ok(None);
+        };
+        let config = self.settings.current();
+        let attempt = match config.webhook_account(&delivery.account) {
+            Some(account) => self.attempt(account, &delivery),
+            None => {
+                let error = format!(
+                    "the webhook account {:?} is not in the configuration any more",
+                    delivery.account
+                );
+                log::warn!("delivery {id}: dead: {error}");
+                Attempt::Dead { error }
+            }
+        };
+        self.store.record_attempt(id, attempt).map(Some)
+    }
+}
+
+impl Deliverer {
+    fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
+        let number = delivery.attempts.saturating_add(1);
+        let started = Instant::now();
+        let config = self.settings.current();
+        let deadline = Duration::from_secs(config.limits.callback_seconds);
+        let outcome = self
+            .sender(&config)
+            .post(account, delivery, deadline, self.clock.now());
+        let attempt = schedule::after(
+            number,
+            account.max_attempts,
+            &outcome,
+            self.clock.now(),
+            random_fraction(),
+        );
+        report(delivery, number, &outcome, &attempt, started.elapsed());
+        attempt
+    }
+}
+
+/// One line per attempt. Never the body or the secret.
+fn report(
+    delivery: &Delivery,
+    number: u32,
+    outcome: &Outcome,
+    attempt: &Attempt,
+    elapsed: Duration,
+) {
+    let met = match outcome {
+        Outcome::Answered { status, .. } => format!("status {status}"),
+        Outcome::Unanswered(reason) => reason.clone(),
+    };
+    let (level, next) = match attempt {
+        Attempt::Delivered => (log::Level::Info, "delivered".to_owned()),
+        Attempt::Retry { next_at, .. } => (log::Level::Info, format!("next at {next_at}")),
+        Attempt::Dead { .. } => (log::Level::Warn, "dead".to_owned()),
+    };
+    log::log!(
+        level,
+        "delivery {} to {:?}: attempt {number}: {met} in {} ms: {next}",
+        delivery.id,
+        delivery.account,
+        elapsed.as_millis(),
+    );
+}

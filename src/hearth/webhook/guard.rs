@@ -1,0 +1,223 @@
+//! Whether a request comes from somebody who knows the account's secret.
+
+use crate::service::throttle::Throttle;
+use base::clock::Clock;
+use base::error::{Error, Result};
+use base::secret::Secret;
+use config::WebhookAccount;
+use net::exchange::Head;
+use net::peer::AddressKey;
+
+/// Wrong secrets from one address at one account before it must wait.
+const FREE_FAILURES: u32 = 20;
+
+/// Checks secrets, and slows down whoever guesses them. While an address must
+/// wait, the right secret is refused too: answering it would tell the guesser.
+pub struct Guard {
+    failures: Throttle<(AddressKey, String)>,
+}
+
+/// How a request shows that its sender knows the secret.
+enum Proof<'a> {
+    /// `X-Service-Secret`: the secret itself (contract section 4.3).
+    Secret(&'a str),
+    /// `X-Hub-Signature-256`: the HMAC-SHA256 of the body under the secret, as
+    /// GitHub, Gitea and Forgejo send it.
+    Signature([u8; 32]),
+    Nothing,
+}
+
+impl Proof<'_> {
+    fn of(head: &Head) -> Proof<'_> {
+        if let Some(secret) = head.header("x-service-secret") {
+            return Proof::Secret(secret);
+        }
+        head.header("x-hub-signature-256")
+            .and_then(|value| hexadecimal(value.strip_prefix("sha256=")?))
+            .map_or(Proof::Nothing, Proof::Signature)
+    }
+}
+
+impl Guard {
+    /// A guard that has seen nothing.
+    pub fn new(clock: Clock) -> Guard {
+        Guard {
+            failures: Throttle::new(clock),
+        }
+    }
+
+    /// Judges a head: a secret is compared; a signature must be there, and is
+    /// compared when the body is ([`Guard::check_body`]).
+    ///
+    /// Errors: `invalid_token`; `rate_limited` after too many wrong ones.
+    pub fn check_head(&self, account: &WebhookAccount, head: &Head) -> Result<()> {
+        if account.secret.is_none() {
+            return Ok(());
+        }
+        self.failures.check(&key(account, head))?;
+        match Proof::of(head) {
+            Proof::Secret(given) => {
+                self.judge(account, head, any(account, |secret| secret.matches(given)))
+            }
+            Proof::Signature(_) => Ok(()),
+            Proof::Nothing => self.judge(account, head, false),
+        }
+    }
+
+    /// Judges the body of a request whose head was let through.
+    ///
+    /// Errors: `invalid_token`.
+    pub fn check_body(&self, account: &WebhookAccount, head: &Head, body: &[u8]) -> Result<()> {
+        match Proof::of(head) {
+            Proof::Signature(tag) if account.secret.is_some() => self.judge(
+                account,
+                head,
+                any(account, |secret| secret.signed(body, &tag)),
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    fn judge(&self, account: &WebhookAccount, head: &Head, good: bool) -> Result<()> {
+        if good {
+            return Ok(());
+        }
+        self.failures.failed(&key(account, head), FREE_FAILURES);
+        log::warn!(
+            "webhook account {:?}: refused a request from {} with {} secret",
+            account.name,
+            head.peer,
+            match Proof::of(head) {
+                Proof::Nothing => "no",
+                Proof::Secret(_) => "a wrong",
+                Proof::Signature(_) => "a signature by another",
+            },
+        );
+        Err(Error::invalid_token(
+            "the header \"X-Service-Secret\" must have the secret of this webhook account, or \
+             \"X-Hub-Signature-256\" the body's signature by it",
+        ))
+    }
+}
+
+fn key(account: &WebhookAccount, head: &Head) -> (AddressKey, String) {
+    (AddressKey::of(head.peer.address), account.name.clone())
+}
+
+/// Whether one of the account's secrets passes. All are tried, so that the time
+/// does not tell which; an empty one, which would match an empty header, never
+/// passes.
+fn any(account: &WebhookAccount, passes: impl Fn(&Secret) -> bool) -> bool {
+    [&account.secret, &account.secret_previous]
+        .into_iter()
+        .flatten()
+        .filter(|secret| !secret.is_empty())
+        .fold(false, |good, secret| good | passes(secret))
+}
+
+/// The bytes of 64 hexadecimal digits.
+fn hexadecimal(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    let mut bytes = [0; 32];
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+        let value = |digit: u8| char::from(digit).to_digit(16);
+        *byte = u8::try_from(value(pair[0])? * 16 + value(pair[1])?).ok()?;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::webhook::testing::account;
+    use net::testing::head;
+
+    /// GitHub's own example ("Validating webhook deliveries", testing section).
+    const GITHUB: (&str, &[u8], &str) = (
+        "It's a Secret to Everybody",
+        b"Hello, World!",
+        "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17",
+    );
+
+    fn guarded(secret: Option<&str>, previous: Option<&str>) -> WebhookAccount {
+        let mut account = account(secret.map(Secret::new), "http://127.0.0.1:1/");
+        account.secret_previous = previous.map(Secret::new);
+        account
+    }
+
+    fn check(guard: &Guard, account: &WebhookAccount, header: Option<(&str, &str)>) -> Result<()> {
+        let headers: Vec<_> = header.into_iter().collect();
+        let head = head("POST", "/hook", &headers);
+        guard.check_head(account, &head)?;
+        guard.check_body(account, &head, GITHUB.1)
+    }
+
+    #[test]
+    fn the_secret_must_be_the_accounts_own() {
+        let guard = Guard::new(Clock::system());
+        for (secret, previous, given, good) in [
+            (Some("s3cret"), None, Some("s3cret"), true),
+            (Some("s3cret"), None, Some("S3cret"), false),
+            (Some("s3cret"), None, Some("s3cret "), false),
+            (Some("s3cret"), None, Some(""), false),
+            (Some("s3cret"), None, None, false),
+            (Some("s3cret"), Some("old"), Some("old"), true),
+            (Some("s3cret"), Some("old"), Some("s3cret"), true),
+            (Some("s3cret"), Some("old"), Some("older"), false),
+            (Some(""), None, Some(""), false),
+            (Some(""), None, None, false),
+            (None, None, None, true),
+            (None, None, Some("anything"), true),
+        ] {
+            let account = guarded(secret, previous);
+            let header = given.map(|given| ("x-service-secret", given));
+            match check(&guard, &account, header) {
+                Ok(()) => assert!(good, "{secret:?} {given:?}"),
+                Err(error) => {
+                    assert!(!good, "{secret:?} {given:?}");
+                    assert_eq!(error.status(), 401);
+                    assert!(!error.message().contains("s3cret"));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_signature_of_the_body_is_as_good_as_the_secret() {
+        let guard = Guard::new(Clock::system());
+        let upper = GITHUB.2.to_uppercase().replace("SHA", "sha");
+        for (secret, previous, value, good) in [
+            (GITHUB.0, None, GITHUB.2, true),
+            (GITHUB.0, None, upper.as_str(), true),
+            ("new", Some(GITHUB.0), GITHUB.2, true),
+            ("another", None, GITHUB.2, false),
+            (GITHUB.0, None, &GITHUB.2[..70], false),
+            (GITHUB.0, None, &GITHUB.2[7..], false),
+            (GITHUB.0, None, "sha256=", false),
+            (GITHUB.0, None, "", false),
+        ] {
+            let account = guarded(Some(secret), previous);
+            let result = check(&guard, &account, Some(("x-hub-signature-256", value)));
+            assert_eq!(result.is_ok(), good, "{secret} {value}");
+        }
+    }
+
+    #[test]
+    fn a_guesser_is_throttled_whatever_comes_next() {
+        let guard = Guard::new(Clock::system());
+        let account = guarded(Some("s3cret"), None);
+        let attempt = |given| {
+            check(&guard, &account, Some(("x-service-secret", given)))
+                .map_err(|error| error.status())
+        };
+        for _ in 0..20 {
+            assert_eq!(attempt("guess"), Err(401));
+        }
+        assert_eq!(attempt("s3cret"), Err(429));
+        let signed = check(&guard, &account, Some(("x-hub-signature-256", GITHUB.2)));
+        assert_eq!(signed.map_err(|error| error.status()), Err(429));
+    }
+}

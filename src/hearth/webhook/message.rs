@@ -1,0 +1,224 @@
+//! From a request's body to the message in it.
+
+use serde_json::Value;
+
+use crate::service::WebhookRequest;
+use base::error::{Error, Result};
+use config::{Template, WebhookMap};
+use net::demand;
+use net::exchange::Request;
+use protocol::command::{CHAT_MESSAGE_BYTES, check_idempotency_key, check_message};
+
+/// Most characters of `conversation_id` and `user_id`.
+const NAME_CHARACTERS: usize = 128;
+/// Most bytes that a name is read to before it is cut or refused.
+const NAME_BYTES: usize = 4 * NAME_CHARACTERS;
+
+/// Reads the body, in the account's own form if it has a `map`, and the
+/// idempotency key.
+///
+/// Errors: `invalid_request` that names what is wrong.
+pub fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookRequest> {
+    let idempotency_key = request.head.header("idempotency-key").map(str::to_owned);
+    if let Some(key) = &idempotency_key {
+        check_idempotency_key("the header \"Idempotency-Key\"", key)?;
+    }
+    let mut parsed = match map {
+        None => as_it_is(request)?,
+        Some(map) => mapped(request, map)?,
+    };
+    parsed.idempotency_key = idempotency_key;
+    Ok(parsed)
+}
+
+/// The contract's own form (section 4.3).
+fn as_it_is(request: &Request) -> Result<WebhookRequest> {
+    let mut fields = demand::object(&request.body)?;
+    let message = fields.string("message")?;
+    check_message(&message)?;
+    let user_id = fields.optional_string("user_id")?;
+    let conversation_id = fields.optional_string("conversation_id")?;
+    for (name, value) in [("user_id", &user_id), ("conversation_id", &conversation_id)] {
+        if let Some(value) = value {
+            check_name(name, value)?;
+        }
+    }
+    Ok(WebhookRequest {
+        message,
+        user_id,
+        conversation_id,
+        idempotency_key: None,
+        body: request.body.clone(),
+    })
+}
+
+/// Another system's form. It cannot mend its names, so theirs are mended where
+/// nothing is lost by it: a speaker's name is cut, a conversation's is not,
+/// because two that differ behind the cut would become one.
+fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
+    let document: Value = serde_json::from_slice(&request.body)
+        .map_err(|error| Error::invalid_request(format!("the body is not valid JSON: {error}")))?;
+    let message = map.message.fill(&document, CHAT_MESSAGE_BYTES);
+    if message.trim().is_empty() {
+        return Err(Error::invalid_request(
+            "the body has nothing where the account's \"map\" looks for the message",
+        ));
+    }
+    check_message(&message)?;
+    let name = |template: &Option<Template>| {
+        let filled = template.as_ref()?.fill(&document, NAME_BYTES);
+        let printable = filled.replace(|character| !is_printable(character), " ");
+        let trimmed = printable.trim();
+        (!trimmed.is_empty()).then(|| trimmed.to_owned())
+    };
+    let user_id = name(&map.user_id).map(|name| name.chars().take(NAME_CHARACTERS).collect());
+    let conversation_id = name(&map.conversation_id);
+    if let Some(name) = &conversation_id {
+        check_name("conversation_id", name)?;
+    }
+    Ok(WebhookRequest {
+        message,
+        user_id,
+        conversation_id,
+        idempotency_key: None,
+        body: request.body.clone(),
+    })
+}
+
+fn check_name(field: &str, value: &str) -> Result<()> {
+    let length = value.chars().count();
+    if (1..=NAME_CHARACTERS).contains(&length) && value.chars().all(is_printable) {
+        Ok(())
+    } else {
+        Err(Error::invalid_request(format!(
+            "\"{field}\" must have 1 to {NAME_CHARACTERS} printable characters"
+        )))
+    }
+}
+
+/// Whether a character can neither break a line nor turn the text around it:
+/// the value is shown to the model and to people as somebody's name.
+fn is_printable(character: char) -> bool {
+    !character.is_control()
+        && !matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::testing::head;
+
+    fn request(headers: &[(&str, &str)], body: &str) -> Request {
+        Request {
+            head: head("POST", "/hook", headers),
+            body: body.as_bytes().to_vec(),
+        }
+    }
+
+    fn map() -> WebhookMap {
+        let template = |text| Template::parse(text).unwrap();
+        WebhookMap {
+            message: template("{/action} {/issue/title}"),
+            user_id: Some(template("/sender/login")),
+            conversation_id: Some(template("{/repository}#{/issue/number}")),
+        }
+    }
+
+    #[test]
+    fn a_body_has_a_message_and_perhaps_names() {
+        let long = "x".repeat(128);
+        let parsed = parse(
+            &request(
+                &[("idempotency-key", "k1")],
+                &format!(r#"{{"message":"hi","user_id":"Änne","conversation_id":"{long}","x":1}}"#),
+            ),
+            None,
+        )
+        .unwrap();
+        assert_eq!(parsed.message, "hi");
+        assert_eq!(parsed.user_id.as_deref(), Some("Änne"));
+        assert_eq!(parsed.conversation_id, Some(long));
+        assert_eq!(parsed.idempotency_key.as_deref(), Some("k1"));
+        let bare = parse(&request(&[], r#"{"message":"hi","user_id":null}"#), None).unwrap();
+        assert_eq!((bare.user_id, bare.conversation_id), (None, None));
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_body_is_named() {
+        let too_long = format!(r#"{{"message":"hi","user_id":"{}"}}"#, "x".repeat(129));
+        let too_large = format!(r#"{{"message":"{}"}}"#, "x".repeat(256 * 1024 + 1));
+        for (body, status, says) in [
+            ("", 400, "not valid JSON"),
+            ("[]", 400, "the body must be a JSON object"),
+            ("{}", 400, "\"message\" is required"),
+            (r#"{"message":7}"#, 400, "\"message\" must be a string"),
+            (r#"{"message":" "}"#, 400, "\"message\" must not be empty"),
+            (&too_large, 413, "\"message\" has 262145 bytes"),
+            (
+                r#"{"message":"hi","user_id":7}"#,
+                400,
+                "\"user_id\" must be a string",
+            ),
+            (
+                r#"{"message":"hi","user_id":""}"#,
+                400,
+                "\"user_id\" must have 1 to 128",
+            ),
+            (&too_long, 400, "\"user_id\" must have 1 to 128"),
+            (
+                r#"{"message":"hi","conversation_id":"a\nb"}"#,
+                400,
+                "\"conversation_id\" must have 1 to 128 printable",
+            ),
+            (
+                r#"{"message":"hi","user_id":"\u202egnp.exe"}"#,
+                400,
+                "\"user_id\" must have 1 to 128 printable",
+            ),
+        ] {
+            let error = parse(&request(&[], body), None).map(|_| ()).unwrap_err();
+            assert_eq!(error.status(), status, "{body:.80}");
+            assert!(error.message().contains(says), "{error}");
+        }
+        for key in [String::new(), "k".repeat(256)] {
+            let request = request(&[("idempotency-key", &key)], r#"{"message":"hi"}"#);
+            let error = parse(&request, None).map(|_| ()).unwrap_err();
+            assert!(error.message().contains("Idempotency-Key"), "{error}");
+        }
+    }
+
+    #[test]
+    fn another_systems_form_is_mapped() {
+        let body = r#"{"action":"opened","issue":{"title":"Leak","number":7},
+            "sender":{"login":"gr\nace"},"repository":"home"}"#;
+        let parsed = parse(&request(&[("idempotency-key", "k")], body), Some(&map())).unwrap();
+        assert_eq!(parsed.message, "opened Leak");
+        assert_eq!(parsed.user_id.as_deref(), Some("gr ace"));
+        assert_eq!(parsed.conversation_id.as_deref(), Some("home#7"));
+        assert_eq!(parsed.idempotency_key.as_deref(), Some("k"));
+
+        let long = format!(
+            r#"{{"action":"x","sender":{{"login":"{}"}}}}"#,
+            "ü".repeat(500)
+        );
+        let parsed = parse(&request(&[], &long), Some(&map())).unwrap();
+        assert_eq!(parsed.user_id.unwrap().chars().count(), 128);
+    }
+
+    #[test]
+    fn what_cannot_be_mapped_is_refused() {
+        let long = format!(r#"{{"action":"x","repository":"{}"}}"#, "r".repeat(128));
+        for (body, says) in [
+            ("no JSON", "not valid JSON"),
+            ("{}", "looks for the message"),
+            (r#"{"action":null}"#, "looks for the message"),
+            (long.as_str(), "\"conversation_id\" must have 1 to 128"),
+        ] {
+            let error = parse(&request(&[], body), Some(&map()))
+                .map(|_| ())
+                .unwrap_err();
+            assert_eq!(error.status(), 400);
+            assert!(error.message().contains(says), "{error}");
+        }
+    }
+}

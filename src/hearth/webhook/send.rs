@@ -1,0 +1,366 @@
+//! The HTTP part of a callback: one POST and what came of it.
+
+use std::io::{self, Read};
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::HeaderValue;
+
+use super::resolve::AddressesFirst;
+use super::schedule::{self, Outcome};
+use super::signature;
+use base::clock::Timestamp;
+use base::error::without_numbers;
+use config::WebhookAccount;
+use net::outbound::base_config;
+use net::tls::Trust;
+use net::tls::connector::connect_with;
+use store::Delivery;
+
+/// Looking the name up, and connecting: each.
+const CONNECT: Duration = Duration::from_secs(5);
+/// Reading what follows the head of an answer. Nothing depends on it but that
+/// the connection can be used again, so it must not hold a worker for long.
+const DRAIN: Duration = Duration::from_secs(2);
+/// Most bytes of an answer's body that are read before the connection is given up.
+const DRAIN_BYTES: u64 = 64 * 1024;
+/// Most bytes of an answer's head.
+const HEAD_BYTES: usize = 16 * 1024;
+/// Idle connections are closed before the usual servers close them (5 s), so
+/// that no callback is sent into a connection that is just going away.
+const IDLE: Duration = Duration::from_secs(4);
+/// Idle connections to one receiver; more deliveries than this at a time to
+/// one receiver open connections anew.
+const IDLE_CONNECTIONS: usize = 8;
+
+/// Posts callbacks over kept connections. Shared by all workers.
+#[derive(Debug)]
+pub struct Sender {
+    agent: Agent,
+}
+
+impl Sender {
+    /// A sender without connections. Proxies named in the environment are not
+    /// used: callbacks go where the configuration says, and by https only to whom
+    /// `trust` accepts.
+    pub fn new(trust: Trust) -> Sender {
+        let config = base_config()
+            .proxy(None)
+            .timeout_resolve(Some(CONNECT))
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_body(Some(DRAIN))
+            .max_response_header_size(HEAD_BYTES)
+            .input_buffer_size(HEAD_BYTES)
+            .output_buffer_size(HEAD_BYTES)
+            .max_idle_connections(2 * IDLE_CONNECTIONS)
+            .max_idle_connections_per_host(IDLE_CONNECTIONS)
+            .max_idle_age(IDLE)
+            .build();
+        Sender {
+            agent: Agent::with_parts(config, connect_with(trust), AddressesFirst::default()),
+        }
+    }
+
+    /// Makes one attempt at a delivery to its account, which ends after
+    /// `deadline`: from looking the name up to the head of the answer. `now` is
+    /// what the receiver is told as the time of the attempt.
+    pub fn post(
+        &self,
+        account: &WebhookAccount,
+        delivery: &Delivery,
+        deadline: Duration,
+        now: Timestamp,
+    ) -> Outcome {
+        let id = delivery.id.to_string();
+        let timestamp = signature::unix_seconds(now);
+        let mut request = self
+            .agent
+            .post(&account.outgoing_url)
+            .config()
+            .timeout_global(Some(deadline))
+            .build()
+            .header("Content-Type", "application/json")
+            .header("webhook-id", &id)
+            .header("webhook-timestamp", timestamp.to_string());
+        if let Some(secret) = &account.secret {
+            let Some(value) = secret_header(secret.expose()) else {
+                return Outcome::Unanswered(format!(
+                    "the secret of the webhook account {:?} holds characters that a header cannot",
+                    account.name
+                ));
+            };
+            let secrets = [secret].into_iter().chain(&account.secret_previous);
+            request = request.header("X-Service-Secret", value).header(
+                "webhook-signature",
+                signature::sign(secrets, &id, timestamp, &delivery.body),
+            );
+        }
+        match request.send(&delivery.body) {
+            Ok(mut response) => {
+                let retry_after = response
+                    .headers()
+                    .get("retry-after")
+                    .and_then(|value| value.to_str().ok())
+                    .and_then(|value| schedule::retry_after(value, now));
+                let outcome = Outcome::Answered {
+                    status: response.status().as_u16(),
+                    retry_after,
+                };
+                // The status is the answer; a body that fails or goes on for
+                // too long only costs the connection.
+                let mut body = response.body_mut().as_reader().take(DRAIN_BYTES);
+                let _ = io::copy(&mut body, &mut io::sink());
+                outcome
+            }
+            Err(error) => Outcome::Unanswered(reason(&error, deadline)),
+        }
+    }
+}
+
+/// Why there was no answer, in words. The URL is left out: its query may hold
+/// a credential.
+fn reason(error: &ureq::Error, deadline: Duration) -> String {
+    match error {
+        ureq::Error::Timeout(ureq::Timeout::Resolve) => format!(
+            "the receiver's name could not be looked up within {} s",
+            CONNECT.as_secs()
+        ),
+        ureq::Error::Timeout(ureq::Timeout::Connect) => {
+            format!("no connection within {} s", CONNECT.as_secs())
+        }
+        ureq::Error::Timeout(_) => format!("no answer within {} s", deadline.as_secs()),
+        ureq::Error::HostNotFound => "the receiver's name has no address".to_owned(),
+        ureq::Error::BadUri(_) => "outgoing_url is not a usable http or https address".to_owned(),
+        ureq::Error::Io(error) => format!("no answer: {}", without_numbers(&error.to_string())),
+        other => format!("no answer: {other}"),
+    }
+}
+
+/// The secret as a header value that is not shown in debug output.
+fn secret_header(secret: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_bytes(secret.as_bytes()).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::time::Instant;
+
+    use super::*;
+    use crate::webhook::testing::{Script, account, delivery};
+    use base::secret::Secret;
+
+    const OK: &str = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+    const DEADLINE: Duration = Duration::from_secs(15);
+
+    fn now() -> Timestamp {
+        Timestamp::from_millis(1_800_000_000_999)
+    }
+
+    fn status(outcome: &Outcome) -> Option<u16> {
+        match outcome {
+            Outcome::Answered { status, .. } => Some(*status),
+            Outcome::Unanswered(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_callback_is_signed_and_carries_the_secret() {
+        let script = Script::play(&[OK]);
+        let secret = Secret::new("s3cret");
+        let account = account(Some(secret.clone()), &script.url);
+        let body = r#"{"message":"Grüße","conversation_id":"a"}"#;
+        let outcome =
+            Sender::new(Trust::default()).post(&account, &delivery(body), DEADLINE, now());
+        assert_eq!(status(&outcome), Some(200));
+        let received = &script.finish()[0];
+        assert_eq!(received.head[0], "POST /callback?key=k HTTP/1.1");
+        assert_eq!(received.body, body);
+        let signature = signature::sign([&secret], "dlv_0000000000001", 1_800_000_000, body);
+        for (name, value) in [
+            ("content-type", "application/json"),
+            ("x-service-secret", "s3cret"),
+            ("webhook-id", "dlv_0000000000001"),
+            ("webhook-timestamp", "1800000000"),
+            ("webhook-signature", signature.as_str()),
+            ("user-agent", concat!("hearth/", env!("CARGO_PKG_VERSION"))),
+        ] {
+            assert_eq!(received.header(name), Some(value), "{name}");
+        }
+    }
+
+    #[test]
+    fn without_a_secret_there_is_nothing_to_sign_with() {
+        let script = Script::play(&[OK]);
+        Sender::new(Trust::default()).post(
+            &account(None, &script.url),
+            &delivery("{}"),
+            DEADLINE,
+            now(),
+        );
+        let received = &script.finish()[0];
+        assert_eq!(received.header("webhook-id"), Some("dlv_0000000000001"));
+        assert_eq!(received.header("webhook-timestamp"), Some("1800000000"));
+        assert_eq!(received.header("x-service-secret"), None);
+        assert_eq!(received.header("webhook-signature"), None);
+    }
+
+    #[test]
+    fn one_connection_serves_many_callbacks() {
+        let script = Script::play(&[OK, OK, OK]);
+        let account = account(None, &script.url);
+        let sender = Sender::new(Trust::default());
+        for _ in 0..3 {
+            let outcome = sender.post(&account, &delivery("{}"), DEADLINE, now());
+            assert_eq!(status(&outcome), Some(200));
+        }
+        let connections: Vec<_> = script.finish().iter().map(|got| got.connection).collect();
+        assert_eq!(connections, [1, 1, 1]);
+    }
+
+    #[test]
+    fn a_redirect_is_an_answer_and_is_not_followed() {
+        let elsewhere = Script::play(&[]);
+        let moved = format!(
+            "HTTP/1.1 307 Temporary Redirect\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n",
+            elsewhere.url
+        );
+        let script = Script::play(&[&moved]);
+        let outcome = Sender::new(Trust::default()).post(
+            &account(None, &script.url),
+            &delivery("{}"),
+            DEADLINE,
+            now(),
+        );
+        assert_eq!(status(&outcome), Some(307));
+        assert_eq!(script.finish().len(), 1);
+        assert!(elsewhere.finish().is_empty());
+    }
+
+    #[test]
+    fn retry_after_is_read() {
+        for (value, seconds) in [
+            ("60", Some(60)),
+            ("Fri, 15 Jan 2027 08:02:00 GMT", Some(119)),
+            ("soon", None),
+        ] {
+            let busy =
+                format!("HTTP/1.1 503 Busy\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n");
+            let script = Script::play(&[&busy]);
+            let outcome = Sender::new(Trust::default()).post(
+                &account(None, &script.url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
+            let Outcome::Answered {
+                status,
+                retry_after,
+            } = outcome
+            else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!(status, 503);
+            assert_eq!(retry_after.map(|delay| delay.as_secs()), seconds, "{value}");
+            script.finish();
+        }
+    }
+
+    #[test]
+    fn the_body_of_an_answer_changes_nothing() {
+        let endless = format!(
+            "HTTP/1.1 200 OK\r\nContent-Length: 9999999\r\n\r\n{}",
+            "x".repeat(200_000)
+        );
+        for (answer, expected) in [
+            (endless.as_str(), Some(200)),
+            ("HTTP/1.1 204 No Content\r\n\r\n", Some(204)),
+            (
+                "HTTP/1.1 202 Accepted\r\nContent-Length: 50\r\nConnection: close\r\n\r\nshort",
+                Some(202),
+            ),
+            (
+                "HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\nnonsense\r\n",
+                Some(500),
+            ),
+            ("this is not HTTP\r\n\r\n", None),
+            ("", None),
+        ] {
+            let script = Script::play(&[answer]);
+            let outcome = Sender::new(Trust::default()).post(
+                &account(None, &script.url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
+            assert_eq!(status(&outcome), expected, "{answer:.60} {outcome:?}");
+            script.finish();
+        }
+    }
+
+    #[test]
+    fn a_receiver_that_drips_is_given_up() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}/", listener.local_addr().unwrap());
+        let receiver = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\nX: ").unwrap();
+            // Ends when the sender has hung up: the deadline is absolute, so
+            // that bytes which keep coming do not extend it.
+            while stream.write_all(b"x").is_ok() {
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let (sender, short) = (Sender::new(Trust::default()), Duration::from_millis(300));
+        let started = Instant::now();
+        let outcome = sender.post(&account(None, &url), &delivery("{}"), short, now());
+        assert!(started.elapsed() < Duration::from_secs(5));
+        assert_eq!(
+            outcome,
+            Outcome::Unanswered("no answer within 0 s".to_owned())
+        );
+        receiver.join().unwrap();
+    }
+
+    #[test]
+    fn what_cannot_be_reached_is_said_without_the_address() {
+        let free_port = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        for (url, secret, says) in [
+            (
+                format!("http://127.0.0.1:{free_port}/?key=k3y"),
+                None,
+                "no answer: Connection refused",
+            ),
+            (
+                "http://receiver.invalid/?key=k3y".to_owned(),
+                None,
+                "no answer: ",
+            ),
+            ("k3y".to_owned(), None, "not a usable http"),
+            (
+                "http://127.0.0.1:1/".to_owned(),
+                Some(Secret::new("k3y\r\nX: y")),
+                "holds characters that a header cannot",
+            ),
+        ] {
+            let outcome = Sender::new(Trust::default()).post(
+                &account(secret, &url),
+                &delivery("{}"),
+                DEADLINE,
+                now(),
+            );
+            let Outcome::Unanswered(reason) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert!(reason.contains(says), "{url}: {reason}");
+            assert!(!reason.contains("k3y"), "{reason}");
+        }
+    }
+}

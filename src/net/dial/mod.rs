@@ -1,0 +1,298 @@
+//! Opens outgoing WebSockets: those of `hearth chat`, and a machine's link to
+//! its relay. Every step ends by one deadline.
+
+mod address;
+mod tcp;
+
+use std::fmt;
+use std::io;
+use std::net::TcpStream;
+use std::sync::Arc;
+use std::time::Instant;
+
+use tungstenite::client::{IntoClientRequest, client_with_config};
+use tungstenite::handshake::HandshakeError;
+use tungstenite::http::{HeaderName, HeaderValue};
+use tungstenite::protocol::WebSocketConfig;
+use tungstenite::{Error as WebSocketError, WebSocket};
+
+use crate::secure;
+use crate::stream::{Patience, Socket, Stream};
+use crate::tls::Trust;
+
+pub use address::{Address, authority};
+
+/// Bytes that a socket reads at a time, and gathers before it writes.
+const BUFFER_BYTES: usize = 16 * 1024;
+/// Most characters of an answer's error that are passed on.
+const SHOWN_CHARACTERS: usize = 200;
+
+/// An open WebSocket. Its stream does not wait when it reads.
+pub type OpenSocket = WebSocket<Box<dyn Stream>>;
+
+/// What to open.
+pub struct Dial<'a> {
+    /// A `ws://` or `wss://` URL.
+    pub url: &'a str,
+    /// Headers of the upgrade request. Their values are never shown.
+    pub headers: &'a [(HeaderName, String)],
+    /// Whom the other side must be, where it is reached over TLS.
+    pub trust: &'a Trust,
+    /// Largest message that is taken.
+    pub message_bytes: usize,
+    /// When the socket must be open.
+    pub deadline: Instant,
+    /// Told of each connection before it is used: by shutting it down another
+    /// thread can end whatever waits on it.
+    pub begun: &'a dyn Fn(&Arc<TcpStream>),
+}
+
+/// Why a WebSocket could not be opened.
+#[derive(Debug)]
+pub enum DialError {
+    /// The URL is none that can be dialled.
+    Malformed(String),
+    /// The host's name is not known, or was not found in time.
+    Unknown {
+        /// The name.
+        host: String,
+        /// What the system said.
+        reason: String,
+    },
+    /// No connection could be made, or it broke.
+    Unreachable {
+        /// Host and port.
+        address: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The other side answered, but not with a WebSocket.
+    Refused {
+        /// Host and port.
+        address: String,
+        /// The HTTP status.
+        status: u16,
+        /// The error of its envelope, if it sent one.
+        error: Option<String>,
+    },
+    /// What the other side sent is no answer.
+    NotWebSocket {
+        /// Host and port.
+        address: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+}
+
+impl fmt::Display for DialError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DialError::Malformed(url) => write!(
+                f,
+                "{url:?} is no address of a WebSocket; it looks like wss://HOST/ws"
+            ),
+            DialError::Unknown { host, reason } => {
+                write!(f, "the name {host} is not known here: {reason}")
+            }
+            DialError::Unreachable { address, source } => {
+                write!(f, "{address} cannot be reached: {source}")
+            }
+            DialError::Refused {
+                address,
+                status,
+                error: Some(error),
+            } => write!(f, "{address} answered {status}: {error}"),
+            DialError::Refused {
+                address, status, ..
+            } => write!(
+                f,
+                "{address} answered {status} instead of opening a WebSocket"
+            ),
+            DialError::NotWebSocket { address, reason } => {
+                write!(f, "{address} does not open a WebSocket: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for DialError {}
+
+/// Opens a WebSocket. Afterwards its stream reads without waiting; a write
+/// waits until the write deadline, which is to be set before each.
+pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
+    let address = Address::parse(dial.url)?;
+    let malformed = || DialError::Malformed(address.to_string());
+    let mut request = address
+        .url()
+        .into_client_request()
+        .map_err(|_| malformed())?;
+    for (name, value) in dial.headers {
+        let mut value = HeaderValue::from_str(value).map_err(|_| malformed())?;
+        value.set_sensitive(true);
+        request.headers_mut().insert(name, value);
+    }
+    let mut stream = open_stream(&address, dial)?;
+    stream.set_patience(Patience::Until(dial.deadline));
+    stream.set_write_deadline(dial.deadline);
+    let config = WebSocketConfig::default()
+        .read_buffer_size(BUFFER_BYTES)
+        .write_buffer_size(BUFFER_BYTES)
+        .max_message_size(Some(dial.message_bytes))
+        .max_frame_size(Some(dial.message_bytes));
+    let (mut socket, _) = client_with_config(request, stream, Some(config))
+        .map_err(|error| refusal(&address, error))?;
+    socket.get_mut().set_patience(Patience::Never);
+    Ok(socket)
+}
+
+/// Connects, with TLS where the address says so.
+pub fn open_stream(address: &Address, dial: &Dial<'_>) -> Result<Box<dyn Stream>, DialError> {
+    let socket = Socket::new(tcp::connect(address, dial.deadline, dial.begun)?);
+    if !address.secure {
+        return Ok(Box::new(socket));
+    }
+    match secure::connect(socket, &address.host, dial.trust, dial.deadline) {
+        Ok(stream) => Ok(Box::new(stream)),
+        Err(source) => Err(DialError::Unreachable {
+            address: address.to_string(),
+            source,
+        }),
+    }
+}
+
+fn refusal<R: tungstenite::handshake::HandshakeRole>(
+    address: &Address,
+    error: HandshakeError<R>,
+) -> DialError {
+    let address = address.to_string();
+    let unreachable = |source| DialError::Unreachable {
+        address: address.clone(),
+        source,
+    };
+    match error {
+        HandshakeError::Interrupted(_) => unreachable(io::ErrorKind::TimedOut.into()),
+        HandshakeError::Failure(WebSocketError::Io(source)) => unreachable(source),
+        HandshakeError::Failure(WebSocketError::Http(response)) => DialError::Refused {
+            address,
+            status: response.status().as_u16(),
+            error: response.body().as_deref().and_then(envelope_error),
+        },
+        HandshakeError::Failure(error) => DialError::NotWebSocket {
+            address,
+            reason: error.to_string(),
+        },
+    }
+}
+
+/// The sentence of an error envelope, in a form that can be shown.
+pub fn envelope_error(body: &[u8]) -> Option<String> {
+    let envelope: serde_json::Value = serde_json::from_slice(body).ok()?;
+    Some(shown(envelope["error"].as_str()?))
+}
+
+/// A text from outside, cut and without control characters.
+pub fn shown(text: &str) -> String {
+    text.chars()
+        .filter(|letter| !letter.is_control())
+        .take(SHOWN_CHARACTERS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Why a URL cannot be opened.
+    fn dial(url: &str, time: Duration) -> DialError {
+        let opened = open(&Dial {
+            url,
+            headers: &[],
+            trust: &Trust::default(),
+            message_bytes: 1024,
+            deadline: Instant::now() + time,
+            begun: &|_| (),
+        });
+        opened.err().unwrap()
+    }
+
+    /// Answers one request with `answer` and returns the URL to ask.
+    fn answering(answer: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(answer.as_bytes());
+        });
+        format!("ws://{address}/ws")
+    }
+
+    #[test]
+    fn every_way_to_fail_names_the_address_and_the_reason() {
+        let refused = answering(
+            "HTTP/1.1 401 Unauthorized\r\nContent-Length: 50\r\n\r\n{\"status\":\"error\",\"error\":\"the token is wrong\\u0007\"}",
+        );
+        let closed = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        for (url, says) in [
+            ("ws://", "is no address of a WebSocket"),
+            ("http://127.0.0.1/ws", "is no address of a WebSocket"),
+            (&format!("wss://{closed}/ws"), "cannot be reached"),
+            (
+                "ws://no-such-name.invalid/ws",
+                "the name no-such-name.invalid is not known here",
+            ),
+            (&format!("ws://{closed}/ws"), "cannot be reached"),
+            (&refused, "answered 401: the token is wrong"),
+            (
+                &answering("HTTP/1.1 200 OK\r\n\r\n"),
+                "answered 200 instead of opening",
+            ),
+            (&answering("SSH-2.0-x\r\n\r\n"), "127.0.0.1:"),
+        ] {
+            let error = dial(url, Duration::from_secs(10)).to_string();
+            assert!(error.contains(says), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_silent_server_is_given_up_at_the_deadline() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("ws://{}/ws", listener.local_addr().unwrap());
+        let begun = Instant::now();
+        let error = dial(&url, Duration::from_millis(100));
+        assert!(matches!(error, DialError::Unreachable { .. }), "{error}");
+        assert!(begun.elapsed() < Duration::from_secs(5));
+    }
+
+    #[test]
+    fn another_thread_can_end_the_wait() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("ws://{}/ws", listener.local_addr().unwrap());
+        let begun = Instant::now();
+        let result = open(&Dial {
+            url: &url,
+            headers: &[],
+            trust: &Trust::default(),
+            message_bytes: 1024,
+            deadline: begun + Duration::from_secs(60),
+            begun: &|stream| {
+                let stream = Arc::clone(stream);
+                std::thread::spawn(move || {
+                    // Until it is connected there is nothing to shut down.
+                    while stream.shutdown(std::net::Shutdown::Both).is_err() {
+                        std::thread::yield_now();
+                    }
+                });
+            },
+        });
+        assert!(result.is_err());
+        assert!(begun.elapsed() < Duration::from_secs(30));
+    }
+}

@@ -1,0 +1,367 @@
+//! A gate on a port of its own, with a handler and a dialogue that echo.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::Gate;
+use crate::dialogue::{Dialogue, OpenDialogue};
+use crate::exchange::{Handler, Head, Request, Response};
+use crate::listen::Listener;
+use crate::outbox::{Close, Item, Outbox, Ticket};
+use base::error::Error;
+use config::{AddressPatterns, Config, Limits};
+
+/// Longest that a test waits for anything.
+pub const PATIENCE: Duration = Duration::from_secs(8);
+
+/// The defaults of protocol section 7.
+pub fn limits() -> Limits {
+    Limits::default()
+}
+
+pub fn patterns(patterns: &[(&str, u8)]) -> AddressPatterns {
+    let patterns: Vec<String> = patterns
+        .iter()
+        .map(|(address, prefix)| format!("{address}/{prefix}"))
+        .collect();
+    AddressPatterns::parse(&patterns.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
+}
+
+/// A gate with one listener.
+pub struct House {
+    pub gate: Gate,
+    pub listener: Option<Listener>,
+    pub address: SocketAddr,
+    /// The outbox of each dialogue that was opened.
+    pub outboxes: Receiver<Arc<Outbox>>,
+    /// One message for each request to `/wait`, and one answer to let it go on.
+    pub arrivals: Receiver<Sender<()>>,
+}
+
+/// How a house differs from the usual.
+pub struct Plan {
+    pub limits: Limits,
+    pub trusted: AddressPatterns,
+    pub allow_from: AddressPatterns,
+    pub http_only: bool,
+}
+
+impl Default for Plan {
+    fn default() -> Plan {
+        Plan {
+            limits: limits(),
+            trusted: patterns(&[]),
+            allow_from: patterns(&[("127.0.0.0", 8), ("203.0.113.0", 24)]),
+            http_only: false,
+        }
+    }
+}
+
+pub fn house(limits: Limits) -> House {
+    build(Plan {
+        limits,
+        ..Plan::default()
+    })
+}
+
+pub fn build(plan: Plan) -> House {
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let (gate, outboxes) = gate(plan.limits, plan.trusted);
+    let (arrive, arrivals) = channel();
+    let handler = Arc::new(Echo {
+        arrive: Mutex::new(arrive),
+    });
+    let listener = match plan.http_only {
+        true => gate.listen_http(socket, plan.allow_from, handler),
+        false => gate.listen(socket, plan.allow_from, handler),
+    };
+    House {
+        gate,
+        listener: Some(listener.unwrap()),
+        address,
+        outboxes,
+        arrivals,
+    }
+}
+
+pub fn gate(limits: Limits, trusted: AddressPatterns) -> (Gate, Receiver<Arc<Outbox>>) {
+    let config = Arc::new(Config {
+        limits,
+        trusted_proxies: trusted,
+        ..Config::default()
+    });
+    let (opened, outboxes) = channel();
+    let opened = Mutex::new(opened);
+    let message_bytes = config.limits.message_bytes;
+    let unauthenticated = config.limits.unauthenticated_message_bytes;
+    let gate = Gate::with(
+        move || Arc::clone(&config),
+        Arc::new(move |peer, transport, outbox| {
+            opened.lock().unwrap().send(Arc::clone(&outbox)).ok();
+            Box::new(EchoDialogue {
+                outbox,
+                greeting: format!("hello {peer} {transport}"),
+                authenticated: false,
+                waiting: false,
+                message_bytes,
+                unauthenticated,
+            })
+        }),
+    );
+    (gate, outboxes)
+}
+
+pub fn echo_handler() -> Arc<dyn Handler> {
+    let (arrive, _) = channel();
+    Arc::new(Echo {
+        arrive: Mutex::new(arrive),
+    })
+}
+
+impl House {
+    pub fn connect(&self) -> Client {
+        Client::connect(self.address)
+    }
+
+    /// Waits until so many connections are open.
+    pub fn await_connections(&self, count: usize) {
+        await_true(|| self.gate.connections().total() == count);
+    }
+}
+
+/// Waits until something that has no event of its own is so.
+pub fn await_true(mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !condition() {
+        assert!(Instant::now() < deadline, "it did not come about in time");
+        std::thread::yield_now();
+    }
+}
+
+struct Echo {
+    arrive: Mutex<Sender<Sender<()>>>,
+}
+
+impl Handler for Echo {
+    fn admit(&self, head: &Head) -> Result<usize, Response> {
+        match head.path.as_str() {
+            "/refused" => Err(Response::error(&Error::not_found("no such path"))),
+            "/small" => Ok(10),
+            _ => Ok(1024 * 1024),
+        }
+    }
+
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
+        match head.header("origin") {
+            Some(_) => Err(Response::error(&Error::unauthorized("not from there"))),
+            None => Ok(None),
+        }
+    }
+
+    fn handle(&self, request: &Request) -> Response {
+        match request.head.path.as_str() {
+            "/panic" => panic!("as asked for"),
+            "/large" => return Response::json(200, "x".repeat(4 * 1024 * 1024)),
+            "/wait" => {
+                let (go_on, permission) = channel();
+                self.arrive.lock().unwrap().send(go_on).unwrap();
+                permission.recv_timeout(PATIENCE).unwrap();
+            }
+            _ => {}
+        }
+        let Head {
+            method,
+            path,
+            query,
+            peer,
+            ..
+        } = &request.head;
+        Response::json(
+            200,
+            format!(
+                "{method} {path} {query:?} {peer} {} {}",
+                peer.secure,
+                String::from_utf8_lossy(&request.body)
+            ),
+        )
+    }
+}
+
+struct EchoDialogue {
+    outbox: Arc<Outbox>,
+    greeting: String,
+    authenticated: bool,
+    waiting: bool,
+    message_bytes: usize,
+    unauthenticated: usize,
+}
+
+impl EchoDialogue {
+    fn say(&self, text: &str) {
+        self.outbox.push(Item::Response {
+            ticket: Ticket(0),
+            text: text.to_owned(),
+        });
+    }
+}
+
+impl Dialogue for EchoDialogue {
+    fn receive(&mut self, text: &str) {
+        match text {
+            "{auth}" => {
+                self.authenticated = true;
+                self.say(&self.greeting);
+            }
+            "{wait}" => self.waiting = true,
+            "{large}" => self.say(&"x".repeat(3 * 1024 * 1024)),
+            "{close}" => {
+                self.say("bye");
+                self.outbox.close(Close::REVOKED);
+            }
+            text => self.say(text),
+        }
+    }
+
+    fn refuse(&mut self, error: Error) {
+        self.say(&format!("refused {}", error.status()));
+    }
+
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+        match item {
+            Item::Response { text, .. } => send(&text),
+            // Whatever comes from outside is what `{wait}` waits for.
+            Item::Event(text) => {
+                self.waiting = false;
+                send(&text);
+            }
+            Item::Replay(texts) => texts.iter().for_each(|text| send(text)),
+            Item::Direct(..) => unreachable!("the WebSocket sends it itself"),
+        }
+    }
+
+    fn is_authenticated(&self) -> bool {
+        self.authenticated
+    }
+
+    fn is_idle(&self) -> bool {
+        !self.waiting
+    }
+
+    fn message_bytes(&self) -> usize {
+        match self.authenticated {
+            true => self.message_bytes,
+            false => self.unauthenticated,
+        }
+    }
+
+    fn time_out(&mut self) -> Close {
+        self.say("too late");
+        Close::UNAUTHENTICATED
+    }
+}
+
+/// A plain client.
+pub struct Client {
+    pub stream: TcpStream,
+    unread: Vec<u8>,
+}
+
+/// A response as it arrived.
+#[derive(Debug)]
+pub struct Answer {
+    pub status: u16,
+    pub head: String,
+    pub body: String,
+}
+
+impl Client {
+    pub fn connect(address: SocketAddr) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Client {
+            stream,
+            unread: Vec::new(),
+        }
+    }
+
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).unwrap();
+    }
+
+    /// Sends what may be more than the server cares to read.
+    pub fn try_send(&mut self, bytes: impl AsRef<[u8]>) {
+        self.stream.write_all(bytes.as_ref()).ok();
+    }
+
+    /// Reads up to and including `end`.
+    pub fn read_until(&mut self, end: &str) -> String {
+        let end = end.as_bytes();
+        loop {
+            if let Some(place) = self
+                .unread
+                .windows(end.len())
+                .position(|bytes| bytes == end)
+            {
+                let rest = self.unread.split_off(place + end.len());
+                return String::from_utf8(std::mem::replace(&mut self.unread, rest)).unwrap();
+            }
+            assert!(self.read_more() > 0, "ended after {:?}", self.unread_text());
+        }
+    }
+
+    fn read_more(&mut self) -> usize {
+        let mut buffer = [0; 65536];
+        let count = self.stream.read(&mut buffer).unwrap();
+        self.unread.extend_from_slice(&buffer[..count]);
+        count
+    }
+
+    fn unread_text(&self) -> String {
+        String::from_utf8_lossy(&self.unread).into_owned()
+    }
+
+    pub fn line(&mut self) -> String {
+        self.read_until("\n").trim_end().to_owned()
+    }
+
+    /// Reads a response, whose body is absent after a HEAD request.
+    pub fn answer_to(&mut self, is_head: bool) -> Answer {
+        let head = self.read_until("\r\n\r\n");
+        let status = head[9..12].parse().unwrap();
+        let length = head
+            .lines()
+            .find_map(|line| line.strip_prefix("Content-Length: "))
+            .filter(|_| !is_head)
+            .map_or(0, |length| length.parse().unwrap());
+        while self.unread.len() < length {
+            assert!(self.read_more() > 0, "the body was cut short");
+        }
+        let rest = self.unread.split_off(length);
+        let body = String::from_utf8(std::mem::replace(&mut self.unread, rest)).unwrap();
+        Answer { status, head, body }
+    }
+
+    pub fn answer(&mut self) -> Answer {
+        self.answer_to(false)
+    }
+
+    /// Waits until the server has closed the connection.
+    pub fn is_closed(&mut self) -> bool {
+        assert_eq!(self.unread_text(), "", "something was left to read");
+        let mut buffer = [0; 64];
+        match self.stream.read(&mut buffer) {
+            Ok(count) => count == 0,
+            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+        }
+    }
+
+    pub fn local_ip(&self) -> IpAddr {
+        self.stream.local_addr().unwrap().ip()
+    }
+}

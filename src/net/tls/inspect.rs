@@ -1,0 +1,140 @@
+//! What a person wants to know of a certificate: its fingerprint, whose it is
+//! and how long it is good.
+
+use std::net::IpAddr;
+
+use jiff::civil;
+use jiff::tz::TimeZone;
+
+use super::der::{
+    Elements, GENERALIZED_TIME, OBJECT, OCTET_STRING, SEQUENCE, UTC_TIME, context, plain_context,
+};
+use base::clock::Timestamp;
+
+/// The object identifier of `subjectAltName` (RFC 5280, section 4.2.1.6).
+pub(super) const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
+
+/// What a certificate says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inspected {
+    /// DNS names and addresses that it is for, in its order.
+    pub names: Vec<String>,
+    /// When it begins to be good.
+    pub from: Timestamp,
+    /// When it ends to be good.
+    pub until: Timestamp,
+}
+
+/// The SHA-256 of a certificate, as browsers show it: `AB:CD:...`.
+pub fn fingerprint(certificate: &[u8]) -> String {
+    let digest = ring::digest::digest(&ring::digest::SHA256, certificate);
+    let pairs: Vec<String> = digest
+        .as_ref()
+        .iter()
+        .map(|byte| format!("{byte:02X}"))
+        .collect();
+    pairs.join(":")
+}
+
+/// Reads a certificate (DER). None when it is no X.509 certificate.
+pub fn inspect(certificate: &[u8]) -> Option<Inspected> {
+    let signed = Elements(certificate).expect(SEQUENCE)?;
+    // TBSCertificate (RFC 5280, section 4.1).
+    let mut fields = Elements(Elements(signed).expect(SEQUENCE)?);
+    let _version = fields.take_if(context(0));
+    let _serial = fields.next()?;
+    let _algorithm = fields.expect(SEQUENCE)?;
+    let _issuer = fields.expect(SEQUENCE)?;
+    let mut validity = Elements(fields.expect(SEQUENCE)?);
+    let from = time(validity.next()?)?;
+    let until = time(validity.next()?)?;
+    let _subject = fields.expect(SEQUENCE)?;
+    let _key = fields.expect(SEQUENCE)?;
+    let mut names = Vec::new();
+    while let Some((tag, content)) = fields.next() {
+        if tag == context(3) {
+            names = alternative_names(content).unwrap_or_default();
+        }
+    }
+    Some(Inspected { names, from, until })
+}
+
+/// The names in the extensions.
+fn alternative_names(content: &[u8]) -> Option<Vec<String>> {
+    let mut extensions = Elements(Elements(content).expect(SEQUENCE)?);
+    while let Some((SEQUENCE, extension)) = extensions.next() {
+        let mut extension = Elements(extension);
+        if extension.expect(OBJECT)? != SUBJECT_ALT_NAME {
+            continue;
+        }
+        let _critical = extension.take_if(super::der::BOOLEAN);
+        let mut general = Elements(Elements(extension.expect(OCTET_STRING)?).expect(SEQUENCE)?);
+        let mut names = Vec::new();
+        while let Some((tag, name)) = general.next() {
+            if tag == plain_context(2) {
+                // Whatever stands there goes to a terminal.
+                let text = String::from_utf8_lossy(name);
+                names.push(text.escape_default().to_string());
+            } else if tag == plain_context(7) {
+                let address = <[u8; 4]>::try_from(name)
+                    .map(IpAddr::from)
+                    .or_else(|_| <[u8; 16]>::try_from(name).map(IpAddr::from));
+                names.extend(address.ok().map(|address| address.to_string()));
+            }
+        }
+        return Some(names);
+    }
+    None
+}
+
+/// `YYMMDDHHMMSSZ` or `YYYYMMDDHHMMSSZ` (RFC 5280, section 4.1.2.5).
+fn time((tag, content): (u8, &[u8])) -> Option<Timestamp> {
+    let text = std::str::from_utf8(content).ok()?.strip_suffix('Z')?;
+    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let (year, rest) = match (tag, text.len()) {
+        (UTC_TIME, 12) => {
+            let year: i16 = text[..2].parse().ok()?;
+            (year + if year < 50 { 2000 } else { 1900 }, &text[2..])
+        }
+        (GENERALIZED_TIME, 14) => (text[..4].parse().ok()?, &text[4..]),
+        _ => return None,
+    };
+    let pair = |place: usize| rest[place..place + 2].parse::<i8>().ok();
+    let moment = civil::DateTime::new(year, pair(0)?, pair(2)?, pair(4)?, pair(6)?, pair(8)?, 0);
+    let zoned = moment.ok()?.to_zoned(TimeZone::UTC).ok()?;
+    Some(Timestamp::from_millis(zoned.timestamp().as_millisecond()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_of_both_forms_are_read() {
+        for (tag, text, shown) in [
+            (UTC_TIME, "270115080000Z", Some("2027-01-15T08:00:00.000Z")),
+            (UTC_TIME, "700101000000Z", Some("1970-01-01T00:00:00.000Z")),
+            (
+                GENERALIZED_TIME,
+                "20500615235959Z",
+                Some("2050-06-15T23:59:59.000Z"),
+            ),
+            (UTC_TIME, "20500615235959Z", None),
+            (UTC_TIME, "270199080000Z", None),
+            (UTC_TIME, "2701150800+0Z", None),
+            (GENERALIZED_TIME, "27Z", None),
+        ] {
+            let read = time((tag, text.as_bytes())).map(|time| time.to_string());
+            assert_eq!(read.as_deref(), shown, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_not_read() {
+        for bytes in [&b""[..], b"\x30\x00", b"hello", b"\x30\x82\xff\xff"] {
+            assert_eq!(inspect(bytes), None);
+        }
+    }
+}
