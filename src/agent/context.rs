@@ -80,7 +80,7 @@ pub struct Context {
 
 /// Everything that could be shown.
 #[derive(Clone, Copy)]
-pub struct Material<'a> {
+pub struct PromptInput<'a> {
     /// What the assistant is told about itself.
     pub system_prompt: &'a str,
     /// What is told in place of turns older than `past`.
@@ -112,7 +112,7 @@ pub fn is_untrusted(channel: &str) -> bool {
     channel.starts_with("webhook:")
 }
 
-impl Material<'_> {
+impl PromptInput<'_> {
     /// The system prompt and what explains the messages' form.
     fn system(&self) -> String {
         let is_named = |message: &Message| message.speaker.is_some();

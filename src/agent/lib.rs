@@ -14,7 +14,7 @@ pub mod turn;
 use std::sync::Arc;
 
 use config::Config;
-use context::estimate::Gauge;
+use context::estimate::TokenCalibration;
 use mcp::Mcp;
 use meter::ModelMeter;
 use provider::Provider;
@@ -33,7 +33,7 @@ pub struct Assistant {
     /// What the tools of MCP servers in the toolbox are as of.
     pub mcp_version: u64,
     /// How long requests turned out to be.
-    pub gauge: Arc<Gauge>,
+    pub calibration: Arc<TokenCalibration>,
     /// What asking models has come to.
     pub meter: Arc<ModelMeter>,
 }
@@ -48,7 +48,7 @@ impl Assistant {
             provider: provider::from_config(&config),
             toolbox: Toolbox::from_config(&config).with_mcp(mcp.tools()),
             config,
-            gauge: Arc::default(),
+            calibration: Arc::default(),
             meter: Arc::default(),
             mcp_version,
         }
@@ -62,7 +62,7 @@ impl Assistant {
             provider: Arc::clone(&self.provider),
             toolbox: self.toolbox.with_mcp(mcp.tools()),
             mcp_version,
-            gauge: Arc::clone(&self.gauge),
+            calibration: Arc::clone(&self.calibration),
             meter: Arc::clone(&self.meter),
         }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::time::Instant;
 
 use super::head::Framing;
-use super::stream::{Patience, Stream};
+use super::stream::{ReadTimeout, Stream};
 use base::error::Error;
 
 /// First size of a buffer; most heads fit.
@@ -112,7 +112,7 @@ pub fn read(
     stream: &mut dyn Stream,
 ) -> Result<Vec<u8>, BodyError> {
     check_length(framing, limit)?;
-    stream.set_patience(Patience::Until(deadline));
+    stream.set_patience(ReadTimeout::Until(deadline));
     let mut reader = BodyReader {
         inbox,
         stream,

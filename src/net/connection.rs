@@ -4,14 +4,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::Door;
+use super::ListenerPolicy;
 use super::admission::Admission;
 use crate::peer::Peer;
 use config::{Config, Limits};
 
 /// One connection.
 pub struct Connection {
-    pub(super) door: Arc<Door>,
+    pub(super) door: Arc<ListenerPolicy>,
     /// The configuration as it was when the connection was accepted.
     pub config: Arc<Config>,
     /// Its place in the counts.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use super::dialogue::OpenDialogue;
+use super::client_handler::HandlerFactory;
 use super::wait::Waker;
 use crate::peer::Peer;
 use base::error::{Error, Result};
@@ -123,7 +123,7 @@ pub enum Part {
 /// value is what [`Handler::sent`] is told with.
 pub const RECEIPT: &str = "webhook-id";
 
-/// What answers HTTP requests: the rooms above the gate.
+/// What answers HTTP requests: the rooms above the listeners.
 pub trait Handler: Send + Sync {
     /// Looks at a head before its body is read: refuses it (unknown path,
     /// wrong method, wrong origin), or says how many bytes its body may have.
@@ -131,7 +131,7 @@ pub trait Handler: Send + Sync {
 
     /// Looks at the head of a WebSocket upgrade to /ws, and refuses it or says
     /// whom it leads to: none is the service.
-    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response>;
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response>;
 
     /// Answers a complete request. May block; each connection has its thread.
     fn handle(&self, request: &Request) -> Response;

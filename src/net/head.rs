@@ -29,7 +29,7 @@ pub enum Framing {
     Chunked,
 }
 
-/// The head, and what the gate itself has to know of it.
+/// The head, and what the listeners itself has to know of it.
 #[derive(Debug)]
 pub struct ParsedHead {
     /// HEAD is already turned into GET here.

@@ -8,20 +8,20 @@ use std::time::Instant;
 
 use super::admission::Transport;
 use super::body::{self, BodyError, Inbox};
+use super::client_handler::ConnectionIo;
 use super::connection::{Connection, seconds};
-use super::dialogue::Talk;
 use super::exchange::{Answer, RECEIPT, Request, Response};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
 use super::registry::Registered;
 use super::respond::{Persistence, Responder};
-use super::stream::{Patience, Stream, linger};
+use super::stream::{ReadTimeout, Stream, linger};
 use super::{forwarded, handshake, later};
 use crate::peer::{AddressKey, Peer};
 use base::error::Error;
 
 /// A connection that goes on as a WebSocket.
 pub struct Upgrade {
-    pub talk: Talk,
+    pub talk: ConnectionIo,
     pub peer: Peer,
     /// What the client sent behind its request.
     pub rest: Vec<u8>,
@@ -164,7 +164,7 @@ impl<'a> HttpConnection<'a> {
         if has_begun {
             let time = seconds(self.connection.limits().head_seconds);
             let deadline = deadline.get_or_insert_with(|| Instant::now() + time);
-            self.stream.set_patience(Patience::Until(*deadline));
+            self.stream.set_patience(ReadTimeout::Until(*deadline));
         } else {
             if !self.has_idle_time {
                 let time = seconds(self.connection.limits().idle_seconds);
@@ -173,7 +173,7 @@ impl<'a> HttpConnection<'a> {
                 }
                 self.has_idle_time = true;
             }
-            self.stream.set_patience(Patience::Idle);
+            self.stream.set_patience(ReadTimeout::Idle);
         }
         match self.inbox.fill(self.stream) {
             Ok(1..) => Ok(()),
@@ -309,7 +309,7 @@ impl<'a> HttpConnection<'a> {
         let Some(open) = led.as_ref().or(self.connection.door.sessions.as_ref()) else {
             return Err(Response::error(&Error::not_found("no WebSocket here")));
         };
-        let talk = Talk::open(self.connection, self.registered, open, head.peer.clone())
+        let talk = ConnectionIo::open(self.connection, self.registered, open, head.peer.clone())
             .map_err(unavailable)?;
         self.stream
             .set_write_deadline(self.connection.write_deadline());

@@ -2,9 +2,9 @@
 //! and HTTP apart by their first bytes, and frames each strictly.
 //!
 //! ```text
-//! listen -> (admission, registry) -> sniff -> http_connection -> Handler
-//!                                          |       '-> handshake -> websocket -> Dialogue
-//!                                          '-> lines ---------------------------> Dialogue
+//! listen -> (admission, registry) -> detect_protocol -> http_connection -> Handler
+//!                                          |       '-> handshake -> websocket -> ClientHandler
+//!                                          '-> lines ---------------------------> ClientHandler
 //! ```
 //!
 //! Each connection has one thread, which waits on its socket and its outbox at
@@ -17,10 +17,11 @@ pub mod authority;
 mod body;
 pub mod bucket;
 pub mod cancel;
+pub mod client_handler;
 mod connection;
 pub mod demand;
+mod detect_protocol;
 pub mod dial;
-pub mod dialogue;
 pub mod exchange;
 pub mod forwarded;
 mod frames;
@@ -39,13 +40,12 @@ mod registry;
 pub mod relays;
 mod respond;
 pub mod secure;
-mod sniff;
 pub mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tls;
 #[cfg(feature = "tls")]
-mod tls_door;
+mod tls_policy;
 pub mod wait;
 mod websocket;
 
@@ -62,16 +62,16 @@ use std::sync::Arc;
 use crate::tls::Acceptor;
 use admission::{Admissions, Connections};
 use base::error::{Error, Result};
+use client_handler::HandlerFactory;
 use config::{AddressPatterns, Config, Settings};
-use dialogue::OpenDialogue;
 use exchange::Handler;
 use listen::Listener;
 
 /// The way in: opens listeners, whose connections it counts together.
-pub struct Gate {
+pub struct Listeners {
     shared: Arc<Shared>,
     /// None before a relay, which has no sessions of its own.
-    sessions: Option<OpenDialogue>,
+    sessions: Option<HandlerFactory>,
     #[cfg(feature = "tls")]
     tls: Option<Arc<Acceptor>>,
 }
@@ -82,34 +82,34 @@ struct Shared {
     admissions: Arc<Admissions>,
 }
 
-impl Gate {
+impl Listeners {
     /// Connections are handled by `sessions`. The limits come from `settings`
     /// and are read once for each connection, so that a change applies to the
     /// next one.
-    pub fn new(settings: Arc<Settings>, sessions: OpenDialogue) -> Gate {
-        Gate::with(move || settings.current(), sessions)
+    pub fn new(settings: Arc<Settings>, sessions: HandlerFactory) -> Listeners {
+        Listeners::with(move || settings.current(), sessions)
     }
 
-    /// A gate before a relay: no service, and limits that do not change.
-    pub fn of_relay(config: Config) -> Gate {
+    /// A listeners before a relay: no service, and limits that do not change.
+    pub fn of_relay(config: Config) -> Listeners {
         let config = Arc::new(config);
-        Gate::build(move || Arc::clone(&config), None)
+        Listeners::build(move || Arc::clone(&config), None)
     }
 
-    /// A gate that asks `config` for the configuration in force and `sessions`
+    /// A listeners that asks `config` for the configuration in force and `sessions`
     /// for dialogues.
     fn with(
         config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
-        sessions: OpenDialogue,
-    ) -> Gate {
-        Gate::build(config, Some(sessions))
+        sessions: HandlerFactory,
+    ) -> Listeners {
+        Listeners::build(config, Some(sessions))
     }
 
     fn build(
         config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
-        sessions: Option<OpenDialogue>,
-    ) -> Gate {
-        Gate {
+        sessions: Option<HandlerFactory>,
+    ) -> Listeners {
+        Listeners {
             shared: Arc::new(Shared {
                 config: Box::new(config),
                 admissions: Arc::default(),
@@ -123,7 +123,7 @@ impl Gate {
     /// Lets all listeners that are opened from now on speak TLS, if there is an
     /// acceptor. Clients that do not are told so.
     #[cfg(feature = "tls")]
-    pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>) -> Gate {
+    pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>) -> Listeners {
         self.tls = acceptor;
         self
     }
@@ -143,7 +143,7 @@ impl Gate {
 
     /// Serves only HTTP on `socket`: a port for webhooks alone.
     ///
-    /// Errors: as [`Gate::listen`].
+    /// Errors: as [`Listeners::listen`].
     pub fn listen_http(
         &self,
         socket: TcpListener,
@@ -161,9 +161,9 @@ impl Gate {
         upgrades: bool,
     ) -> io::Result<Listener> {
         #[cfg(feature = "tls")]
-        let tls =
-            (self.tls.clone()).map(|acceptor| tls_door::TlsDoor::new(acceptor, allow_from.clone()));
-        let door = Door {
+        let tls = (self.tls.clone())
+            .map(|acceptor| tls_policy::TlsPolicy::new(acceptor, allow_from.clone()));
+        let door = ListenerPolicy {
             allow_from,
             handler,
             sessions: self.sessions.clone().filter(|_| upgrades),
@@ -174,7 +174,7 @@ impl Gate {
         Listener::start(&self.shared, door, socket)
     }
 
-    /// The counts of connections, which outlive the gate with its listeners.
+    /// The counts of connections, which outlive the listeners with its listeners.
     pub fn admissions(&self) -> Arc<Admissions> {
         Arc::clone(&self.shared.admissions)
     }
@@ -186,19 +186,19 @@ impl Gate {
 }
 
 /// What is behind one listening port.
-struct Door {
+struct ListenerPolicy {
     allow_from: AddressPatterns,
     handler: Arc<dyn Handler>,
     /// Whom JSON lines lead to, and WebSockets that the handler leads nowhere else.
-    sessions: Option<OpenDialogue>,
+    sessions: Option<HandlerFactory>,
     /// Whether there are WebSockets.
     upgrades: bool,
     /// Set when it is opened with TLS.
     #[cfg(feature = "tls")]
-    tls: Option<tls_door::TlsDoor>,
+    tls: Option<tls_policy::TlsPolicy>,
 }
 
-impl Door {
+impl ListenerPolicy {
     /// Checks that `address` may connect.
     fn admit(&self, address: IpAddr) -> Result<()> {
         match self.allow_from.allows(address) {

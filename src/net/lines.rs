@@ -5,10 +5,10 @@ use std::io;
 use std::time::Instant;
 
 use super::body::Inbox;
+use super::client_handler::ConnectionIo;
 use super::connection::{Connection, seconds};
-use super::dialogue::Talk;
 use super::registry::Registered;
-use super::stream::{Patience, Stream, linger};
+use super::stream::{ReadTimeout, Stream, linger};
 use super::wait::{Interest, wait};
 use base::error::Error;
 use protocol::envelope;
@@ -26,7 +26,7 @@ pub fn run(
     let Some(open) = &connection.door.sessions else {
         return;
     };
-    let talk = match Talk::open(connection, registered, open, connection.socket_peer()) {
+    let talk = match ConnectionIo::open(connection, registered, open, connection.socket_peer()) {
         Ok(talk) => talk,
         Err(error) => {
             log::warn!("no session for {}: {error}", connection.remote);
@@ -41,7 +41,7 @@ pub fn run(
     if let Err(error) = stream.keep_alive(seconds(connection.limits().ping_seconds)) {
         log::warn!("no keep-alive for {}: {error}", connection.remote);
     }
-    stream.set_patience(Patience::Never);
+    stream.set_patience(ReadTimeout::Never);
     let mut lines = Lines {
         connection,
         stream,
@@ -68,7 +68,7 @@ enum End {
 struct Lines<'a> {
     connection: &'a mut Connection,
     stream: &'a mut dyn Stream,
-    talk: Talk,
+    talk: ConnectionIo,
     inbox: Inbox,
     /// Bytes of the inbox that are known to hold no line break.
     searched: usize,
@@ -92,12 +92,12 @@ impl Lines<'_> {
         loop {
             self.talk.waker.prepare();
             self.send_waiting()?;
-            let is_authenticated = self.talk.dialogue.is_authenticated();
+            let is_authenticated = self.talk.client_handler.is_authenticated();
             if is_authenticated {
                 self.connection.admission.end_unauthenticated();
             }
             self.give_back_memory();
-            if self.input_ended.is_some() && self.talk.dialogue.is_idle() {
+            if self.input_ended.is_some() && self.talk.client_handler.is_idle() {
                 return Err(End::Finish);
             }
             let deadline = match (self.input_ended, is_authenticated) {
@@ -109,8 +109,8 @@ impl Lines<'_> {
                 self.read()?;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                if !self.talk.dialogue.is_authenticated() {
-                    self.talk.dialogue.time_out();
+                if !self.talk.client_handler.is_authenticated() {
+                    self.talk.client_handler.time_out();
                     self.send_waiting()?;
                     return Err(End::Finish);
                 }
@@ -160,7 +160,7 @@ impl Lines<'_> {
                 .position(|&byte| byte == b'\n');
             let length = found.map_or(unread.len(), |place| self.searched + place);
             // The `\r` that may stand before the line break is not counted.
-            if length > self.talk.dialogue.message_bytes() + 1 {
+            if length > self.talk.client_handler.message_bytes() + 1 {
                 return Err(self.refuse_long_line());
             }
             if found.is_none() {
@@ -185,14 +185,14 @@ impl Lines<'_> {
     fn take_line(&mut self, length: usize) -> Result<(), End> {
         let line = &self.inbox.unread()[..length];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() > self.talk.dialogue.message_bytes() {
+        if line.len() > self.talk.client_handler.message_bytes() {
             return Err(self.refuse_long_line());
         }
         match std::str::from_utf8(line) {
             Ok("") => {}
             Ok(text) => {
                 self.connection.received += 1;
-                self.talk.dialogue.receive(text);
+                self.talk.client_handler.receive(text);
             }
             Err(_) => {
                 let error = Error::invalid_request("a line must be UTF-8");
@@ -205,14 +205,14 @@ impl Lines<'_> {
     fn refuse_long_line(&mut self) -> End {
         let error = Error::too_large(format!(
             "a line may have at most {} bytes",
-            self.talk.dialogue.message_bytes()
+            self.talk.client_handler.message_bytes()
         ));
         self.refuse(error)
     }
 
     /// Answers what cannot be taken; then the connection is over.
     fn refuse(&mut self, error: Error) -> End {
-        self.talk.dialogue.refuse(error);
+        self.talk.client_handler.refuse(error);
         match self.send_waiting() {
             Ok(()) => End::Finish,
             Err(end) => end,
@@ -226,7 +226,7 @@ impl Lines<'_> {
             .set_write_deadline(self.connection.write_deadline());
         for item in taken.items {
             let out = &mut self.out;
-            self.talk.dialogue.arrange(item, &mut |text| {
+            self.talk.client_handler.arrange(item, &mut |text| {
                 out.extend_from_slice(text.as_bytes());
                 out.push(b'\n');
             });

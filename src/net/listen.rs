@@ -17,7 +17,7 @@ use super::registry::Registry;
 use super::respond::{Persistence, Responder};
 use super::stream::Socket;
 use super::wait::{Interest, Waker, wait};
-use super::{Door, Shared, sniff};
+use super::{ListenerPolicy, Shared, detect_protocol};
 use crate::peer::AddressKey;
 use base::error::Error;
 use base::threads;
@@ -48,7 +48,7 @@ impl Listener {
     /// Errors: the socket cannot be used, or no thread or descriptor is left.
     pub(super) fn start(
         shared: &Arc<Shared>,
-        door: Door,
+        door: ListenerPolicy,
         socket: TcpListener,
     ) -> io::Result<Listener> {
         // A client may give up between `poll` and `accept`, which then must
@@ -61,7 +61,7 @@ impl Listener {
     /// [`Listener::start`] with another way to accept, for tests of its errors.
     pub(super) fn start_with(
         shared: &Arc<Shared>,
-        door: Door,
+        door: ListenerPolicy,
         socket: TcpListener,
         accept: impl FnMut(&TcpListener) -> io::Result<(TcpStream, SocketAddr)> + Send + 'static,
     ) -> io::Result<Listener> {
@@ -140,7 +140,7 @@ impl Drop for Listener {
 /// What the accept thread works with.
 struct Acceptor<A> {
     shared: Arc<Shared>,
-    door: Arc<Door>,
+    door: Arc<ListenerPolicy>,
     socket: TcpListener,
     accept: A,
     address: SocketAddr,
@@ -227,7 +227,7 @@ where
             received: 0,
         };
         let spawned = self.registry.spawn(Arc::clone(&stream), move |registered| {
-            sniff::serve(connection, socket, registered);
+            detect_protocol::serve(connection, socket, registered);
         });
         if spawned.is_err()
             && let Some(stream) = Arc::into_inner(stream)
@@ -297,7 +297,7 @@ struct Refused {
 
 #[cfg(feature = "tls")]
 fn refuse_handshake(stream: &mut impl io::Write) -> io::Result<()> {
-    stream.write_all(super::tls_door::REFUSAL)
+    stream.write_all(super::tls_policy::REFUSAL)
 }
 
 #[cfg(not(feature = "tls"))]

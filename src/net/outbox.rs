@@ -58,7 +58,7 @@ pub enum Item {
         /// The whole envelope.
         text: String,
     },
-    /// A message that passes through as it is, past the dialogue. Only
+    /// A message that passes through as it is, past the client_handler. Only
     /// WebSockets carry these. One with a load counts nothing against the
     /// bound: whoever brought it waits instead.
     Direct(Direct, Option<Load>),

@@ -37,7 +37,7 @@ impl AddressKey {
 /// may be a lie, so it can neither use up the attempts of an address on the
 /// home's own network nor, by inventing addresses, get more of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Guesser {
+pub enum ThrottleKey {
     /// An address, as one relay or as the socket tells it.
     Address(Option<Arc<str>>, AddressKey),
     /// All that come through a relay.
@@ -47,9 +47,9 @@ pub enum Guesser {
 impl Peer {
     /// By what its failed sign-ins are counted, and how many times the usual
     /// number of them is free.
-    pub fn guessers(&self) -> Vec<(Guesser, u32)> {
-        let address = Guesser::Address(self.relay.clone(), AddressKey::of(self.address));
-        let relay = self.relay.clone().map(Guesser::Relay);
+    pub fn throttle_keys(&self) -> Vec<(ThrottleKey, u32)> {
+        let address = ThrottleKey::Address(self.relay.clone(), AddressKey::of(self.address));
+        let relay = self.relay.clone().map(ThrottleKey::Relay);
         std::iter::once((address, 1))
             .chain(relay.map(|relay| (relay, RELAY_SHARE)))
             .collect()

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, Connection, ServerConfig, ServerConnection};
 
-use super::stream::{Patience, Socket, Stream};
+use super::stream::{ReadTimeout, Socket, Stream};
 use crate::tls::{Trust, in_words};
 
 /// Most bytes that are encrypted before they are sent: one record.
@@ -28,7 +28,7 @@ const READS: usize = 8;
 pub struct SecureStream {
     connection: Box<Connection>,
     socket: Socket,
-    patience: Patience,
+    patience: ReadTimeout,
     idle_time: Duration,
     /// Decrypted bytes that are not yet read.
     buffered: usize,
@@ -85,13 +85,13 @@ impl SecureStream {
         let mut stream = SecureStream {
             connection: Box::new(connection),
             socket,
-            patience: Patience::Until(deadline),
+            patience: ReadTimeout::Until(deadline),
             idle_time: Duration::ZERO,
             buffered: 0,
             has_ended: false,
             is_finished: false,
         };
-        stream.socket.set_patience(Patience::Until(deadline));
+        stream.socket.set_patience(ReadTimeout::Until(deadline));
         stream.socket.set_write_deadline(deadline);
         while stream.connection.is_handshaking() {
             stream.send_records()?;
@@ -146,7 +146,7 @@ impl SecureStream {
 }
 
 impl Stream for SecureStream {
-    fn set_patience(&mut self, patience: Patience) {
+    fn set_patience(&mut self, patience: ReadTimeout) {
         self.patience = patience;
     }
 
@@ -170,7 +170,7 @@ impl Stream for SecureStream {
     fn has_left(&mut self) -> bool {
         // Its end is a record like any other: what has come is taken in, as far
         // as there is room for it.
-        self.socket.set_patience(Patience::Never);
+        self.socket.set_patience(ReadTimeout::Never);
         for _ in 0..READS {
             if self.buffered > 0 {
                 return false;
@@ -206,8 +206,8 @@ impl Read for SecureStream {
         let patience = match self.patience {
             // A record that drips would begin a socket's idle time anew with
             // each byte.
-            Patience::Idle => Patience::Until(Instant::now() + self.idle_time),
-            Patience::Until(deadline) if Instant::now() >= deadline => {
+            ReadTimeout::Idle => ReadTimeout::Until(Instant::now() + self.idle_time),
+            ReadTimeout::Until(deadline) if Instant::now() >= deadline => {
                 return Err(io::ErrorKind::TimedOut.into());
             }
             patience => patience,
@@ -218,7 +218,7 @@ impl Read for SecureStream {
             if let Some(taken) = self.take_buffered(buffer) {
                 return taken;
             }
-            if patience == Patience::Never && reads == READS {
+            if patience == ReadTimeout::Never && reads == READS {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             reads += 1;

@@ -13,9 +13,9 @@ use super::wait::{Interest, wait};
 
 /// How long a read waits for its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Patience {
+pub enum ReadTimeout {
     /// The stream's idle time, counted anew for each read. This costs one
-    /// system call where [`Patience::Until`] costs two, and is meant for the
+    /// system call where [`ReadTimeout::Until`] costs two, and is meant for the
     /// one wait that begins over with every request: the next request's head.
     Idle,
     /// Until a point in time, however many reads that takes. After it a read
@@ -29,15 +29,15 @@ pub enum Patience {
 /// A byte stream to a client: TCP, or TLS over it.
 ///
 /// Reads fail with [`io::ErrorKind::TimedOut`] when their patience ends and,
-/// only with [`Patience::Never`], with [`io::ErrorKind::WouldBlock`] when there
+/// only with [`ReadTimeout::Never`], with [`io::ErrorKind::WouldBlock`] when there
 /// is nothing. Writes fail with `TimedOut` at the write deadline and, only where
 /// they do not wait, with `WouldBlock` when there is no room. Interrupted calls
 /// are repeated within.
 pub trait Stream: Read + Write + AsFd + Send {
     /// Sets how long reads wait from now on.
-    fn set_patience(&mut self, patience: Patience);
+    fn set_patience(&mut self, patience: ReadTimeout);
 
-    /// Sets the time of [`Patience::Idle`].
+    /// Sets the time of [`ReadTimeout::Idle`].
     fn set_idle_time(&mut self, time: Duration) -> io::Result<()>;
 
     /// Sets when writes give up from now on.
@@ -66,7 +66,7 @@ pub trait Stream: Read + Write + AsFd + Send {
 /// connections, which can so end a read from another thread.
 pub struct Socket {
     stream: Arc<TcpStream>,
-    patience: Patience,
+    patience: ReadTimeout,
     /// None where writes do not wait.
     write_deadline: Option<Instant>,
 }
@@ -80,14 +80,14 @@ impl Socket {
         let now = Instant::now();
         Socket {
             stream,
-            patience: Patience::Until(now),
+            patience: ReadTimeout::Until(now),
             write_deadline: Some(now),
         }
     }
 }
 
 impl Stream for Socket {
-    fn set_patience(&mut self, patience: Patience) {
+    fn set_patience(&mut self, patience: ReadTimeout) {
         self.patience = patience;
     }
 
@@ -140,9 +140,9 @@ impl Stream for Socket {
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let flags = match self.patience {
-            Patience::Idle => RecvFlags::empty(),
-            Patience::Never => RecvFlags::DONTWAIT,
-            Patience::Until(deadline) => {
+            ReadTimeout::Idle => RecvFlags::empty(),
+            ReadTimeout::Never => RecvFlags::DONTWAIT,
+            ReadTimeout::Until(deadline) => {
                 let woken = wait(self.as_fd(), Interest::Read, None, Some(deadline))?;
                 if !woken.ready || Instant::now() >= deadline {
                     return Err(io::ErrorKind::TimedOut.into());
@@ -155,7 +155,7 @@ impl Read for Socket {
                 Ok((count, _)) => Ok(count),
                 Err(Errno::INTR) => continue,
                 // A receive timeout is reported as EAGAIN.
-                Err(Errno::AGAIN) if self.patience != Patience::Never => {
+                Err(Errno::AGAIN) if self.patience != ReadTimeout::Never => {
                     Err(io::ErrorKind::TimedOut.into())
                 }
                 Err(error) => Err(error.into()),
@@ -215,7 +215,7 @@ pub fn linger(stream: &mut dyn Stream) {
     if stream.finish().is_err() {
         return;
     }
-    stream.set_patience(Patience::Until(Instant::now() + LINGER_TIME));
+    stream.set_patience(ReadTimeout::Until(Instant::now() + LINGER_TIME));
     let mut sink = vec![0; 16 * 1024];
     let mut drained = 0;
     while drained < LINGER_BYTES {
@@ -245,18 +245,18 @@ mod tests {
         let mut buffer = [0; 8];
         socket.set_idle_time(Duration::from_millis(20)).unwrap();
         for (patience, kind) in [
-            (Patience::Idle, io::ErrorKind::TimedOut),
-            (Patience::Until(Instant::now()), io::ErrorKind::TimedOut),
-            (Patience::Never, io::ErrorKind::WouldBlock),
+            (ReadTimeout::Idle, io::ErrorKind::TimedOut),
+            (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
+            (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {
             socket.set_patience(patience);
             let error = socket.read(&mut buffer).unwrap_err();
             assert_eq!(error.kind(), kind, "{patience:?}");
         }
         client.write_all(b"abc").unwrap();
-        socket.set_patience(Patience::Until(Instant::now()));
+        socket.set_patience(ReadTimeout::Until(Instant::now()));
         assert!(socket.read(&mut buffer).is_err());
-        socket.set_patience(Patience::Until(Instant::now() + Duration::from_secs(5)));
+        socket.set_patience(ReadTimeout::Until(Instant::now() + Duration::from_secs(5)));
         assert_eq!(socket.read(&mut buffer).unwrap(), 3);
     }
 

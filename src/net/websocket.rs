@@ -9,11 +9,11 @@ use tungstenite::protocol::{CloseFrame, Role, WebSocketConfig, WebSocketContext}
 use tungstenite::{Bytes, Error as WebSocketError, Message, Utf8Bytes};
 
 use super::body;
+use super::client_handler::ConnectionIo;
 use super::connection::{Connection, seconds};
-use super::dialogue::Talk;
 use super::frames::Frames;
 use super::http_connection::Upgrade;
-use super::stream::{Patience, Stream, linger};
+use super::stream::{ReadTimeout, Stream, linger};
 use super::wait::{Interest, wait};
 use crate::outbox::{Close, Direct, Item};
 use base::error::Error;
@@ -33,7 +33,7 @@ const CLOSE_TIME: Duration = Duration::from_secs(2);
 /// Serves a WebSocket until it ends.
 pub fn run(connection: &mut Connection, stream: &mut dyn Stream, upgrade: Upgrade) {
     let Upgrade { talk, rest, .. } = upgrade;
-    stream.set_patience(Patience::Never);
+    stream.set_patience(ReadTimeout::Never);
     let mut frames = Frames::default();
     frames.observe(&rest);
     let pipe = Pipe {
@@ -41,7 +41,7 @@ pub fn run(connection: &mut Connection, stream: &mut dyn Stream, upgrade: Upgrad
         may_read: false,
         frames,
     };
-    let message_bytes = talk.dialogue.message_bytes();
+    let message_bytes = talk.client_handler.message_bytes();
     let config = Some(config(message_bytes));
     let now = Instant::now();
     Channel {
@@ -128,12 +128,12 @@ impl From<WebSocketError> for End {
 
 struct Channel<'a> {
     connection: &'a mut Connection,
-    talk: Talk,
+    talk: ConnectionIo,
     pipe: Pipe<'a>,
     codec: WebSocketContext,
     /// The limit that the codec's configuration holds now.
     message_bytes: usize,
-    /// Whether messages that have been read may wait because the dialogue had
+    /// Whether messages that have been read may wait because the client_handler had
     /// no room.
     paused: bool,
     /// Bytes of the largest message sent since the buffers were last given back.
@@ -183,7 +183,7 @@ impl Channel<'_> {
             // and be taken for dead amid the events that it gets.
             let ping_at = self.heard.max(self.pinged) + ping_time;
             let dead_at = self.heard + dead_time;
-            let is_authenticated = self.talk.dialogue.is_authenticated();
+            let is_authenticated = self.talk.client_handler.is_authenticated();
             let deadline = match is_authenticated {
                 true => ping_at.min(dead_at),
                 false => auth_deadline,
@@ -195,8 +195,8 @@ impl Channel<'_> {
             if now < deadline {
                 continue;
             }
-            if !self.talk.dialogue.is_authenticated() {
-                let close = self.talk.dialogue.time_out();
+            if !self.talk.client_handler.is_authenticated() {
+                let close = self.talk.client_handler.time_out();
                 self.send_waiting()?;
                 return Err(End::Close(frame(close)));
             }
@@ -215,7 +215,7 @@ impl Channel<'_> {
 
     /// Waits for input, a wake-up or the deadline. Returns whether there is input.
     fn await_input(&mut self, deadline: Instant) -> Result<bool, End> {
-        if !self.talk.dialogue.has_room() {
+        if !self.talk.client_handler.has_room() {
             self.paused = true;
             return self.await_room(deadline);
         }
@@ -258,7 +258,7 @@ impl Channel<'_> {
 
     fn read_messages(&mut self) -> Result<(), End> {
         loop {
-            if !self.talk.dialogue.has_room() {
+            if !self.talk.client_handler.has_room() {
                 self.paused = true;
                 return Ok(());
             }
@@ -268,12 +268,12 @@ impl Channel<'_> {
             match result {
                 Ok(Message::Text(text)) => {
                     self.connection.received += 1;
-                    self.talk.dialogue.receive(&text);
+                    self.talk.client_handler.receive(&text);
                     self.adopt_message_bytes();
                 }
                 Ok(Message::Binary(bytes)) => {
                     self.connection.received += 1;
-                    self.talk.dialogue.receive_binary(&bytes);
+                    self.talk.client_handler.receive_binary(&bytes);
                 }
                 // Pings and closes are answered by the next read.
                 Ok(_) => {}
@@ -281,7 +281,7 @@ impl Channel<'_> {
                     return Ok(());
                 }
                 Err(WebSocketError::Capacity(_)) => {
-                    self.talk.dialogue.refuse(Error::too_large(format!(
+                    self.talk.client_handler.refuse(Error::too_large(format!(
                         "a message may have at most {} bytes",
                         self.message_bytes
                     )));
@@ -331,7 +331,7 @@ impl Channel<'_> {
                         codec.flush(pipe)?;
                         return Err(End::Close(passed_frame(code, reason)));
                     }
-                    item => talk.dialogue.arrange_messages(item, &mut |message| {
+                    item => talk.client_handler.arrange_messages(item, &mut |message| {
                         if result.is_ok() {
                             result = send(message);
                         }
@@ -353,14 +353,14 @@ impl Channel<'_> {
     }
 
     fn note_authentication(&mut self) {
-        if self.talk.dialogue.is_authenticated() {
+        if self.talk.client_handler.is_authenticated() {
             self.connection.admission.end_unauthenticated();
         }
         self.adopt_message_bytes();
     }
 
     fn adopt_message_bytes(&mut self) {
-        let message_bytes = self.talk.dialogue.message_bytes();
+        let message_bytes = self.talk.client_handler.message_bytes();
         if message_bytes != self.message_bytes {
             self.message_bytes = message_bytes;
             self.codec

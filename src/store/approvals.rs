@@ -72,7 +72,7 @@ impl Store {
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Vec<ApprovalId>> {
         // Asked every second: on the writer's connection, so that an idle
         // server needs no other.
-        self.write_behind(move |write| {
+        self.deferred_commit(move |write| {
             rows(
                 write.connection,
                 EXPIRED_APPROVALS,

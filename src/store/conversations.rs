@@ -245,7 +245,9 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
         )?
         .ok_or_else(|| not_found(*id).into()),
         Target::New => create(write, new, None, new.account.as_deref(), None),
-        Target::Retold(retold) => retold::place(write, new, retold),
+        Target::ReplayedHistory(replayed_history) => {
+            replayed_history::place(write, new, replayed_history)
+        }
         Target::Named { account, name } => {
             let known = row(
                 write.connection,

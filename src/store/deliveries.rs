@@ -24,7 +24,7 @@ impl Store {
     ///
     /// Errors: `not_found`.
     pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
-        self.write_behind(move |write| {
+        self.deferred_commit(move |write| {
             let delivery = find(write.connection, id)?;
             let is_due = delivery.state == DeliveryState::Pending && delivery.next_at <= now;
             Ok(is_due.then_some(delivery))
@@ -49,7 +49,7 @@ impl Store {
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
         // On the writer's connection: a reader could show a delivery as due
         // whose success is recorded and not committed yet.
-        self.write_behind(move |write| {
+        self.deferred_commit(move |write| {
             rows(
                 write.connection,
                 DUE_DELIVERIES,
@@ -61,7 +61,7 @@ impl Store {
 
     /// When the next pending delivery is due.
     pub fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
-        self.write_behind(|write| {
+        self.deferred_commit(|write| {
             let next = row(write.connection, NEXT_DELIVERY, params![], |row| row.get(0))?;
             Ok(next.flatten())
         })

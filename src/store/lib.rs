@@ -30,7 +30,7 @@ mod people;
 mod purge;
 mod readers;
 mod records;
-mod retold;
+mod replayed_history;
 mod schedules;
 mod schema;
 mod tokens;
@@ -137,7 +137,7 @@ impl Store {
     pub fn meta(&self, key: &str) -> Result<Option<String>> {
         let key = key.to_owned();
         // Once, at the start: on the connection that is there.
-        self.write_behind(move |write| {
+        self.deferred_commit(move |write| {
             row(
                 write.connection,
                 "SELECT value FROM meta WHERE key = ?",
@@ -164,7 +164,7 @@ impl Store {
     /// (the command line, while the server runs): SQLite's `data_version`.
     pub fn foreign_changes(&self) -> Result<i64> {
         // On the writer's connection: to any other, its commits are foreign too.
-        self.write_behind(|write| {
+        self.deferred_commit(|write| {
             let version = write
                 .prepare("PRAGMA data_version")?
                 .query_row([], |row| row.get(0))?;
@@ -186,7 +186,7 @@ impl Store {
     }
 
     /// Runs statements on the writer and returns before they are on disk.
-    fn write_behind<T: Send + 'static>(
+    fn deferred_commit<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {

@@ -16,7 +16,7 @@ impl Store {
     /// When the first user was made: since then this household is in use.
     pub fn in_use_since(&self) -> Result<Option<Timestamp>> {
         // On the connection that is there: an idle server opens no reader.
-        self.write_behind(|write| {
+        self.deferred_commit(|write| {
             let since = row(
                 write.connection,
                 "SELECT min(created_at) FROM users",

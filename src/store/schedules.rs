@@ -114,14 +114,14 @@ impl Store {
     pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
         // On the writer's connection, as for deliveries: it opens no reader on
         // a server that has nothing to do.
-        self.write_behind(move |write| {
+        self.deferred_commit(move |write| {
             rows(write.connection, DUE_SCHEDULES, params![now], from_row)
         })
     }
 
     /// When the next schedule is due.
     pub fn next_schedule_at(&self) -> Result<Option<Timestamp>> {
-        self.write_behind(|write| {
+        self.deferred_commit(|write| {
             let next = row(write.connection, NEXT_SCHEDULE, params![], |row| row.get(0))?;
             Ok(next.flatten())
         })
@@ -131,7 +131,7 @@ impl Store {
     /// that was more than a day ahead of `now`.
     pub fn misplanned_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
         let latest = now.plus(STEP_BACK);
-        self.write_behind(move |write| {
+        self.deferred_commit(move |write| {
             rows(
                 write.connection,
                 "SELECT * FROM schedules WHERE cron IS NOT NULL AND planned_at > ?",

@@ -27,7 +27,7 @@ impl Store {
     /// later. For callers that acknowledge nothing yet. Until then reads do not
     /// see it, and if that commit fails, the turn's next write is `not_found`.
     pub fn begin_turn_behind(&self, new: NewTurn) -> Result<Begun> {
-        self.write_behind(|write| begin(write, new))
+        self.deferred_commit(|write| begin(write, new))
     }
 
     /// A turn. Errors: `not_found`.
@@ -38,7 +38,7 @@ impl Store {
     /// All turns that are not at their end, in order: what a start goes on with.
     pub fn unfinished_turns(&self) -> Result<Vec<Turn>> {
         // Once, at the start: on the connection that is there.
-        self.write_behind(|write| {
+        self.deferred_commit(|write| {
             rows(
                 write.connection,
                 UNFINISHED_TURNS,
@@ -166,7 +166,7 @@ pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     }
     let place = place(write, &new)?;
     let instructions = match new.target {
-        Target::Retold(retold) => retold.instructions,
+        Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
         _ => None,
     };
     let turn_id: TurnId = write.id();

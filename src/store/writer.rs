@@ -78,13 +78,13 @@ type Work = Box<dyn FnOnce(&Write<'_>) -> Outcome<()> + Send>;
 
 /// Whoever waits for a job to be over.
 struct Caller {
-    verdict: Place<Result<()>>,
+    verdict: ResponseSlot<Result<()>>,
     /// Wakes the caller by being dropped, whatever the verdict then is.
     _over: Sender<()>,
 }
 
 /// Where something is put down for a caller before it wakes.
-type Place<T> = Arc<Mutex<Option<T>>>;
+type ResponseSlot<T> = Arc<Mutex<Option<T>>>;
 
 impl Job {
     /// Runs it, once. A panic is a failure of the job alone.
@@ -180,7 +180,7 @@ impl Writer {
         answer: Answer,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        let place = Place::default();
+        let place = ResponseSlot::default();
         let found = Arc::clone(&place);
         self.wait_for(
             answer,
@@ -195,7 +195,7 @@ impl Writer {
     /// Runs a job and waits until it is over. Apart from [`Writer::call`],
     /// which is compiled anew for each job.
     fn wait_for(&self, answer: Answer, work: Work) -> Result<()> {
-        let verdict = Place::default();
+        let verdict = ResponseSlot::default();
         let (_over, over) = bounded(0);
         self.queue_up(Box::new(Job {
             answer,

@@ -40,7 +40,7 @@ const MODELS: [(&str, usize); 8] = [
     ("gpt-4-", 8_192),
 ];
 
-/// Room that is left for a reply of unknown length.
+/// TokenBudget that is left for a reply of unknown length.
 const USUAL_REPLY: usize = 4_096;
 /// Least that is kept free beside the reply: estimates are not exact.
 const LEAST_MARGIN: usize = 1_024;

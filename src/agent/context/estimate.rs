@@ -74,7 +74,7 @@ pub fn tool_tokens(tools: &[ToolSpec]) -> usize {
 
 /// What was learned of one model at one provider.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reading {
+pub struct TokenSample {
     /// By what an estimate is multiplied: from 0.5 to 2.
     pub factor: f64,
     /// Most tokens of a request, by the last refusal of a longer one.
@@ -83,16 +83,16 @@ pub struct Reading {
 
 /// Figures by provider and model, kept while the server runs.
 #[derive(Debug, Default)]
-pub struct Gauge {
-    readings: Mutex<HashMap<(String, String), Reading>>,
+pub struct TokenCalibration {
+    readings: Mutex<HashMap<(String, String), TokenSample>>,
 }
 
-impl Gauge {
+impl TokenCalibration {
     /// What is known of a model.
-    pub fn reading(&self, provider: &str, model: &str) -> Reading {
+    pub fn reading(&self, provider: &str, model: &str) -> TokenSample {
         let known = self.readings();
         let known = known.get(&(provider.to_owned(), model.to_owned()));
-        known.copied().unwrap_or(Reading {
+        known.copied().unwrap_or(TokenSample {
             factor: 1.0,
             ceiling: None,
         })
@@ -115,7 +115,7 @@ impl Gauge {
         self.update(provider, model, |reading| reading.ceiling = Some(ceiling));
     }
 
-    fn update(&self, provider: &str, model: &str, change: impl FnOnce(&mut Reading)) {
+    fn update(&self, provider: &str, model: &str, change: impl FnOnce(&mut TokenSample)) {
         let mut reading = self.reading(provider, model);
         change(&mut reading);
         let mut readings = self.readings();
@@ -125,7 +125,7 @@ impl Gauge {
         readings.insert((provider.to_owned(), model.to_owned()), reading);
     }
 
-    fn readings(&self) -> MutexGuard<'_, HashMap<(String, String), Reading>> {
+    fn readings(&self) -> MutexGuard<'_, HashMap<(String, String), TokenSample>> {
         self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn figures_of_the_provider_correct_the_estimate() {
-        let gauge = Gauge::default();
-        let factor = |gauge: &Gauge| gauge.reading("p", "m").factor;
+        let calibration = TokenCalibration::default();
+        let factor = |calibration: &TokenCalibration| calibration.reading("p", "m").factor;
         for (estimated, counted, expected) in [
             (1_000, 1_300, 1.3),
             (1_000, 3_000, 2.0),
@@ -211,19 +211,19 @@ mod tests {
             (0, 150, 0.5),
             (1_000, 900, 0.9),
         ] {
-            gauge.counted("p", "m", estimated, counted);
-            assert_eq!(factor(&gauge), expected, "{estimated} {counted}");
+            calibration.counted("p", "m", estimated, counted);
+            assert_eq!(factor(&calibration), expected, "{estimated} {counted}");
         }
-        gauge.overflowed("p", "m", 2_000);
-        let reading = gauge.reading("p", "m");
+        calibration.overflowed("p", "m", 2_000);
+        let reading = calibration.reading("p", "m");
         assert_eq!((reading.factor, reading.ceiling), (0.9, Some(2_000)));
         for (provider, model) in [("p", "other"), ("q", "m")] {
-            let other = gauge.reading(provider, model);
+            let other = calibration.reading(provider, model);
             assert_eq!((other.factor, other.ceiling), (1.0, None));
         }
         for number in 0..1_000 {
-            gauge.overflowed("p", &number.to_string(), 1);
+            calibration.overflowed("p", &number.to_string(), 1);
         }
-        assert!(gauge.readings().len() <= MODELS);
+        assert!(calibration.readings().len() <= MODELS);
     }
 }

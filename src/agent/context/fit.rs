@@ -3,7 +3,7 @@
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
 use super::estimate::{message_tokens, text_tokens};
-use super::{Context, Material, Results, past_messages};
+use super::{Context, PromptInput, Results, past_messages};
 use crate::provider::ChatMessage;
 
 /// Of a model's room, the part that may be full before the oldest turns have to
@@ -18,7 +18,7 @@ const LEAST_RESULT: usize = 200;
 
 /// How much there is room for.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct TokenBudget {
     /// Most tokens of the whole request.
     pub tokens: usize,
     /// Most characters of one tool's result.
@@ -48,7 +48,12 @@ pub struct Fitted {
 ///
 /// The present turn is always shown. Where it alone is too long, the results of
 /// its tools are shortened; what a person said never is.
-pub fn fit(material: &Material<'_>, tool_tokens: usize, room: Room, to_the_brim: bool) -> Fitted {
+pub fn fit(
+    material: &PromptInput<'_>,
+    tool_tokens: usize,
+    room: TokenBudget,
+    to_the_brim: bool,
+) -> Fitted {
     let part = |share: f64| match to_the_brim {
         true => room.tokens,
         false => (room.tokens as f64 * share) as usize,
@@ -95,9 +100,9 @@ impl Shown {
 /// The turns of the past that are shown beside what takes `fixed` tokens,
 /// oldest first.
 fn choose_past(
-    material: &Material<'_>,
+    material: &PromptInput<'_>,
     fixed: usize,
-    room: Room,
+    room: TokenBudget,
     comfortable: usize,
     afterwards: usize,
 ) -> Vec<Shown> {
@@ -147,7 +152,7 @@ fn choose_past(
 }
 
 /// The present turn, shortened where it alone is too long.
-fn fit_present(material: &Material<'_>, room: Room, fixed: usize) -> Vec<ChatMessage> {
+fn fit_present(material: &PromptInput<'_>, room: TokenBudget, fixed: usize) -> Vec<ChatMessage> {
     let whole = material.present(Results::Capped(room.result_chars));
     if fixed + message_tokens(&whole) <= room.tokens {
         return whole;

@@ -8,12 +8,12 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use super::estimate::{Reading, text_tokens, tool_tokens};
-use super::fit::{Fitted, Room, fit};
-use super::{Context, Material, budget, memories, summary};
+use super::estimate::{TokenSample, text_tokens, tool_tokens};
+use super::fit::{Fitted, TokenBudget, fit};
+use super::{Context, PromptInput, budget, memories, summary};
 use crate::provider::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
 use crate::tool::output::MAX_RESULT_CHARS;
-use crate::turn::{Stop, TurnRun};
+use crate::turn::{Stop, TurnContext};
 use base::error::Result;
 use base::ids::TurnId;
 use config::OFFLINE;
@@ -32,9 +32,9 @@ const LEAST_BUDGET: usize = 256;
 
 /// The past of a conversation, for one run of one turn.
 pub struct History<'a> {
-    run: &'a TurnRun<'a>,
+    run: &'a TurnContext<'a>,
     model: &'a str,
-    /// The provider's name for the gauge.
+    /// The provider's name for the calibration.
     provider: String,
     /// Most tokens of a request, as the provider counts them.
     budget: usize,
@@ -53,11 +53,11 @@ pub struct History<'a> {
 impl<'a> History<'a> {
     /// Reads what the run's model is shown of the past, and the memories that
     /// fit the message if they may go with it.
-    pub fn open(run: &'a TurnRun<'a>, model: &'a str, may_recall: bool) -> Result<History<'a>> {
+    pub fn open(run: &'a TurnContext<'a>, model: &'a str, may_recall: bool) -> Result<History<'a>> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);
-        let Reading { ceiling, .. } = run.assistant.gauge.reading(&provider, model);
+        let TokenSample { ceiling, .. } = run.assistant.calibration.reading(&provider, model);
         let budget = budget::budget(config, model).min(ceiling.unwrap_or(usize::MAX));
         let bytes = (budget * BYTES_PER_TOKEN).clamp(READ_BYTES.0, READ_BYTES.1);
         let conversation = run.turn.conversation_id;
@@ -109,8 +109,8 @@ impl<'a> History<'a> {
     /// Notes that the model has answered the newest context, of which it
     /// counted so many tokens (0 if it did not).
     pub fn answered(&mut self, counted: u64) -> Result<()> {
-        let gauge = &self.run.assistant.gauge;
-        gauge.counted(&self.provider, self.model, self.sent, counted);
+        let calibration = &self.run.assistant.calibration;
+        calibration.counted(&self.provider, self.model, self.sent, counted);
         if let (Some(turn_id), Some(summary)) = (self.unsaved_cut.take(), &self.past.summary) {
             let conversation = self.run.turn.conversation_id;
             self.run
@@ -128,19 +128,19 @@ impl<'a> History<'a> {
         let was_unexpected = sent <= self.budget;
         self.budget = self.budget.min(sent) / 2;
         if was_unexpected && self.budget >= LEAST_BUDGET {
-            let gauge = &self.run.assistant.gauge;
-            gauge.overflowed(&self.provider, self.model, self.budget);
+            let calibration = &self.run.assistant.calibration;
+            calibration.overflowed(&self.provider, self.model, self.budget);
         }
         self.budget >= LEAST_BUDGET
     }
 
     fn factor(&self) -> f64 {
-        let gauge = &self.run.assistant.gauge;
-        gauge.reading(&self.provider, self.model).factor
+        let calibration = &self.run.assistant.calibration;
+        calibration.reading(&self.provider, self.model).factor
     }
 
-    fn room(&self) -> Room {
-        Room {
+    fn room(&self) -> TokenBudget {
+        TokenBudget {
             tokens: (self.budget as f64 / self.factor()) as usize,
             // By the budget alone, so that a result is the same in every turn:
             // about a quarter of the request.
@@ -153,8 +153,8 @@ impl<'a> History<'a> {
         }
     }
 
-    fn material<'m>(&'m self, steps: &'m [Step]) -> Material<'m> {
-        Material {
+    fn material<'m>(&'m self, steps: &'m [Step]) -> PromptInput<'m> {
+        PromptInput {
             system_prompt: &self.system_prompt,
             summary: self
                 .past
@@ -171,7 +171,7 @@ impl<'a> History<'a> {
 
     /// Puts a summary in place of the oldest `count` turns; a note that they
     /// are missing where there is none to be had.
-    fn fold(&mut self, count: usize, room: Room, usage: &mut Usage) -> Result<(), Stop> {
+    fn fold(&mut self, count: usize, room: TokenBudget, usage: &mut Usage) -> Result<(), Stop> {
         self.has_summarised = true;
         let began = Instant::now();
         let written = self.summarise(count, room, usage)?;
@@ -204,7 +204,7 @@ impl<'a> History<'a> {
     fn summarise(
         &self,
         count: usize,
-        room: Room,
+        room: TokenBudget,
         usage: &mut Usage,
     ) -> Result<Option<String>, Stop> {
         let run = self.run;
@@ -254,7 +254,7 @@ impl<'a> History<'a> {
 }
 
 /// The household's prompt, and below it what the client wants of this turn.
-fn system_prompt<'a>(run: &TurnRun<'a>) -> Cow<'a, str> {
+fn system_prompt<'a>(run: &TurnContext<'a>) -> Cow<'a, str> {
     let own = run.assistant.config.system_prompt.as_str();
     match &run.turn.instructions {
         Some(instructions) => Cow::Owned(format!("{}\n\n{instructions}", own.trim_end())),

@@ -1,4 +1,4 @@
-use super::fit::{Room, fit};
+use super::fit::{TokenBudget, fit};
 use super::*;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MessageId, TurnId};
@@ -74,7 +74,7 @@ fn build(
     channel: &str,
     tokens: usize,
 ) -> Context {
-    let material = Material {
+    let material = PromptInput {
         system_prompt,
         summary: None,
         memories: None,
@@ -83,7 +83,7 @@ fn build(
         steps,
         channel,
     };
-    let room = Room {
+    let room = TokenBudget {
         tokens,
         result_chars: 16_000,
         turns: 1_000,
@@ -345,7 +345,7 @@ fn what_is_added_stands_before_the_messages_and_not_in_the_prompt() {
     let turns = [past("one", vec![], Some("1"))];
     for (past, channel) in [(&turns[..], HOME), (&[], HOME), (&[], OUTSIDE_CHANNEL)] {
         let present = said(Role::User, Some("Ann"), "now");
-        let material = Material {
+        let material = PromptInput {
             system_prompt: "Be kind.",
             summary: Some("They greeted."),
             memories: Some("- tea (Bob, 2026-11-21)"),
@@ -354,7 +354,7 @@ fn what_is_added_stands_before_the_messages_and_not_in_the_prompt() {
             steps: &[],
             channel,
         };
-        let room = Room {
+        let room = TokenBudget {
             tokens: 10_000,
             result_chars: 16_000,
             turns: 10,

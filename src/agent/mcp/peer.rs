@@ -31,14 +31,14 @@ pub(super) enum CallError {
 
 /// How long a request is waited for.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Patience {
+pub(super) struct ReadTimeout {
     /// Most time without an answer or news of progress.
     pub(super) silence: Duration,
     /// When it must be over, whatever is heard.
     pub(super) deadline: Instant,
 }
 
-impl Patience {
+impl ReadTimeout {
     /// Until when it may take, having last been heard of at this time.
     pub(super) fn until(&self, heard_at: Instant) -> Instant {
         let own = heard_at.checked_add(self.silence);
@@ -128,7 +128,7 @@ impl Peer {
         &self,
         id: u64,
         outcome: &Receiver<Outcome>,
-        patience: &Patience,
+        patience: &ReadTimeout,
     ) -> Outcome {
         let mut until = patience.until(Instant::now());
         loop {

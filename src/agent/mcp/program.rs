@@ -13,7 +13,7 @@ use super::lines::{IncomingLines, Line};
 use super::log_lines::LogLines;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::Peer;
-use super::stdio::{Haste, Shared, Start};
+use super::stdio::{Shared, Start, StopMode};
 use net::pipe::{drain, is_transient, readable, sleep, writable};
 use net::process_group::ProcessGroup;
 
@@ -95,10 +95,10 @@ impl Program {
                 let until = Instant::now() + OUTPUT_GRACE;
                 while (self.stdout.is_some() || self.stderr.is_some()) && self.step(Some(until))? {}
                 let status = self.reap()?;
-                return Ok(epitaph(status, self.log.finish()));
+                return Ok(exit_reason(status, self.log.finish()));
             }
             if self.stdout.is_none() && !self.exits_within(OUTPUT_GRACE)? {
-                self.end(Haste::Gentle)?;
+                self.end(StopMode::Gentle)?;
                 return Ok("it closed its output".to_owned());
             }
             self.step(None)?;
@@ -197,11 +197,11 @@ impl Program {
     }
 
     /// Closes its input, then asks its group to terminate, then kills it.
-    fn end(&mut self, haste: Haste) -> io::Result<()> {
+    fn end(&mut self, haste: StopMode) -> io::Result<()> {
         self.stdin = None;
         let grace = match haste {
-            Haste::Gentle => STOP_GRACE,
-            Haste::AtOnce => HASTY_GRACE,
+            StopMode::Gentle => STOP_GRACE,
+            StopMode::AtOnce => HASTY_GRACE,
         };
         if !self.exits_within(grace)? {
             self.group.signal(Signal::TERM);
@@ -249,7 +249,7 @@ impl Drop for Program {
 }
 
 /// How a program ended, with its last words.
-fn epitaph(status: ExitStatus, last_words: &str) -> String {
+fn exit_reason(status: ExitStatus, last_words: &str) -> String {
     let how = match (status.code(), status.signal()) {
         (Some(code), _) => format!("it ended with exit code {code}"),
         (None, Some(signal)) => format!("it was ended by signal {signal}"),

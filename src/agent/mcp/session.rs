@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::message;
-use super::peer::{CallError, News, Outcome, Patience, Peer};
+use super::peer::{CallError, News, Outcome, Peer, ReadTimeout};
 use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
 use serde_json::json;
@@ -191,7 +191,7 @@ impl Session {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        patience: Patience,
+        patience: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
         let params = Map::from_iter([
@@ -236,7 +236,7 @@ impl Session {
         method: &str,
         params: Map<String, Value>,
         tool: Option<&str>,
-        patience: Patience,
+        patience: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
         let id = self.next_id();
@@ -252,7 +252,7 @@ impl Session {
         method: &str,
         tool: Option<&str>,
         message: Vec<u8>,
-        patience: Patience,
+        patience: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
         if cancel.is_cancelled() {
@@ -279,8 +279,8 @@ fn client_info() -> Value {
     json!({"name": "hearth", "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn patience(limit: Duration) -> Patience {
-    Patience {
+fn patience(limit: Duration) -> ReadTimeout {
+    ReadTimeout {
         silence: limit,
         deadline: Instant::now() + limit,
     }

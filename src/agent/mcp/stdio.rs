@@ -50,12 +50,12 @@ pub(super) struct Shared {
 pub(super) struct Outbox {
     pub(super) lines: VecDeque<Vec<u8>>,
     pub(super) bytes: usize,
-    pub(super) stop: Option<Haste>,
+    pub(super) stop: Option<StopMode>,
 }
 
 /// How a program is ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Haste {
+pub(super) enum StopMode {
     Gentle,
     AtOnce,
 }
@@ -138,9 +138,9 @@ impl Transport for StdioTransport {
 
     fn close(&self, at_once: bool) {
         let haste = if at_once {
-            Haste::AtOnce
+            StopMode::AtOnce
         } else {
-            Haste::Gentle
+            StopMode::Gentle
         };
         self.shared.outbox().stop = Some(haste);
         self.shared.wake();

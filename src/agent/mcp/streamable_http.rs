@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::Receiver;
 
 use super::message::{self, MESSAGE_BYTES};
-use super::peer::{CallError, Outcome, Patience, Peer};
+use super::peer::{CallError, Outcome, Peer, ReadTimeout};
 use super::transport::{Call, Revision, Transport};
 use crate::provider::event_stream::{EventStream, Source};
 use crate::tool::output::shorten;
@@ -75,7 +75,7 @@ pub(super) struct Exchange<'a> {
     pub(super) method: &'a str,
     pub(super) tool: Option<&'a str>,
     pub(super) body: Option<&'a [u8]>,
-    pub(super) patience: Patience,
+    pub(super) patience: ReadTimeout,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -371,7 +371,7 @@ impl Shared {
         &self,
         answer: &mut Answer,
         peer: &Peer,
-        patience: &Patience,
+        patience: &ReadTimeout,
         request: Option<(u64, &Receiver<Outcome>)>,
     ) -> Result<(), Failure> {
         let until = Cell::new(patience.until(Instant::now()));
@@ -428,8 +428,8 @@ pub(super) fn is_event_stream(answer: &Answer) -> bool {
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
 }
 
-pub(super) fn patience(limit: Duration) -> Patience {
-    Patience {
+pub(super) fn patience(limit: Duration) -> ReadTimeout {
+    ReadTimeout {
         silence: limit,
         deadline: Instant::now() + limit,
     }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::content::text_of;
-use super::peer::{CallError, Patience};
+use super::peer::{CallError, ReadTimeout};
 use super::server::Kept;
 use super::session::RemoteTool;
 use super::transport::seconds;
@@ -53,7 +53,7 @@ impl McpTool {
     ) -> Result<Value, CallError> {
         let began = Instant::now();
         let silence = Duration::from_secs(self.server.config().timeout_seconds);
-        let patience = Patience {
+        let patience = ReadTimeout {
             silence,
             deadline: turn_deadline.min(began + CALL_LIMIT.max(silence)),
         };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::peer::{CallError, Outcome, Patience, Peer};
+use super::peer::{CallError, Outcome, Peer, ReadTimeout};
 use net::cancel::Cancel;
 
 /// A request on its way.
@@ -18,7 +18,7 @@ pub(super) struct Call<'a> {
     pub(super) tool: Option<&'a str>,
     /// The whole message.
     pub(super) message: Vec<u8>,
-    pub(super) patience: Patience,
+    pub(super) patience: ReadTimeout,
     pub(super) cancel: &'a Cancel,
 }
 

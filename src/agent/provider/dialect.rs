@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use super::learned::Learned;
+use super::learned::ServerCapabilities;
 use super::refusal::Refusal;
-use super::voice::Voice;
+use super::reply_stream::ReplyStream;
 use super::{Cause, ModelReply, ModelRequest};
 use config::Quirks;
 use net::outbound::{Answer, OutboundError};
@@ -20,20 +20,20 @@ pub struct Options {
 
 /// One request as it is to be written.
 #[derive(Clone, Copy)]
-pub struct Asking<'a> {
+pub struct RequestContext<'a> {
     /// What is asked.
     pub request: &'a ModelRequest<'a>,
     /// Where the server is.
     pub base_url: &'a str,
     /// What the server does not take.
-    pub learned: Learned,
+    pub learned: ServerCapabilities,
     /// What the configuration says.
     pub options: Options,
     /// How the server differs from others.
     pub quirks: &'a Quirks,
 }
 
-impl Asking<'_> {
+impl RequestContext<'_> {
     /// How hard the model is to think, in the words of OpenAI's API, where that
     /// is to be said.
     pub fn effort(&self) -> Option<&'static str> {
@@ -47,7 +47,7 @@ impl Asking<'_> {
 }
 
 /// A request as it goes out.
-pub struct Written {
+pub struct EncodedRequest {
     /// What follows the base URL.
     pub path: &'static str,
     /// JSON.
@@ -59,7 +59,7 @@ pub struct Reading<'a, 'v> {
     /// Status 2xx; its body is unread.
     pub answer: &'a mut Answer,
     /// Gets the text.
-    pub voice: Voice<'v>,
+    pub reply_stream: ReplyStream<'v>,
     /// Whether the body is a stream.
     pub is_stream: bool,
     /// To be set when the person was given a part of the reply.
@@ -67,16 +67,16 @@ pub struct Reading<'a, 'v> {
     /// Where the server is.
     pub base_url: &'a str,
     /// The form in which was asked.
-    pub learned: Learned,
+    pub learned: ServerCapabilities,
 }
 
 /// A kind of API: how requests are written and replies read.
 pub trait Dialect: Send + Sync {
     /// Writes a request.
-    fn write(&self, asking: &Asking<'_>) -> Written;
+    fn write(&self, asking: &RequestContext<'_>) -> EncodedRequest;
 
     /// Reads a reply.
-    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, Fault>;
+    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError>;
 
     /// The headers that carry the key, and others that every request needs.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
@@ -92,7 +92,7 @@ pub fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
 }
 
 /// Why a try came to nothing, before it is known what to do about it.
-pub enum Fault {
+pub enum AttemptError {
     /// The exchange failed.
     Outbound(OutboundError),
     /// The server reported an error.
@@ -110,17 +110,17 @@ pub enum Fault {
     },
 }
 
-impl From<OutboundError> for Fault {
-    fn from(error: OutboundError) -> Fault {
-        Fault::Outbound(error)
+impl From<OutboundError> for AttemptError {
+    fn from(error: OutboundError) -> AttemptError {
+        AttemptError::Outbound(error)
     }
 }
 
-impl Fault {
+impl AttemptError {
     /// What came is not JSON.
-    pub fn not_json(error: &serde_json::Error, body: &[u8]) -> Fault {
+    pub fn not_json(error: &serde_json::Error, body: &[u8]) -> AttemptError {
         let beginning: String = String::from_utf8_lossy(body).chars().take(300).collect();
-        Fault::Odd {
+        AttemptError::Odd {
             says: "answered something that is not JSON",
             detail: format!("{error}: {beginning}"),
             again: false,
@@ -129,8 +129,8 @@ impl Fault {
     }
 
     /// What came is JSON, but no reply.
-    pub fn no_reply(detail: &str) -> Fault {
-        Fault::Odd {
+    pub fn no_reply(detail: &str) -> AttemptError {
+        AttemptError::Odd {
             says: "answered without a reply in it",
             detail: detail.to_owned(),
             again: false,
@@ -139,8 +139,8 @@ impl Fault {
     }
 
     /// The stream ended before the reply did.
-    pub fn cut_short(detail: &str) -> Fault {
-        Fault::Odd {
+    pub fn cut_short(detail: &str) -> AttemptError {
+        AttemptError::Odd {
             says: "cut the reply short",
             detail: detail.to_owned(),
             again: true,
@@ -149,8 +149,8 @@ impl Fault {
     }
 
     /// The provider keeps the reply to itself.
-    pub fn withheld(detail: &str) -> Fault {
-        Fault::Odd {
+    pub fn withheld(detail: &str) -> AttemptError {
+        AttemptError::Odd {
             says: "withheld the reply: its content filter took offence",
             detail: detail.to_owned(),
             again: false,

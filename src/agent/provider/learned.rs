@@ -2,14 +2,14 @@
 //! common form is sent first, and a refusal that names its cause changes it once.
 
 use super::ChatMessage;
-use super::dialect::Asking;
+use super::dialect::RequestContext;
 use super::extra::own_members;
 use super::refusal::Refusal;
 use config::Quirks;
 
 /// Findings about one model of one server. Everything is `false` at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Learned {
+pub struct ServerCapabilities {
     /// It takes no `temperature`.
     pub no_temperature: bool,
     /// The limit is called `max_completion_tokens` (OpenAI's newer name), not
@@ -37,12 +37,12 @@ pub struct Learned {
     pub responses: bool,
 }
 
-impl Learned {
+impl ServerCapabilities {
     /// What is known of a server before the first request.
-    pub fn before(quirks: &Quirks, host: &str) -> Learned {
-        Learned {
+    pub fn before(quirks: &Quirks, host: &str) -> ServerCapabilities {
+        ServerCapabilities {
             newer_limit_name: quirks.newer_limit_name || host == "api.openai.com",
-            ..Learned::default()
+            ..ServerCapabilities::default()
         }
     }
 
@@ -57,7 +57,11 @@ impl Learned {
 
     /// What to change so that the request is not refused again for this cause,
     /// and the change in words; `None` when nothing is left to change.
-    pub fn after(self, refusal: &Refusal, sent: &Asking<'_>) -> Option<(Learned, &'static str)> {
+    pub fn after(
+        self,
+        refusal: &Refusal,
+        sent: &RequestContext<'_>,
+    ) -> Option<(ServerCapabilities, &'static str)> {
         if refusal.is_overflow() {
             return None;
         }
@@ -129,9 +133,9 @@ impl Learned {
     /// once where thinking is wanted.
     fn toward_responses(
         self,
-        changed: &mut Learned,
+        changed: &mut ServerCapabilities,
         refusal: &Refusal,
-        sent: &Asking<'_>,
+        sent: &RequestContext<'_>,
     ) -> &'static str {
         let is_wanted = sent
             .options
@@ -165,7 +169,7 @@ fn is_unknown_member(refusal: &Refusal) -> bool {
 
 /// Whether the complaint is about something that the server itself had sent, or
 /// that another model of it had.
-fn names_sent_member(refusal: &Refusal, sent: &Asking<'_>) -> bool {
+fn names_sent_member(refusal: &Refusal, sent: &RequestContext<'_>) -> bool {
     let mut members = sent
         .request
         .messages

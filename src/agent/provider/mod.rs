@@ -4,13 +4,12 @@
 //! (`remote`) in its own way (`dialect`), where it is and what is said about it (`endpoint`), what a refusal
 //! means (`refusal`), what it taught about the server (`learned`), when to try
 //! again (`retry`), server-sent events and lines (`event_stream`), tool calls as
-//! they come (`draft`), what goes back to where it came from (`extra`) and how
-//! text reaches the person (`voice`). `fallback` asks one provider after the
+//! they come (`tool_call_builder`), what goes back to where it came from (`extra`) and how
+//! text reaches the person (`reply_stream`). `fallback` asks one provider after the
 //! other; `probe` finds out whether one would answer.
 
 mod anthropic;
 mod dialect;
-mod draft;
 mod endpoint;
 pub(super) mod event_stream;
 mod extra;
@@ -23,8 +22,9 @@ mod plain_schema;
 pub mod probe;
 mod refusal;
 mod remote;
+mod reply_stream;
 mod retry;
-mod voice;
+mod tool_call_builder;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use super::endpoint::Endpoint;
-use super::retry::{Again, Setback};
+use super::retry::{Again, RetryDecision};
 use super::{Cause, ProviderError};
 use net::outbound::Answer;
 
@@ -183,7 +183,7 @@ impl Refusal {
     }
 
     /// What it comes to, for a request to `model`.
-    pub fn into_setback(self, endpoint: &Endpoint, model: &str) -> Setback {
+    pub fn into_setback(self, endpoint: &Endpoint, model: &str) -> RetryDecision {
         let status = self.status;
         let quoted = endpoint.quote(&self.message);
         let is_overflow = self.is_overflow();
@@ -241,7 +241,7 @@ impl Refusal {
             }
             error => error,
         };
-        Setback { error, again }
+        RetryDecision { error, again }
     }
 }
 

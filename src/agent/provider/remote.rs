@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use super::dialect::{Asking, Dialect, Fault, Options, Reading, Written};
+use super::dialect::{AttemptError, Dialect, EncodedRequest, Options, Reading, RequestContext};
 use super::endpoint::Endpoint;
-use super::learned::Learned;
+use super::learned::ServerCapabilities;
 use super::refusal::Refusal;
-use super::retry::{Again, Setback, with_retries};
-use super::voice::Voice;
+use super::reply_stream::ReplyStream;
+use super::retry::{Again, RetryDecision, with_retries};
 use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use config::Quirks;
 use net::outbound::{Outbound, OutboundError, Outgoing};
@@ -48,7 +48,7 @@ pub struct Remote {
     /// else can be asked instead.
     patience: Option<Duration>,
     /// Findings by model.
-    learned: Mutex<BTreeMap<String, Learned>>,
+    learned: Mutex<BTreeMap<String, ServerCapabilities>>,
 }
 
 impl Remote {
@@ -85,15 +85,15 @@ impl Remote {
         self
     }
 
-    fn learned(&self, model: &str) -> Learned {
+    fn learned(&self, model: &str) -> ServerCapabilities {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         learned
             .get(model)
             .copied()
-            .unwrap_or_else(|| Learned::before(&self.quirks, &self.endpoint.host))
+            .unwrap_or_else(|| ServerCapabilities::before(&self.quirks, &self.endpoint.host))
     }
 
-    fn learn(&self, model: &str, finding: Learned, change: &str) {
+    fn learn(&self, model: &str, finding: ServerCapabilities, change: &str) {
         log::info!("{}: {model:?} is asked {change}", self.endpoint.subject);
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         if learned.len() >= MODELS {
@@ -102,8 +102,12 @@ impl Remote {
         learned.insert(model.to_owned(), finding);
     }
 
-    fn asking<'a>(&'a self, request: &'a ModelRequest<'a>, learned: Learned) -> Asking<'a> {
-        Asking {
+    fn asking<'a>(
+        &'a self,
+        request: &'a ModelRequest<'a>,
+        learned: ServerCapabilities,
+    ) -> RequestContext<'a> {
+        RequestContext {
             request,
             base_url: &self.endpoint.base_url,
             learned,
@@ -115,11 +119,11 @@ impl Remote {
     /// One try.
     fn attempt(
         &self,
-        asking: &Asking<'_>,
-        written: &Written,
-        voice: Voice<'_>,
+        asking: &RequestContext<'_>,
+        written: &EncodedRequest,
+        reply_stream: ReplyStream<'_>,
         progress: &mut Progress,
-    ) -> Result<ModelReply, Fault> {
+    ) -> Result<ModelReply, AttemptError> {
         let request = asking.request;
         let accept = if request.stream {
             "text/event-stream, application/x-ndjson, application/json"
@@ -142,7 +146,7 @@ impl Remote {
         self.outbound.exchange(&outgoing, |answer| {
             if !(200..300).contains(&answer.status()) {
                 let body = answer.read_all(ERROR_LIMIT).unwrap_or_default();
-                return Err(Fault::Refused(Refusal::of_answer(answer, &body)));
+                return Err(AttemptError::Refused(Refusal::of_answer(answer, &body)));
             }
             progress.answered = true;
             // Some servers stream unasked, and some do not when asked.
@@ -156,7 +160,7 @@ impl Remote {
             }
             self.dialect.read(Reading {
                 answer,
-                voice,
+                reply_stream,
                 is_stream,
                 heard: &mut progress.heard,
                 base_url: &self.endpoint.base_url,
@@ -167,18 +171,25 @@ impl Remote {
 
     /// What to do about a fault. What the server does not take is noted, so that
     /// the next try leaves it out.
-    fn setback(&self, fault: Fault, progress: Progress, sent: &Asking<'_>) -> Setback {
+    fn setback(
+        &self,
+        fault: AttemptError,
+        progress: Progress,
+        sent: &RequestContext<'_>,
+    ) -> RetryDecision {
         let model = sent.request.model;
         let mut setback = match fault {
-            Fault::Outbound(error @ OutboundError::Interrupted { .. }) if progress.answered => {
-                Setback {
+            AttemptError::Outbound(error @ OutboundError::Interrupted { .. })
+                if progress.answered =>
+            {
+                RetryDecision {
                     error: self
                         .endpoint
                         .failed("cut the reply short", error, Cause::Away),
                     again: Again::Soon,
                 }
             }
-            Fault::Outbound(error) => Setback {
+            AttemptError::Outbound(error) => RetryDecision {
                 error: self.endpoint.unanswered(&error, progress.answered),
                 again: match error {
                     OutboundError::Interrupted { stale: true, .. } => Again::AtOnce,
@@ -188,16 +199,16 @@ impl Remote {
                     _ => Again::Never,
                 },
             },
-            Fault::Odd {
+            AttemptError::Odd {
                 says,
                 detail,
                 again,
                 cause,
-            } => Setback {
+            } => RetryDecision {
                 error: self.endpoint.failed(says, detail, cause),
                 again: if again { Again::Soon } else { Again::Never },
             },
-            Fault::Refused(refusal) => {
+            AttemptError::Refused(refusal) => {
                 let finding = sent.learned.after(&refusal, sent);
                 let mut setback = refusal.into_setback(&self.endpoint, model);
                 if let Some((finding, change)) = finding {
@@ -229,7 +240,7 @@ impl Provider for Remote {
             ..*request
         };
         let had_tools = !self.learned(request.model).no_tools;
-        let mut kept: Option<(Learned, Written)> = None;
+        let mut kept: Option<(ServerCapabilities, EncodedRequest)> = None;
         with_retries(request.deadline, request.cancel, || {
             let asking = self.asking(request, self.learned(request.model));
             let learned = asking.learned;
@@ -246,9 +257,9 @@ impl Provider for Remote {
             let mut progress = Progress::default();
             let mut listener = |piece: &str| on_text(piece);
             let listener = wants_pieces.then_some(&mut listener as &mut dyn FnMut(&str));
-            let voice = Voice::new(listener, note);
+            let reply_stream = ReplyStream::new(listener, note);
             let mut reply = self
-                .attempt(&asking, written, voice, &mut progress)
+                .attempt(&asking, written, reply_stream, &mut progress)
                 .map_err(|fault| self.setback(fault, progress, &asking))?;
             if reply.usage == Usage::default() {
                 reply.usage = estimate(written.body.len(), &reply);

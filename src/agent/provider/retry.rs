@@ -29,7 +29,7 @@ pub enum Again {
 
 /// A failed try.
 #[derive(Debug)]
-pub struct Setback {
+pub struct RetryDecision {
     pub error: ProviderError,
     pub again: Again,
 }
@@ -39,14 +39,14 @@ pub struct Setback {
 pub fn with_retries<T>(
     deadline: Instant,
     cancel: &Cancel,
-    mut attempt: impl FnMut() -> Result<T, Setback>,
+    mut attempt: impl FnMut() -> Result<T, RetryDecision>,
 ) -> Result<T, ProviderError> {
     let (mut tries, mut free_tries) = (0, 0);
     loop {
         if cancel.is_cancelled() {
             return Err(ProviderError::Cancelled);
         }
-        let Setback { error, again } = match attempt() {
+        let RetryDecision { error, again } = match attempt() {
             Ok(value) => return Ok(value),
             Err(setback) => setback,
         };
@@ -84,8 +84,8 @@ fn usual_wait(tries: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn setback(again: Again) -> Setback {
-        Setback {
+    fn setback(again: Again) -> RetryDecision {
+        RetryDecision {
             error: ProviderError::Failed {
                 public: "no".to_owned(),
                 detail: String::new(),

@@ -20,7 +20,7 @@ use config::{Permission, WebhookAccount};
 use store::{Approval, Message, Step, Store, ToolCall, Turn, Usage};
 
 /// What one run of a turn needs.
-pub struct TurnRun<'a> {
+pub struct TurnContext<'a> {
     /// Provider, tools and settings: those of the moment at which the run
     /// began.
     pub assistant: &'a Assistant,
@@ -103,7 +103,7 @@ impl From<Error> for Stop {
 }
 
 /// Runs a turn until it ends or waits for a person.
-pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
+pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
     let config = &run.assistant.config;
     let model = run
         .account
@@ -132,7 +132,7 @@ pub fn run(run: &TurnRun<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
 }
 
 struct Loop<'a, 'b> {
-    run: &'a TurnRun<'a>,
+    run: &'a TurnContext<'a>,
     model: &'a String,
     observe: &'b mut dyn FnMut(Progress<'_>),
     /// Everything that happened so far; the last `unsaved` are not on disk yet.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use crate::service::Service;
 use base::error::{Error, Result};
-use net::dialogue::OpenDialogue;
+use net::client_handler::HandlerFactory;
 use net::exchange::{Answer, Handler, Head, Request, Response};
 use route::Route;
 
@@ -48,7 +48,7 @@ pub trait Pages: Send + Sync {
 pub trait Relay: Send + Sync {
     /// Opens a WebSocket that names another machine, or that a machine links
     /// with.
-    fn open(&self, head: &Head) -> Result<OpenDialogue, Response>;
+    fn open(&self, head: &Head) -> Result<HandlerFactory, Response>;
 
     /// Whether a registration is the relay's to answer: it is at /register, or
     /// carries the relay's token.
@@ -62,7 +62,7 @@ pub trait Relay: Send + Sync {
 /// encrypts for it stands above this room.
 pub trait OwnMachine: Send + Sync {
     /// Opens a WebSocket that names this machine; none while it has no key.
-    fn open(&self) -> Option<OpenDialogue>;
+    fn open(&self) -> Option<HandlerFactory>;
 }
 
 /// Paths that rooms above this one answer, beside those of webhook accounts.
@@ -267,7 +267,7 @@ impl Handler for Router {
             .map_err(|response| self.finish(route, head, response))
     }
 
-    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         let refused = |error: Error| Response::error(&error);
         if self.route(&head.path) != Route::Socket {
             let error = Error::not_found("WebSocket connections are taken at /ws");

@@ -4,8 +4,8 @@
 use super::Relay;
 use base::error::Error;
 use base::ids::MachineId;
+use net::client_handler::HandlerFactory;
 use net::demand;
-use net::dialogue::OpenDialogue;
 use net::exchange::{Head, Response};
 
 /// Whom a WebSocket leads to that names `/ws?machine_id=`: this server (none),
@@ -21,7 +21,7 @@ pub fn lead(
     head: &Head,
     own: Option<&MachineId>,
     relay: Option<&dyn Relay>,
-) -> Result<Option<OpenDialogue>, Response> {
+) -> Result<Option<HandlerFactory>, Response> {
     match (Meant::by(head.query.as_deref(), own), relay) {
         (Meant::Us, _) => Ok(None),
         (_, Some(relay)) => relay.open(head).map(Some),

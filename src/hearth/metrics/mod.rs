@@ -13,8 +13,8 @@ use base::error::{Error, Result};
 use config::Metrics as Section;
 use exposition::{Exposition, Kind};
 use net::admission::Admissions;
+use net::client_handler::HandlerFactory;
 use net::demand::{self, bearer};
-use net::dialogue::OpenDialogue;
 use net::exchange::{Handler, Head, Request, Response};
 use store::{DeliveryState, TurnState};
 
@@ -237,7 +237,7 @@ impl Handler for Metrics {
         self.admission(head).map(|()| 0)
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
         Err(Response::error(&Error::not_found(
             "WebSocket connections are not taken here",
         )))

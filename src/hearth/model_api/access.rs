@@ -2,7 +2,7 @@
 
 use super::Interface;
 use crate::service::Service;
-use crate::service::followed::Asker;
+use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
 use config::{AddressPatterns, Config};
 use net::demand::bearer;

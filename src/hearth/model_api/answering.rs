@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::service::Service;
-use crate::service::followed::{Asker, Followed, Heard, Question};
+use crate::service::turn_stream::{Asker, Heard, Question, TurnStream};
 use base::error::{Code, Error, Result};
 use base::secret::sha256;
 use net::exchange::{Answer, Head, Part, Response, Unfinished};
@@ -93,7 +93,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         stream,
     };
     let limits = service.settings().current().limits.clone();
-    let followed = service.follow(&asker, question, move || wake.wake())?;
+    let turn_stream = service.follow(&asker, question, move || wake.wake())?;
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
     // cannot, and its client would give up first.
@@ -104,7 +104,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     Ok(Answer::Later(Box::new(Answering {
         service: Arc::clone(service),
         waker,
-        followed,
+        turn_stream,
         form,
         stream,
         began,
@@ -121,7 +121,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
 struct Answering {
     service: Arc<Service>,
     waker: Arc<Waker>,
-    followed: Followed,
+    turn_stream: TurnStream,
     form: Box<dyn Form>,
     stream: bool,
     began: Instant,
@@ -154,7 +154,7 @@ impl Unfinished for Answering {
 
 impl Answering {
     fn look(&mut self) {
-        let news = self.followed.take();
+        let news = self.turn_stream.take();
         let now = Instant::now();
         for heard in news.heard {
             match heard {
@@ -190,7 +190,7 @@ impl Answering {
 
     fn conclude(&mut self, reply: &str) {
         // The turn's end is on disk before anybody is told of it.
-        let usage = match self.service.store().turn(self.followed.turn()) {
+        let usage = match self.service.store().turn(self.turn_stream.turn()) {
             Ok(turn) => turn.usage,
             Err(_) => Usage::default(),
         };
@@ -224,7 +224,7 @@ impl Answering {
 
     /// What a client is told that has waited for as long as it may.
     fn late(&self) -> Error {
-        let turn = self.service.store().turn(self.followed.turn());
+        let turn = self.service.store().turn(self.turn_stream.turn());
         let waits = turn.is_ok_and(|turn| turn.state == TurnState::WaitingApproval);
         let why = match waits {
             true => "the answer waits for somebody's permission to use a tool",

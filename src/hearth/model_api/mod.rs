@@ -23,8 +23,8 @@ use crate::http::Extension;
 use crate::service::Service;
 use base::error::{Error, Result};
 use config::{Config, is_at_or_below};
+use net::client_handler::HandlerFactory;
 use net::demand;
-use net::dialogue::OpenDialogue;
 use net::exchange::{Answer, Handler, Head, Request, Response};
 
 /// Where conversations come from, as in `Conversation::channel`.
@@ -173,7 +173,7 @@ impl Handler for ModelApi {
         }
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
         Err(nothing_here())
     }
 

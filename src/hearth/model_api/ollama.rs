@@ -11,7 +11,7 @@ use super::answering::{self, Form, Sum, Task};
 use super::transcript::{self, Said};
 use super::{OLLAMA_CHANNEL, models};
 use crate::service::Service;
-use crate::service::followed::Asker;
+use crate::service::turn_stream::Asker;
 use agent::context::budget;
 use base::clock::Clock;
 use base::error::{Error, Result};

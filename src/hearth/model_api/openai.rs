@@ -11,7 +11,7 @@ use super::answering::{self, Form, Sum, Task};
 use super::transcript::{self, Said};
 use super::{OPENAI_CHANNEL, models};
 use crate::service::Service;
-use crate::service::followed::Asker;
+use crate::service::turn_stream::Asker;
 use base::error::{Code, Error, Result};
 use config::Config;
 use net::exchange::{Answer, Request, Response};

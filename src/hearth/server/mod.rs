@@ -25,7 +25,7 @@ use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use config::{Config, Problems, Settings};
-use net::Gate;
+use net::Listeners;
 use net::listen::Listener;
 use relay::Links;
 use store::{Store, check_at_start};
@@ -107,23 +107,23 @@ impl Server {
         })?;
         let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;
         let workers = Workers::start(&service, config.workers)?;
-        let gate = Gate::new(settings, sessions(Arc::clone(&service)));
+        let listeners = Listeners::new(settings, sessions(Arc::clone(&service)));
         #[cfg(feature = "tls")]
-        let gate = gate.with_tls(identity);
+        let listeners = listeners.with_tls(identity);
         let above = Above {
             pages: pages(),
             relay,
             own_machine: links.own_machine(),
             extensions: vec![
-                Arc::new(Metrics::new(Arc::clone(&service), gate.admissions())),
+                Arc::new(Metrics::new(Arc::clone(&service), listeners.admissions())),
                 Arc::new(ModelApi::new(Arc::clone(&service))),
             ],
         };
-        let mut listeners = Vec::new();
+        let mut open = Vec::new();
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            listeners.push(serve(&service, &gate, port, above.clone())?);
+            open.push(serve(&service, &listeners, port, above.clone())?);
         }
         let certificate = config.tls.identity().map(|(certificate, _)| certificate);
         if let Err(error) = lock.tell(&addrs, certificate) {
@@ -136,7 +136,7 @@ impl Server {
             links,
             service,
             workers,
-            listeners: Mutex::new(listeners),
+            listeners: Mutex::new(open),
             addrs,
             lock,
         })
@@ -281,7 +281,7 @@ fn pages() -> Option<Arc<dyn Pages>> {
 
 fn serve(
     service: &Arc<Service>,
-    gate: &Gate,
+    listeners: &Listeners,
     port: ports::Port,
     above: Above,
 ) -> Result<Listener, StartError> {
@@ -296,8 +296,10 @@ fn serve(
         .with_own_machine(above.own_machine)
         .with_extensions(above.extensions);
     let listening = match serves {
-        Serves::Everything => gate.listen(port.socket, port.allow_from, Arc::new(router)),
-        Serves::WebhooksOnly => gate.listen_http(port.socket, port.allow_from, Arc::new(router)),
+        Serves::Everything => listeners.listen(port.socket, port.allow_from, Arc::new(router)),
+        Serves::WebhooksOnly => {
+            listeners.listen_http(port.socket, port.allow_from, Arc::new(router))
+        }
     };
     listening.map_err(|error| StartError::listen(port.address, port.setting, error))
 }

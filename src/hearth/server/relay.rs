@@ -10,7 +10,7 @@ use crate::service::session::sessions;
 use ::relay::server::{self, Rules, Token};
 use base::error::Error;
 use config::Config;
-use net::dialogue::OpenDialogue;
+use net::client_handler::HandlerFactory;
 use net::exchange::{Head, Request, Response};
 
 /// The links to relays, over a service.
@@ -49,13 +49,13 @@ impl Links {
 }
 
 impl OwnMachine for ::relay::link::OwnMachine {
-    fn open(&self) -> Option<OpenDialogue> {
+    fn open(&self) -> Option<HandlerFactory> {
         self.open()
     }
 }
 
 impl Relay for server::Relay {
-    fn open(&self, head: &Head) -> Result<OpenDialogue, Response> {
+    fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
         self.open(head)
     }
 

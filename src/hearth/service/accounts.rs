@@ -70,7 +70,7 @@ impl Service {
     }
 
     fn check_guesses(&self, peer: &Peer) -> Result<()> {
-        for (guesser, _) in peer.guessers() {
+        for (guesser, _) in peer.throttle_keys() {
             self.login_guessers.check(&guesser)?;
         }
         Ok(())
@@ -78,7 +78,7 @@ impl Service {
 
     fn note_wrong_guess(&self, peer: &Peer) {
         let free = self.settings.current().limits.login_failures;
-        for (guesser, share) in peer.guessers() {
+        for (guesser, share) in peer.throttle_keys() {
             self.login_guessers
                 .failed(&guesser, free.saturating_mul(share));
         }

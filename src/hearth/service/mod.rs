@@ -2,7 +2,7 @@
 //!
 //! Everything that people and programs ask for comes to the one [`Service`].
 //! A message becomes a turn, whichever way it came (`turns`, `webhooks`,
-//! `followed`, `routines`); the turn waits in the `queue` until one of the
+//! `turn_stream`, `routines`); the turn waits in the `queue` until one of the
 //! [`workers`] runs it (`running`), and what happens in it is told to whoever
 //! subscribed at the [`hub`].
 
@@ -11,7 +11,6 @@ mod approvals;
 pub mod backups;
 mod commands;
 pub mod connections;
-pub mod followed;
 pub mod hub;
 pub mod meter;
 pub mod password;
@@ -22,6 +21,7 @@ mod routines;
 mod running;
 pub mod session;
 pub mod throttle;
+pub mod turn_stream;
 mod turns;
 mod views;
 mod webhooks;
@@ -45,14 +45,14 @@ use connections::Connections;
 use hub::Hub;
 use meter::Meter;
 use net::bucket::Bucket;
-use net::peer::Guesser;
+use net::peer::ThrottleKey;
 use net::relays::Relays;
 use net::tls::Trust;
 use queue::WorkQueue;
 use responses::Responses;
 use store::Store;
 use throttle::Throttle;
-use workers::{Deliver, Nudge, Stalled};
+use workers::{Deferred, Deliver, Wake};
 
 pub use webhooks::{Accepted, WebhookRequest};
 
@@ -80,12 +80,12 @@ pub struct Service {
     responses: Responses,
     meter: Meter,
     /// Turns that wait until the database can be written again.
-    stalled: Mutex<Vec<(Instant, Stalled)>>,
+    stalled: Mutex<Vec<(Instant, Deferred)>>,
     /// Why the last nightly backup failed, if it did.
     backup_problem: Mutex<Option<String>>,
-    nudges: (Sender<Nudge>, Receiver<Nudge>),
+    nudges: (Sender<Wake>, Receiver<Wake>),
     verifier: password::Verifier,
-    login_guessers: Throttle<Guesser>,
+    login_guessers: Throttle<ThrottleKey>,
     login_names: Throttle<(Option<Arc<str>>, String)>,
     relays: Arc<Relays>,
     webhook_rates: Mutex<HashMap<String, Bucket>>,
@@ -270,7 +270,7 @@ impl Service {
             // The provider knows its server and keeps connections to it.
             true => known.with_mcp(&self.mcp),
             false => Assistant {
-                gauge: Arc::clone(&known.gauge),
+                calibration: Arc::clone(&known.calibration),
                 meter: Arc::clone(&known.meter),
                 ..Assistant::from_config(config, &self.mcp)
             },

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use super::queue::TurnJob;
 use super::turns::{cancelled, reply_of};
-use super::workers::Stalled;
+use super::workers::Deferred;
 use super::{Service, views};
 use agent::provider::Cancel;
-use agent::turn::{self, Outcome, Progress, TurnRun};
+use agent::turn::{self, Outcome, Progress, TurnContext};
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use protocol::event::Kind;
@@ -35,7 +35,7 @@ impl Service {
             }
             Err(error) => {
                 self.answer(id, &Err(error));
-                return self.stall(Stalled::Run {
+                return self.stall(Deferred::Run {
                     turn: id,
                     conversation,
                 });
@@ -55,7 +55,7 @@ impl Service {
         let turn_seconds = account
             .and_then(|account| account.timeout_seconds)
             .unwrap_or(config.limits.turn_seconds);
-        let run = TurnRun {
+        let run = TurnContext {
             assistant: &assistant,
             store: &self.store,
             clock: &self.clock,
@@ -98,7 +98,7 @@ impl Service {
             Outcome::Failed(error) if !self.store.is_writable() => {
                 log::warn!("turn {id}: put off until the database can be written");
                 self.answer(id, &Err(error));
-                self.stall(Stalled::Run {
+                self.stall(Deferred::Run {
                     turn: id,
                     conversation,
                 });
@@ -178,7 +178,7 @@ impl Service {
                 self.answer(turn.id, &Err(error));
                 let turn = Box::new(turn.clone());
                 let model = model.to_owned();
-                return self.stall(Stalled::Conclude {
+                return self.stall(Deferred::Conclude {
                     turn,
                     end: ending,
                     usage,

@@ -11,7 +11,7 @@ use super::{Service, commands};
 use base::error::{Error, Result};
 use base::secret::Secret;
 use net::bucket::Bucket;
-use net::dialogue::{Dialogue, OpenDialogue};
+use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox, Ticket};
 use net::peer::Peer;
 use protocol::command::{Command, Credential, Request};
@@ -302,7 +302,7 @@ impl Drop for Session {
     }
 }
 
-impl Dialogue for Session {
+impl ClientHandler for Session {
     fn receive(&mut self, text: &str) {
         Session::receive(self, text);
     }
@@ -333,7 +333,7 @@ impl Dialogue for Session {
 }
 
 /// Opens sessions with `service`.
-pub fn sessions(service: Arc<Service>) -> OpenDialogue {
+pub fn sessions(service: Arc<Service>) -> HandlerFactory {
     Arc::new(move |peer, transport, outbox| {
         Box::new(Session::new(Arc::clone(&service), peer, transport, outbox))
     })

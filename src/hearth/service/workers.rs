@@ -201,7 +201,7 @@ impl Service {
 
     /// Puts a turn away that cannot go on while the database cannot be written;
     /// it is taken up again when it can. Its conversation waits with it.
-    pub(super) fn stall(&self, stalled: Stalled) {
+    pub(super) fn stall(&self, stalled: Deferred) {
         let (turn, conversation) = stalled.ids();
         let retry_at = Instant::now() + STALLED;
         self.stalled
@@ -214,12 +214,12 @@ impl Service {
     /// Lets the timekeeper look for due deliveries now.
     pub(super) fn nudge(&self) {
         // A full channel holds a nudge already.
-        let _ = self.nudges.0.try_send(Nudge::Look);
+        let _ = self.nudges.0.try_send(Wake::Look);
     }
 
     /// Lets everything notice a clock that was advanced.
     pub fn clock_advanced(&self) {
-        let _ = self.nudges.0.try_send(Nudge::Everything);
+        let _ = self.nudges.0.try_send(Wake::Everything);
     }
 
     /// Tells the turns that run to stop now; they go on at the next start.
@@ -228,11 +228,11 @@ impl Service {
     }
 
     fn stop_keeping_time(&self) {
-        let _ = self.nudges.0.send_timeout(Nudge::Stop, TICK);
+        let _ = self.nudges.0.send_timeout(Wake::Stop, TICK);
     }
 
     fn keep_time(self: &Arc<Service>, mut data_version: i64) {
-        let nudges: &Receiver<Nudge> = &self.nudges.1;
+        let nudges: &Receiver<Wake> = &self.nudges.1;
         let mut nightly = Nightly::new();
         // Whether conversations may be left that are too old.
         let mut retains = true;
@@ -277,13 +277,13 @@ impl Service {
                 .time_to_next_delivery()
                 .min(self.time_to(next_schedule));
             match nudges.recv_timeout(wait.min(TICK)) {
-                Ok(Nudge::Look) | Err(RecvTimeoutError::Timeout) => {}
-                Ok(Nudge::Everything) => {
+                Ok(Wake::Look) | Err(RecvTimeoutError::Timeout) => {}
+                Ok(Wake::Everything) => {
                     next_tick = Instant::now();
                     next_purge = next_tick;
                     nightly.look_now();
                 }
-                Ok(Nudge::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
+                Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
             }
         }
     }
@@ -339,7 +339,7 @@ impl Service {
             return;
         }
         let now = Instant::now();
-        let due: Vec<Stalled> = {
+        let due: Vec<Deferred> = {
             let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
             stalled
                 .extract_if(.., |(retry_at, _)| *retry_at <= now)
@@ -348,8 +348,8 @@ impl Service {
         };
         for stalled in due {
             match stalled {
-                Stalled::Run { turn, conversation } => self.queue.resume(turn, conversation),
-                Stalled::Conclude {
+                Deferred::Run { turn, conversation } => self.queue.resume(turn, conversation),
+                Deferred::Conclude {
                     turn,
                     end,
                     usage,
@@ -375,7 +375,7 @@ impl Service {
 }
 
 /// A turn that waits until the database can be written again.
-pub(super) enum Stalled {
+pub(super) enum Deferred {
     /// It is to go on from its last step.
     Run {
         turn: TurnId,
@@ -390,17 +390,17 @@ pub(super) enum Stalled {
     },
 }
 
-impl Stalled {
+impl Deferred {
     fn ids(&self) -> (TurnId, ConversationId) {
         match self {
-            Stalled::Run { turn, conversation } => (*turn, *conversation),
-            Stalled::Conclude { turn, .. } => (turn.id, turn.conversation_id),
+            Deferred::Run { turn, conversation } => (*turn, *conversation),
+            Deferred::Conclude { turn, .. } => (turn.id, turn.conversation_id),
         }
     }
 }
 
 /// What wakes the timekeeper.
-pub(super) enum Nudge {
+pub(super) enum Wake {
     /// Deliveries may be due.
     Look,
     /// Time has jumped.

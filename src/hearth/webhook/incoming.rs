@@ -13,8 +13,8 @@ use crate::service::{Accepted, Service};
 use base::error::{Error, Result};
 use base::ids::TurnId;
 use config::{Channel, Config, WebhookAccount};
+use net::client_handler::HandlerFactory;
 use net::demand;
-use net::dialogue::OpenDialogue;
 use net::exchange::{Handler, Head, RECEIPT, Request, Response};
 use protocol::envelope;
 
@@ -85,7 +85,7 @@ impl Handler for Incoming {
         Ok(config.limits.webhook_body_bytes)
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
         Err(Response::error(&Error::not_found(
             "WebSocket connections are not taken here",
         )))

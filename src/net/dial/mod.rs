@@ -17,7 +17,7 @@ use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error as WebSocketError, WebSocket};
 
 use crate::secure;
-use crate::stream::{Patience, Socket, Stream};
+use crate::stream::{ReadTimeout, Socket, Stream};
 use crate::tls::Trust;
 
 pub use address::{Address, authority};
@@ -132,7 +132,7 @@ pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
         request.headers_mut().insert(name, value);
     }
     let mut stream = open_stream(&address, dial)?;
-    stream.set_patience(Patience::Until(dial.deadline));
+    stream.set_patience(ReadTimeout::Until(dial.deadline));
     stream.set_write_deadline(dial.deadline);
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -141,7 +141,7 @@ pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
         .max_frame_size(Some(dial.message_bytes));
     let (mut socket, _) = client_with_config(request, stream, Some(config))
         .map_err(|error| refusal(&address, error))?;
-    socket.get_mut().set_patience(Patience::Never);
+    socket.get_mut().set_patience(ReadTimeout::Never);
     Ok(socket)
 }
 

@@ -1,4 +1,4 @@
-//! Tells addresses of the house from those of the internet.
+//! Tells addresses of the server from those of the internet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

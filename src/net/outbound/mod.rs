@@ -177,7 +177,7 @@ impl Default for Outbound {
 impl Outbound {
     /// Nothing is opened or allocated before the first request. An HTTP proxy
     /// named by the environment (`HTTPS_PROXY`, `NO_PROXY`, ...) serves
-    /// addresses outside the house.
+    /// addresses outside the server.
     pub fn new() -> Outbound {
         let proxy = Proxy::try_from_env().filter(|proxy| {
             let usable = matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);

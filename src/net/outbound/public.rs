@@ -1,5 +1,5 @@
 //! Tells what is on the public internet from what is on this machine, in the
-//! house, or nowhere: a model must not be led to the latter by a web page.
+//! server, or nowhere: a model must not be led to the latter by a web page.
 //!
 //! The lists are those of IANA's registries of special-purpose addresses
 //! (RFC 6890 and its successors). For IPv6 the rule is turned round: only what
@@ -57,7 +57,7 @@ fn of_v6(address: Ipv6Addr) -> Option<&'static str> {
 }
 
 /// Whether a public address is this machine's own, or that of another device on
-/// its own network: with IPv6, and on servers without a router, the house itself
+/// its own network: with IPv6, and on servers without a router, the server itself
 /// has public addresses. Nothing is sent.
 pub fn is_at_home(address: IpAddr) -> bool {
     let unspecified: IpAddr = match address {

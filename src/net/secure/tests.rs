@@ -32,7 +32,7 @@ fn serve<T: Send + 'static>(
         let (stream, _) = listener.accept().unwrap();
         let mut accepted = accept(Socket::new(Arc::new(stream)), config, soon());
         if let Ok(stream) = &mut accepted {
-            stream.set_patience(Patience::Until(soon()));
+            stream.set_patience(ReadTimeout::Until(soon()));
             stream.set_write_deadline(soon());
         }
         serve(accepted)
@@ -68,7 +68,7 @@ fn bytes_of_any_number_go_both_ways() {
         let (address, server) = serve(&files, echo);
         let trust = Trust::new(Some(&files.certificate));
         let mut stream = client(address, host, &trust).unwrap();
-        stream.set_patience(Patience::Until(soon()));
+        stream.set_patience(ReadTimeout::Until(soon()));
         for length in [1, 100, RECORD_BYTES, RECORD_BYTES + 1] {
             let sent: Vec<u8> = (0..length).map(|byte| byte as u8).collect();
             stream.set_write_deadline(soon());
@@ -133,9 +133,9 @@ fn every_kind_of_patience_ends() {
         let mut stream = accepted.unwrap();
         stream.set_idle_time(Duration::from_millis(30)).unwrap();
         for (patience, kind) in [
-            (Patience::Idle, io::ErrorKind::TimedOut),
-            (Patience::Until(Instant::now()), io::ErrorKind::TimedOut),
-            (Patience::Never, io::ErrorKind::WouldBlock),
+            (ReadTimeout::Idle, io::ErrorKind::TimedOut),
+            (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
+            (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {
             stream.set_patience(patience);
             let error = stream.read(&mut [0; 8]).unwrap_err();
@@ -143,20 +143,20 @@ fn every_kind_of_patience_ends() {
         }
         // Half of what is there is read; the rest waits here, not in the socket.
         stream.write_all(b"go").unwrap();
-        stream.set_patience(Patience::Until(soon()));
+        stream.set_patience(ReadTimeout::Until(soon()));
         assert!(!stream.has_buffered());
         assert_eq!(stream.read(&mut [0; 4]).unwrap(), 4);
         assert!(stream.has_buffered());
         // After its time a read fails even if there is something.
-        stream.set_patience(Patience::Until(Instant::now()));
+        stream.set_patience(ReadTimeout::Until(Instant::now()));
         assert!(stream.read(&mut [0; 4]).is_err());
-        stream.set_patience(Patience::Never);
+        stream.set_patience(ReadTimeout::Never);
         assert_eq!(stream.read(&mut [0; 8]).unwrap(), 4);
         assert!(!stream.has_buffered());
     });
     let trust = Trust::pinned(&files.certificate);
     let mut stream = client(address, "localhost", &trust).unwrap();
-    stream.set_patience(Patience::Until(soon()));
+    stream.set_patience(ReadTimeout::Until(soon()));
     assert_eq!(stream.read(&mut [0; 8]).unwrap(), 2);
     stream.set_write_deadline(soon());
     stream.write_all(b"abcdefgh").unwrap();
@@ -179,7 +179,7 @@ fn a_client_that_has_left_is_noticed_behind_nothing_but_its_goodbye() {
         assert_eq!(stream.read(&mut [0; 8]).unwrap(), 0);
     });
     let mut stream = client(address, "localhost", &Trust::pinned(&files.certificate)).unwrap();
-    stream.set_patience(Patience::Until(soon()));
+    stream.set_patience(ReadTimeout::Until(soon()));
     assert_eq!(stream.read(&mut [0; 8]).unwrap(), 2);
     drop(stream);
     server.join().unwrap();
@@ -192,7 +192,7 @@ fn a_record_that_drips_does_not_extend_an_idle_connection() {
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
         stream.set_idle_time(Duration::from_millis(200)).unwrap();
-        stream.set_patience(Patience::Idle);
+        stream.set_patience(ReadTimeout::Idle);
         let begun = Instant::now();
         let error = stream.read(&mut [0; 8]).unwrap_err();
         (error.kind(), begun.elapsed())

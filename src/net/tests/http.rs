@@ -23,7 +23,7 @@ fn hostile_input_gets_its_status_and_an_end() {
         head_count: 16,
         ..limits()
     };
-    let house = house(limits);
+    let server = server(limits);
     let many = "X: y\r\n".repeat(17);
     let long = "x".repeat(3000);
     let post = |headers: &str, body: &str| {
@@ -147,7 +147,7 @@ fn hostile_input_gets_its_status_and_an_end() {
         ("a handler that panics", "GET /panic HTTP/1.1\r\nHost: x\r\n\r\n".into(), 500, Closed),
     ];
     for (name, input, status, then) in cases {
-        let mut client = house.connect();
+        let mut client = server.connect();
         client.try_send(&input);
         let answer = client.answer();
         assert_eq!(answer.status, status, "{name}: {answer:?}");
@@ -170,13 +170,13 @@ fn hostile_input_gets_its_status_and_an_end() {
             Closed => assert!(client.is_closed(), "{name}"),
         }
     }
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn the_handler_sees_the_whole_request() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send("POST /echo?a=%20b HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
     assert_eq!(
         client.answer().body,
@@ -189,8 +189,8 @@ fn the_handler_sees_the_whole_request() {
 
 #[test]
 fn requests_may_be_sent_together_and_in_pieces() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     let post = |body: &str| {
         format!(
             "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
@@ -211,8 +211,8 @@ fn requests_may_be_sent_together_and_in_pieces() {
 
 #[test]
 fn head_is_get_without_the_body() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send(GET.replace("GET", "HEAD"));
     client.send(GET);
     let head = client.answer_to(true);
@@ -228,8 +228,8 @@ fn head_is_get_without_the_body() {
 
 #[test]
 fn a_client_that_expects_permission_gets_it_or_the_refusal() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send(
         "POST /echo HTTP/1.1\r\nHost: x\r\nExpect: 100-Continue\r\nContent-Length: 3\r\n\r\n",
     );
@@ -240,7 +240,7 @@ fn a_client_that_expects_permission_gets_it_or_the_refusal() {
     client.send("abc");
     assert!(client.answer().body.ends_with(" abc"));
     for (path, status) in [("/refused", 404), ("/small", 413)] {
-        let mut client = house.connect();
+        let mut client = server.connect();
         client.send(format!(
             "POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 300\r\n\r\n"
         ));
@@ -251,9 +251,9 @@ fn a_client_that_expects_permission_gets_it_or_the_refusal() {
 
 #[test]
 fn a_client_that_sends_a_whole_refused_body_still_reads_the_answer() {
-    let house = house(limits());
+    let server = server(limits());
     let body = "z".repeat(600_000);
-    let mut client = house.connect();
+    let mut client = server.connect();
     client.send(format!(
         "POST /small HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
@@ -263,8 +263,8 @@ fn a_client_that_sends_a_whole_refused_body_still_reads_the_answer() {
 
 #[test]
 fn a_large_answer_arrives_whole() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
     client.send(GET);
     assert_eq!(client.answer().body.len(), 4 * 1024 * 1024);
@@ -303,11 +303,11 @@ fn dripping_does_not_extend_a_deadline() {
         body_seconds: 1,
         ..limits()
     };
-    let house = house(limits);
+    let server = server(limits);
     let head = &GET[..GET.len() - 2];
     let post = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n";
-    let (mut slow_head, mut slow_body) = (house.connect(), house.connect());
-    let mut silent = house.connect();
+    let (mut slow_head, mut slow_body) = (server.connect(), server.connect());
+    let mut silent = server.connect();
     slow_body.send(post);
     std::thread::scope(|scope| {
         let endless = std::iter::repeat(b'a');
@@ -331,8 +331,8 @@ fn an_idle_connection_is_closed_silently() {
         idle_seconds: 1,
         ..limits()
     };
-    let house = house(limits);
-    let mut client = house.connect();
+    let server = server(limits);
+    let mut client = server.connect();
     client.send(GET);
     client.answer();
     let begun = Instant::now();
@@ -347,19 +347,19 @@ fn only_a_trusted_proxy_says_who_the_client_is() {
         (&[][..], "127.0.0.1 false"),
         (&[("127.0.0.1", 32)], "203.0.113.9 true"),
     ] {
-        let house = build(Plan {
+        let server = build(Plan {
             trusted: patterns(trusted),
             ..Plan::default()
         });
-        let mut client = house.connect();
+        let mut client = server.connect();
         client.send(request);
         assert!(client.answer().body.contains(peer));
     }
-    let house = build(Plan {
+    let server = build(Plan {
         trusted: patterns(&[("127.0.0.1", 32)]),
         ..Plan::default()
     });
-    let mut client = house.connect();
+    let mut client = server.connect();
     client.send(request.replace("203.0.113.9", "198.51.100.1"));
     assert_eq!(
         client.answer().status,

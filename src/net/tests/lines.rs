@@ -9,23 +9,23 @@ use config::Limits;
 
 #[test]
 fn lines_go_both_ways() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send("{auth}\n");
     assert_eq!(client.line(), "hello 127.0.0.1 lines");
-    assert_eq!(house.gate.connections().lines, 1);
+    assert_eq!(server.listeners.connections().lines, 1);
     client.send("{one}\r\n\n\r\n{two}\n{th");
     assert_eq!(client.line(), "{one}");
     assert_eq!(client.line(), "{two}");
     client.send("ree}\n");
     assert_eq!(client.line(), "{three}");
-    let outbox = house.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
     outbox.push(Item::Event("pushed".into()));
     assert_eq!(client.line(), "pushed");
     outbox.close(Close::REVOKED);
     assert!(client.is_closed());
     drop(client);
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
@@ -36,8 +36,8 @@ fn what_is_not_a_line_is_refused_and_ends() {
         ("{auth}\n", vec![b'x'; authenticated + 100], "refused 413"),
         ("{auth}\n", b"\xff\xfe\n".to_vec(), "refused 400"),
     ] {
-        let house = house(limits());
-        let mut client = house.connect();
+        let server = server(limits());
+        let mut client = server.connect();
         client.send(if before.is_empty() { "{" } else { before });
         if !before.is_empty() {
             client.line();
@@ -50,8 +50,8 @@ fn what_is_not_a_line_is_refused_and_ends() {
 
 #[test]
 fn the_longest_line_is_taken() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send("{auth}\n");
     client.line();
     let longest = "y".repeat(limits().message_bytes);
@@ -61,14 +61,14 @@ fn the_longest_line_is_taken() {
 
 #[test]
 fn a_client_that_ends_its_side_still_gets_its_answers() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send("{auth}\n{one}\n{wait}\n{last}");
     client.stream.shutdown(Shutdown::Write).unwrap();
     assert_eq!(client.line(), "hello 127.0.0.1 lines");
     assert_eq!(client.line(), "{one}");
     assert_eq!(client.line(), "{last}");
-    let outbox = house.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
     outbox.push(Item::Event("done at last".into()));
     assert_eq!(client.line(), "done at last");
     assert!(client.is_closed());
@@ -76,28 +76,28 @@ fn a_client_that_ends_its_side_still_gets_its_answers() {
 
 #[test]
 fn a_client_that_is_gone_is_not_waited_for() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send("{auth}\n{wait}\n");
     client.line();
     client.stream.shutdown(Shutdown::Write).unwrap();
-    let outbox = house.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
     drop(client);
     // The first is answered with a reset, which ends the wait.
     outbox.push(Item::Response {
         ticket: crate::outbox::Ticket(0),
         text: "is anybody there?".into(),
     });
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn a_client_that_does_not_authenticate_is_told_and_closed() {
-    let house = house(Limits {
+    let server = server(Limits {
         auth_seconds: 1,
         ..limits()
     });
-    let mut client = house.connect();
+    let mut client = server.connect();
     let begun = Instant::now();
     client.send("{hello}\n");
     assert_eq!(client.line(), "{hello}");

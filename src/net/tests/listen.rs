@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::support::*;
-use crate::Door;
+use crate::ListenerPolicy;
 use crate::listen::Listener;
 use config::Limits;
 
@@ -24,45 +24,45 @@ fn connections_over_a_limit_are_told_and_places_become_free() {
             ..limits()
         },
     ] {
-        let house = house(limits);
-        let mut first = house.connect();
-        let mut second = house.connect();
+        let server = server(limits);
+        let mut first = server.connect();
+        let mut second = server.connect();
         for client in [&mut first, &mut second] {
             client.send(GET);
             assert_eq!(client.answer().status, 200);
         }
-        let mut third = house.connect();
+        let mut third = server.connect();
         third.try_send(GET);
         let answer = third.answer();
         assert_eq!(answer.status, 503);
         assert!(answer.head.contains("\r\nRetry-After: "));
         assert!(third.is_closed());
-        assert_eq!(house.gate.connections().http, 2);
+        assert_eq!(server.listeners.connections().http, 2);
 
         drop(first);
-        house.await_connections(1);
-        let mut fourth = house.connect();
+        server.await_connections(1);
+        let mut fourth = server.connect();
         fourth.send(GET);
         assert_eq!(fourth.answer().status, 200);
         drop((second, fourth));
-        house.await_connections(0);
+        server.await_connections(0);
     }
 }
 
 #[test]
 fn whoever_does_not_authenticate_takes_only_the_places_for_that() {
-    let house = house(Limits {
+    let server = server(Limits {
         unauthenticated_per_address: 2,
         ..limits()
     });
     let stranger = || {
-        let mut client = house.connect();
+        let mut client = server.connect();
         client.send("{x}\n");
         assert_eq!(client.line(), "{x}");
         client
     };
     let _strangers = [stranger(), stranger()];
-    let mut third = house.connect();
+    let mut third = server.connect();
     third.send(GET);
     assert_eq!(third.answer().status, 503);
     assert!(third.is_closed());
@@ -70,13 +70,13 @@ fn whoever_does_not_authenticate_takes_only_the_places_for_that() {
 
 #[test]
 fn a_request_gives_its_unauthenticated_place_back() {
-    let house = house(Limits {
+    let server = server(Limits {
         unauthenticated_per_address: 1,
         ..limits()
     });
     let mut kept = Vec::new();
     for _ in 0..5 {
-        let mut client = house.connect();
+        let mut client = server.connect();
         client.send(GET);
         assert_eq!(client.answer().status, 200);
         kept.push(client);
@@ -85,25 +85,25 @@ fn a_request_gives_its_unauthenticated_place_back() {
 
 #[test]
 fn a_peer_that_is_not_permitted_is_told() {
-    let house = build(Plan {
+    let server = build(Plan {
         allow_from: patterns(&[("203.0.113.0", 24)]),
         ..Plan::default()
     });
-    let mut client = house.connect();
+    let mut client = server.connect();
     let answer = client.answer();
     assert_eq!(answer.status, 403);
     assert!(answer.body.contains(r#""code":"unauthorized""#));
     assert!(answer.body.contains("allow_from"), "{}", answer.body);
     assert!(client.is_closed());
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn failures_to_accept_pass() {
-    let (gate, _) = gate(limits(), patterns(&[]));
+    let (listeners, _) = listeners(limits(), patterns(&[]));
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
-    let door = Door {
+    let door = ListenerPolicy {
         #[cfg(feature = "tls")]
         tls: None,
         upgrades: true,
@@ -122,7 +122,7 @@ fn failures_to_accept_pass() {
         Some(error) => Err(io::Error::from(error)),
         None => socket.accept(),
     };
-    let listener = Listener::start_with(&gate.shared, door, socket, accept).unwrap();
+    let listener = Listener::start_with(&listeners.shared, door, socket, accept).unwrap();
     let mut client = Client::connect(listener.local_addr());
     client.send(GET);
     assert_eq!(client.answer().status, 200);
@@ -131,22 +131,22 @@ fn failures_to_accept_pass() {
 
 #[test]
 fn stopping_ends_every_kind_of_connection_promptly() {
-    let mut house = house(limits());
-    let mut silent = house.connect();
-    let mut half = house.connect();
+    let mut server = server(limits());
+    let mut silent = server.connect();
+    let mut half = server.connect();
     half.send("GET /echo HT");
-    let mut idle = house.connect();
+    let mut idle = server.connect();
     idle.send(GET);
     idle.answer();
-    let mut lines = house.connect();
+    let mut lines = server.connect();
     lines.send("{auth}\n");
     lines.line();
-    let mut busy = house.connect();
+    let mut busy = server.connect();
     busy.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
-    let go_on = house.arrivals.recv_timeout(PATIENCE).unwrap();
-    let address = house.address;
+    let go_on = server.arrivals.recv_timeout(PATIENCE).unwrap();
+    let address = server.address;
 
-    let listener = house.listener.take().unwrap();
+    let listener = server.listener.take().unwrap();
     let begun = Instant::now();
     let stopper = std::thread::spawn(move || listener.stop());
     assert!(silent.is_closed());
@@ -161,38 +161,38 @@ fn stopping_ends_every_kind_of_connection_promptly() {
     drop((silent, half, idle, lines, busy));
     stopper.join().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(3));
-    assert_eq!(house.gate.connections().total(), 0);
+    assert_eq!(server.listeners.connections().total(), 0);
     assert!(TcpStream::connect(address).is_err(), "the port is closed");
 }
 
 #[test]
 fn refusing_new_connections_leaves_the_others() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send(GET);
     client.answer();
-    house.listener.as_ref().unwrap().refuse_new();
-    await_true(|| TcpStream::connect(house.address).is_err());
+    server.listener.as_ref().unwrap().refuse_new();
+    await_true(|| TcpStream::connect(server.address).is_err());
     client.send(GET);
     assert_eq!(client.answer().status, 200);
 }
 
 #[test]
 fn a_client_that_does_not_read_is_cut_when_the_listener_stops() {
-    let mut house = house(limits());
-    let mut deaf = house.connect();
+    let mut server = server(limits());
+    let mut deaf = server.connect();
     deaf.send("{auth}\n");
     deaf.line();
-    let outbox = house.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
     let flood: Arc<str> = "x".repeat(32 * 1024 * 1024).into();
     outbox.push(crate::outbox::Item::Event(flood));
     // Its beginning has arrived: the rest is being written.
     let mut byte = [0];
     std::io::Read::read_exact(&mut deaf.stream, &mut byte).unwrap();
     let begun = Instant::now();
-    house.listener.take().unwrap().stop();
+    server.listener.take().unwrap().stop();
     assert!(begun.elapsed() < Duration::from_secs(6));
-    assert_eq!(house.gate.connections().total(), 0);
+    assert_eq!(server.listeners.connections().total(), 0);
 }
 
 #[test]
@@ -210,11 +210,11 @@ fn a_deeply_nested_text_fits_the_stack_of_a_connection() {
 
 #[test]
 fn a_port_for_http_alone_speaks_nothing_else() {
-    let house = build(Plan {
+    let server = build(Plan {
         http_only: true,
         ..Plan::default()
     });
-    let mut client = house.connect();
+    let mut client = server.connect();
     client.stream.write_all(b"{auth}\n").unwrap();
     assert_eq!(client.answer().status, 400);
 }

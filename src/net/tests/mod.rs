@@ -1,4 +1,4 @@
-//! Tests of the gate over real sockets.
+//! Tests of the listeners over real sockets.
 
 mod http;
 mod lines;

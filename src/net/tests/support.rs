@@ -1,4 +1,4 @@
-//! A gate on a port of its own, with a handler and a dialogue that echo.
+//! A listeners on a port of its own, with a handler and a client_handler that echo.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::Gate;
-use crate::dialogue::{Dialogue, OpenDialogue};
+use crate::Listeners;
+use crate::client_handler::{ClientHandler, HandlerFactory};
 use crate::exchange::{Handler, Head, Request, Response};
 use crate::listen::Listener;
 use crate::outbox::{Close, Item, Outbox, Ticket};
@@ -30,18 +30,18 @@ pub fn patterns(patterns: &[(&str, u8)]) -> AddressPatterns {
     AddressPatterns::parse(&patterns.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
 }
 
-/// A gate with one listener.
-pub struct House {
-    pub gate: Gate,
+/// A listeners with one listener.
+pub struct TestServer {
+    pub listeners: Listeners,
     pub listener: Option<Listener>,
     pub address: SocketAddr,
-    /// The outbox of each dialogue that was opened.
+    /// The outbox of each client_handler that was opened.
     pub outboxes: Receiver<Arc<Outbox>>,
     /// One message for each request to `/wait`, and one answer to let it go on.
     pub arrivals: Receiver<Sender<()>>,
 }
 
-/// How a house differs from the usual.
+/// How a server differs from the usual.
 pub struct Plan {
     pub limits: Limits,
     pub trusted: AddressPatterns,
@@ -60,27 +60,27 @@ impl Default for Plan {
     }
 }
 
-pub fn house(limits: Limits) -> House {
+pub fn server(limits: Limits) -> TestServer {
     build(Plan {
         limits,
         ..Plan::default()
     })
 }
 
-pub fn build(plan: Plan) -> House {
+pub fn build(plan: Plan) -> TestServer {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let (gate, outboxes) = gate(plan.limits, plan.trusted);
+    let (listeners, outboxes) = listeners(plan.limits, plan.trusted);
     let (arrive, arrivals) = channel();
     let handler = Arc::new(Echo {
         arrive: Mutex::new(arrive),
     });
     let listener = match plan.http_only {
-        true => gate.listen_http(socket, plan.allow_from, handler),
-        false => gate.listen(socket, plan.allow_from, handler),
+        true => listeners.listen_http(socket, plan.allow_from, handler),
+        false => listeners.listen(socket, plan.allow_from, handler),
     };
-    House {
-        gate,
+    TestServer {
+        listeners,
         listener: Some(listener.unwrap()),
         address,
         outboxes,
@@ -88,7 +88,7 @@ pub fn build(plan: Plan) -> House {
     }
 }
 
-pub fn gate(limits: Limits, trusted: AddressPatterns) -> (Gate, Receiver<Arc<Outbox>>) {
+pub fn listeners(limits: Limits, trusted: AddressPatterns) -> (Listeners, Receiver<Arc<Outbox>>) {
     let config = Arc::new(Config {
         limits,
         trusted_proxies: trusted,
@@ -98,7 +98,7 @@ pub fn gate(limits: Limits, trusted: AddressPatterns) -> (Gate, Receiver<Arc<Out
     let opened = Mutex::new(opened);
     let message_bytes = config.limits.message_bytes;
     let unauthenticated = config.limits.unauthenticated_message_bytes;
-    let gate = Gate::with(
+    let listeners = Listeners::with(
         move || Arc::clone(&config),
         Arc::new(move |peer, transport, outbox| {
             opened.lock().unwrap().send(Arc::clone(&outbox)).ok();
@@ -112,7 +112,7 @@ pub fn gate(limits: Limits, trusted: AddressPatterns) -> (Gate, Receiver<Arc<Out
             })
         }),
     );
-    (gate, outboxes)
+    (listeners, outboxes)
 }
 
 pub fn echo_handler() -> Arc<dyn Handler> {
@@ -122,14 +122,14 @@ pub fn echo_handler() -> Arc<dyn Handler> {
     })
 }
 
-impl House {
+impl TestServer {
     pub fn connect(&self) -> Client {
         Client::connect(self.address)
     }
 
     /// Waits until so many connections are open.
     pub fn await_connections(&self, count: usize) {
-        await_true(|| self.gate.connections().total() == count);
+        await_true(|| self.listeners.connections().total() == count);
     }
 }
 
@@ -155,7 +155,7 @@ impl Handler for Echo {
         }
     }
 
-    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         match head.header("origin") {
             Some(_) => Err(Response::error(&Error::unauthorized("not from there"))),
             None => Ok(None),
@@ -209,7 +209,7 @@ impl EchoDialogue {
     }
 }
 
-impl Dialogue for EchoDialogue {
+impl ClientHandler for EchoDialogue {
     fn receive(&mut self, text: &str) {
         match text {
             "{auth}" => {

@@ -15,8 +15,8 @@ use config::Limits;
 
 const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-fn open(house: &House) -> WebSocket<TcpStream> {
-    let mut client = house.connect();
+fn open(server: &TestServer) -> WebSocket<TcpStream> {
+    let mut client = server.connect();
     client.send(HANDSHAKE);
     let answer = client.answer();
     assert_eq!(answer.status, 101, "{answer:?}");
@@ -27,8 +27,8 @@ fn open(house: &House) -> WebSocket<TcpStream> {
     )
 }
 
-fn open_authenticated(house: &House) -> WebSocket<TcpStream> {
-    let mut socket = open(house);
+fn open_authenticated(server: &TestServer) -> WebSocket<TcpStream> {
+    let mut socket = open(server);
     socket.send("{auth}".into()).unwrap();
     assert_eq!(text(&mut socket), "hello 127.0.0.1 websocket");
     socket
@@ -58,8 +58,8 @@ fn close_code(socket: &mut WebSocket<TcpStream>) -> u16 {
 
 #[test]
 fn the_handshake_is_that_of_rfc_6455() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     client.send(HANDSHAKE);
     let answer = client.answer();
     assert_eq!(answer.status, 101);
@@ -75,7 +75,7 @@ fn the_handshake_is_that_of_rfc_6455() {
     assert!(!head.contains("sec-websocket-protocol"), "{head}");
     drop(client);
 
-    let mut client = house.connect();
+    let mut client = server.connect();
     let named = "Sec-WebSocket-Protocol: foo, hearth.v1, bearer.x\r\n\r\n";
     client.send(HANDSHAKE.replace("\r\n\r\n", &format!("\r\n{named}")));
     assert!(
@@ -101,7 +101,7 @@ fn the_handshake_is_that_of_rfc_6455() {
         ("Upgrade: websocket", "Upgrade: h2c", 200),
         ("GET /ws", "GET /other", 200),
     ] {
-        let mut client = house.connect();
+        let mut client = server.connect();
         client.send(HANDSHAKE.replace(from, to));
         let answer = client.answer();
         assert_eq!(answer.status, status, "{to}: {answer:?}");
@@ -109,14 +109,14 @@ fn the_handshake_is_that_of_rfc_6455() {
             assert!(answer.head.contains("\r\nSec-WebSocket-Version: 13\r\n"));
         }
     }
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn messages_go_both_ways_however_they_are_framed() {
-    let house = house(limits());
-    let mut socket = open_authenticated(&house);
-    assert_eq!(house.gate.connections().websocket, 1);
+    let server = server(limits());
+    let mut socket = open_authenticated(&server);
+    assert_eq!(server.listeners.connections().websocket, 1);
     socket.send("one".into()).unwrap();
     assert_eq!(text(&mut socket), "one");
 
@@ -149,7 +149,7 @@ fn messages_go_both_ways_however_they_are_framed() {
         assert_eq!(text(&mut socket), "small");
     }
 
-    let outbox = house.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
     for number in 0..100 {
         outbox.push(Item::Event(number.to_string().into()));
     }
@@ -158,13 +158,13 @@ fn messages_go_both_ways_however_they_are_framed() {
     }
     socket.close(None).unwrap();
     while socket.read().is_ok() {}
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn a_message_may_come_with_the_handshake() {
-    let house = house(limits());
-    let mut client = house.connect();
+    let server = server(limits());
+    let mut client = server.connect();
     let mut bytes = HANDSHAKE.as_bytes().to_vec();
     bytes.extend([0x81, 0x86, 0, 0, 0, 0]);
     bytes.extend(b"{auth}");
@@ -230,22 +230,22 @@ fn every_violation_has_its_close_code() {
             1002,
         ),
     ] {
-        let house = house(limits());
-        let mut socket = open(&house);
+        let server = server(limits());
+        let mut socket = open(&server);
         socket.get_mut().write_all(&bytes).unwrap();
         if let Some(said) = said {
             assert_eq!(text(&mut socket), said, "{name}");
         }
         assert_eq!(close_code(&mut socket), code, "{name}");
         drop(socket);
-        house.await_connections(0);
+        server.await_connections(0);
     }
 }
 
 #[test]
 fn the_limit_grows_with_authentication() {
-    let house = house(limits());
-    let mut socket = open(&house);
+    let server = server(limits());
+    let mut socket = open(&server);
     let within = "x".repeat(limits().unauthenticated_message_bytes);
     socket.send(within.as_str().into()).unwrap();
     assert_eq!(text(&mut socket), within);
@@ -260,18 +260,18 @@ fn the_limit_grows_with_authentication() {
 
 #[test]
 fn the_server_closes_in_order() {
-    let house = house(limits());
-    let mut socket = open_authenticated(&house);
+    let server = server(limits());
+    let mut socket = open_authenticated(&server);
     socket.send("{close}".into()).unwrap();
     assert_eq!(text(&mut socket), "bye");
     assert_eq!(close_code(&mut socket), Close::REVOKED.code);
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn a_client_that_closes_gets_its_close_back() {
-    let house = house(limits());
-    let mut socket = open_authenticated(&house);
+    let server = server(limits());
+    let mut socket = open_authenticated(&server);
     socket
         .close(Some(tungstenite::protocol::CloseFrame {
             code: CloseCode::Away,
@@ -279,14 +279,14 @@ fn a_client_that_closes_gets_its_close_back() {
         }))
         .unwrap();
     assert_eq!(close_code(&mut socket), 1001);
-    house.await_connections(0);
+    server.await_connections(0);
 }
 
 #[test]
 fn stopping_says_so() {
-    let mut house = house(limits());
-    let mut socket = open_authenticated(&house);
-    let listener = house.listener.take().unwrap();
+    let mut server = server(limits());
+    let mut socket = open_authenticated(&server);
+    let listener = server.listener.take().unwrap();
     let begun = Instant::now();
     let stopper = std::thread::spawn(move || listener.stop());
     assert_eq!(close_code(&mut socket), 1001);
@@ -296,22 +296,22 @@ fn stopping_says_so() {
 
 #[test]
 fn a_client_that_does_not_authenticate_is_told_and_closed() {
-    let house = house(Limits {
+    let server = server(Limits {
         auth_seconds: 1,
         ..limits()
     });
-    let mut socket = open(&house);
+    let mut socket = open(&server);
     assert_eq!(text(&mut socket), "too late");
     assert_eq!(close_code(&mut socket), 1008);
 }
 
 #[test]
 fn sending_without_a_pause_does_not_extend_the_time_to_authenticate() {
-    let house = house(Limits {
+    let server = server(Limits {
         auth_seconds: 1,
         ..limits()
     });
-    let mut socket = open(&house);
+    let mut socket = open(&server);
     let mut flood = socket.get_ref().try_clone().unwrap();
     let length = limits().unauthenticated_message_bytes;
     let mut frame = vec![0x81, 0xfe];
@@ -329,16 +329,16 @@ fn sending_without_a_pause_does_not_extend_the_time_to_authenticate() {
 
 #[test]
 fn the_living_are_told_from_the_dead() {
-    let house = house(Limits {
+    let server = server(Limits {
         ping_seconds: 1,
         dead_seconds: 2,
         ..limits()
     });
     // tungstenite answers pings whenever it reads; a bare socket does not.
-    let mut living = open_authenticated(&house);
-    let outbox = house.outboxes.recv_timeout(PATIENCE).unwrap();
+    let mut living = open_authenticated(&server);
+    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
     let living = std::thread::spawn(move || text(&mut living));
-    let mut dead = open_authenticated(&house).into_inner();
+    let mut dead = open_authenticated(&server).into_inner();
     let begun = Instant::now();
     let mut received = Vec::new();
     dead.read_to_end(&mut received).unwrap();
@@ -351,20 +351,20 @@ fn the_living_are_told_from_the_dead() {
 
 #[test]
 fn unauthenticated_sockets_are_limited_and_authenticated_ones_are_not() {
-    let house = house(Limits {
+    let server = server(Limits {
         unauthenticated_per_address: 2,
         ..limits()
     });
-    let _authenticated: Vec<_> = (0..5).map(|_| open_authenticated(&house)).collect();
-    let _unauthenticated = [open(&house), open(&house)];
-    let mut client = house.connect();
+    let _authenticated: Vec<_> = (0..5).map(|_| open_authenticated(&server)).collect();
+    let _unauthenticated = [open(&server), open(&server)];
+    let mut client = server.connect();
     client.try_send(HANDSHAKE);
     assert_eq!(client.answer().status, 503);
 }
 
 #[test]
 fn clients_behind_a_proxy_are_counted_one_by_one() {
-    let house = build(Plan {
+    let server = build(Plan {
         trusted: patterns(&[("127.0.0.1", 32)]),
         limits: Limits {
             connections_per_address: 1,
@@ -373,7 +373,7 @@ fn clients_behind_a_proxy_are_counted_one_by_one() {
         ..Plan::default()
     });
     let open = |address: &str| {
-        let mut client = house.connect();
+        let mut client = server.connect();
         let header = format!("Host: x\r\nX-Forwarded-For: {address}");
         client.send(HANDSHAKE.replace("Host: x", &header));
         (client.answer().status, client)

@@ -3,7 +3,7 @@
 //! and 1.3, no older version.
 //!
 //! [`Trust`] is what outgoing connections trust, the [`Acceptor`] what incoming
-//! ones are answered with. The bytes themselves go through the gate (`secure`)
+//! ones are answered with. The bytes themselves go through the listeners (`secure`)
 //! and, for outgoing HTTP, through [`connector`].
 
 #[cfg(feature = "tls")]

@@ -155,7 +155,7 @@ impl<'a> Carrier<'a> {
     fn turn(&mut self) -> Result<bool, End> {
         let unread = self.read()?;
         let unsent = self.write()?;
-        self.bury();
+        self.reap();
         Ok(unread || unsent)
     }
 
@@ -304,7 +304,7 @@ impl<'a> Carrier<'a> {
     }
 
     /// Lets go of clients that have ended.
-    fn bury(&mut self) {
+    fn reap(&mut self) {
         let over: Vec<ClientNumber> = self
             .clients
             .iter()

@@ -16,7 +16,7 @@ use base::error::Error;
 use base::threads;
 use config::{Encryption, Limits};
 use net::STACK_BYTES;
-use net::dialogue::{Dialogue, OpenDialogue};
+use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox};
 use net::peer::Peer;
 use net::wait::{Waker, time_left};
@@ -50,7 +50,7 @@ impl Input {
 /// What clients of one link have in common.
 #[derive(Clone)]
 pub(super) struct Common {
-    pub sessions: OpenDialogue,
+    pub sessions: HandlerFactory,
     pub key: PrivateKey,
     pub encryption: Encryption,
     pub limits: Limits,
@@ -161,11 +161,11 @@ impl Client {
                 .stack_size(STACK_BYTES),
             move || {
                 let _end = Over(Arc::clone(&thread_shared), Arc::clone(&common.waker));
-                let dialogue = (common.sessions)(peer, "relay", Arc::clone(&thread_outbox));
+                let client_handler = (common.sessions)(peer, "relay", Arc::clone(&thread_outbox));
                 Conversation {
                     number,
                     common,
-                    dialogue,
+                    client_handler,
                     outbox: thread_outbox,
                     shared: thread_shared,
                     messages,
@@ -249,7 +249,7 @@ impl Drop for Over {
 struct Conversation {
     number: ClientNumber,
     common: Common,
-    dialogue: Box<dyn Dialogue>,
+    client_handler: Box<dyn ClientHandler>,
     outbox: Arc<Outbox>,
     shared: Arc<Shared>,
     messages: Receiver<(Input, Counted)>,
@@ -278,7 +278,7 @@ impl Conversation {
             {
                 return Ok(close);
             }
-            let wait = match self.dialogue.is_authenticated() {
+            let wait = match self.client_handler.is_authenticated() {
                 true => LONG,
                 false => time_left(auth_deadline),
             };
@@ -295,8 +295,8 @@ impl Conversation {
                 recv(self.wakes) -> _ => {}
                 default(wait) => {}
             }
-            if !self.dialogue.is_authenticated() && Instant::now() >= auth_deadline {
-                let close = self.dialogue.time_out();
+            if !self.client_handler.is_authenticated() && Instant::now() >= auth_deadline {
+                let close = self.client_handler.time_out();
                 // What the client is told comes before the close.
                 return Ok(self.send_waiting().err().unwrap_or(close));
             }
@@ -305,7 +305,7 @@ impl Conversation {
 
     /// Handles one message; tells whether the client is to be closed.
     fn receive(&mut self, input: Input) -> Option<Close> {
-        let most = self.dialogue.message_bytes();
+        let most = self.client_handler.message_bytes();
         let Common {
             key, encryption, ..
         } = &self.common;
@@ -316,17 +316,17 @@ impl Conversation {
         match verdict {
             Verdict::Nothing => None,
             Verdict::Message(text) => {
-                self.dialogue.receive(&text);
+                self.client_handler.receive(&text);
                 None
             }
             Verdict::NoBinary => {
-                self.dialogue.refuse(Error::invalid_request(
+                self.client_handler.refuse(Error::invalid_request(
                     "binary messages are taken only after \"secure\"; send JSON as text",
                 ));
                 None
             }
             Verdict::TooLarge => {
-                self.dialogue.refuse(Error::too_large(format!(
+                self.client_handler.refuse(Error::too_large(format!(
                     "a message may have at most {most} bytes"
                 )));
                 let _ = self.send_waiting();
@@ -361,12 +361,12 @@ impl Conversation {
         let Conversation {
             number,
             common,
-            dialogue,
+            client_handler,
             privacy,
             ..
         } = self;
         for item in items {
-            dialogue.arrange(item, &mut |text| {
+            client_handler.arrange(item, &mut |text| {
                 if wrapped.is_ok() {
                     wrapped = privacy.wrap(*number, text, common.message_bytes, frames);
                 }

@@ -11,23 +11,23 @@ use crate::machine_key;
 use crate::noise::PrivateKey;
 use base::error::Error;
 use config::Encryption;
-use net::dialogue::{Dialogue, OpenDialogue};
+use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Direct, Item, Outbox};
 
 /// This machine as clients name it that may reach it through a relay too.
 pub struct OwnMachine {
-    pub(super) sessions: OpenDialogue,
+    pub(super) sessions: HandlerFactory,
     pub(super) key: Arc<OnceLock<PrivateKey>>,
 }
 
 impl OwnMachine {
     /// Opens a WebSocket that names this machine; none while it has no key.
-    pub fn open(&self) -> Option<OpenDialogue> {
+    pub fn open(&self) -> Option<HandlerFactory> {
         let key = self.key.get()?.clone();
         let sessions = Arc::clone(&self.sessions);
         Some(Arc::new(move |peer, transport, outbox| {
             Box::new(Named {
-                dialogue: sessions(peer, transport, Arc::clone(&outbox)),
+                client_handler: sessions(peer, transport, Arc::clone(&outbox)),
                 outbox,
                 key: key.clone(),
                 privacy: Privacy::Undecided,
@@ -38,7 +38,7 @@ impl OwnMachine {
 
 /// A client that has named this machine.
 struct Named {
-    dialogue: Box<dyn Dialogue>,
+    client_handler: Box<dyn ClientHandler>,
     outbox: Arc<Outbox>,
     key: PrivateKey,
     privacy: Privacy,
@@ -48,11 +48,11 @@ impl Named {
     fn act(&mut self, verdict: Verdict) {
         match verdict {
             Verdict::Nothing => {}
-            Verdict::Message(text) => self.dialogue.receive(&text),
-            Verdict::NoBinary => self.dialogue.receive_binary(&[]),
+            Verdict::Message(text) => self.client_handler.receive(&text),
+            Verdict::NoBinary => self.client_handler.receive_binary(&[]),
             Verdict::TooLarge => {
-                let most = self.dialogue.message_bytes();
-                self.dialogue.refuse(Error::too_large(format!(
+                let most = self.client_handler.message_bytes();
+                self.client_handler.refuse(Error::too_large(format!(
                     "a message may have at most {most} bytes"
                 )));
                 self.outbox.close(TOO_LARGE);
@@ -72,14 +72,14 @@ impl Named {
     }
 }
 
-impl Dialogue for Named {
+impl ClientHandler for Named {
     fn receive(&mut self, text: &str) {
         if self.privacy.secured().is_none()
             && let Some(answer) = machine_key::answer(text, || self.key.public_key())
         {
             return self.say(answer);
         }
-        let most = self.dialogue.message_bytes();
+        let most = self.client_handler.message_bytes();
         // Nobody stands between: whether to encrypt is the client's affair.
         let demand = Encryption::Optional;
         let verdict = self.privacy.text(text.to_owned(), most, &self.key, demand);
@@ -87,28 +87,30 @@ impl Dialogue for Named {
     }
 
     fn receive_binary(&mut self, bytes: &[u8]) {
-        let verdict = self.privacy.binary(bytes, self.dialogue.message_bytes());
+        let verdict = self
+            .privacy
+            .binary(bytes, self.client_handler.message_bytes());
         self.act(verdict);
     }
 
     fn has_room(&self) -> bool {
-        self.dialogue.has_room()
+        self.client_handler.has_room()
     }
 
     fn refuse(&mut self, error: Error) {
-        self.dialogue.refuse(error);
+        self.client_handler.refuse(error);
     }
 
     fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
-        self.dialogue.arrange(item, send);
+        self.client_handler.arrange(item, send);
     }
 
     fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
         let Some(secured) = self.privacy.secured() else {
-            return self.dialogue.arrange_messages(item, send);
+            return self.client_handler.arrange_messages(item, send);
         };
         let mut sealed = Ok(());
-        self.dialogue.arrange(item, &mut |text| {
+        self.client_handler.arrange(item, &mut |text| {
             if sealed.is_ok() {
                 sealed = secured.seal(text, &mut |message| send(Message::binary(message)));
             }
@@ -119,18 +121,18 @@ impl Dialogue for Named {
     }
 
     fn is_authenticated(&self) -> bool {
-        self.dialogue.is_authenticated()
+        self.client_handler.is_authenticated()
     }
 
     fn is_idle(&self) -> bool {
-        self.dialogue.is_idle()
+        self.client_handler.is_idle()
     }
 
     fn message_bytes(&self) -> usize {
-        self.dialogue.message_bytes() + ADDED_BYTES
+        self.client_handler.message_bytes() + ADDED_BYTES
     }
 
     fn time_out(&mut self) -> Close {
-        self.dialogue.time_out()
+        self.client_handler.time_out()
     }
 }

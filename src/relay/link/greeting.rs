@@ -9,7 +9,7 @@ use tungstenite::Message;
 use super::End;
 use crate::noise::{PrivateKey, Purpose, respond};
 use net::dial::{OpenSocket, envelope_error};
-use net::stream::Patience;
+use net::stream::ReadTimeout;
 use protocol::relay::Greeting;
 
 /// Fewest bytes of a message that a relay must carry: a piece of an encrypted
@@ -33,7 +33,7 @@ pub(super) fn greet(
     key: &PrivateKey,
     deadline: Instant,
 ) -> Result<Linked, End> {
-    socket.get_mut().set_patience(Patience::Until(deadline));
+    socket.get_mut().set_patience(ReadTimeout::Until(deadline));
     socket.get_mut().set_write_deadline(deadline);
     let public_key = key.public_key().to_base64();
     say(socket, &Greeting::Machine { public_key })?;
@@ -62,7 +62,7 @@ pub(super) fn greet(
              {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
         )));
     }
-    socket.get_mut().set_patience(Patience::Never);
+    socket.get_mut().set_patience(ReadTimeout::Never);
     Ok(Linked {
         clients,
         message_bytes,

@@ -34,8 +34,8 @@ use carrier::Carrier;
 use config::{Channel, Config, RelayChannel, Settings};
 use control::Control;
 pub use direct::OwnMachine;
+use net::client_handler::HandlerFactory;
 use net::dial::{Address, Dial, DialError, OpenSocket, open, shown};
-use net::dialogue::OpenDialogue;
 use net::relays::{Link as Entry, Relays, State};
 use net::tls::Trust;
 use protocol::relay::HEADER_BYTES;
@@ -62,7 +62,7 @@ pub struct Server {
     /// Where the links show how they are.
     pub relays: Arc<Relays>,
     /// Handles the clients that a relay brings.
-    pub sessions: OpenDialogue,
+    pub sessions: HandlerFactory,
 }
 
 /// All links of one server.

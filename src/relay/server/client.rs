@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use serde_json::value::RawValue;
 
+use super::link_registry::{Attached, Link};
 use super::routes::Relay;
-use super::switchboard::{Attached, Link};
 use crate::machine_key;
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use base::secret::Secret;
 use net::bucket::Bucket;
-use net::dialogue::Dialogue;
+use net::client_handler::ClientHandler;
 use net::outbox::{Close, Direct, Item, Outbox};
 use net::peer::{AddressKey, Peer};
 use protocol::envelope;
@@ -41,7 +41,7 @@ const SILENT: Close = Close {
 };
 
 /// A client's side of the relay.
-pub struct ClientDialogue {
+pub struct RelayClient {
     relay: Arc<Relay>,
     peer: Peer,
     outbox: Arc<Outbox>,
@@ -63,7 +63,7 @@ enum State {
     Ended,
 }
 
-impl ClientDialogue {
+impl RelayClient {
     /// A client that names `machine`, and has shown the token already or not.
     pub fn open(
         relay: Arc<Relay>,
@@ -71,9 +71,9 @@ impl ClientDialogue {
         is_admitted: bool,
         peer: Peer,
         outbox: Arc<Outbox>,
-    ) -> ClientDialogue {
+    ) -> RelayClient {
         let burst = relay.rules.messages_per_second.saturating_mul(2);
-        let mut client = ClientDialogue {
+        let mut client = RelayClient {
             relay,
             peer,
             outbox,
@@ -196,7 +196,7 @@ impl ClientDialogue {
     }
 }
 
-impl Dialogue for ClientDialogue {
+impl ClientHandler for RelayClient {
     fn receive(&mut self, text: &str) {
         if !self.is_within_rate() {
             return;

@@ -6,13 +6,13 @@ use std::time::Instant;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use super::link_registry::{Delivery, Link};
 use super::routes::Relay;
-use super::switchboard::{Delivery, Link};
 use crate::noise::{Initiator, Purpose};
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use net::bucket::Bucket;
-use net::dialogue::Dialogue;
+use net::client_handler::ClientHandler;
 use net::outbox::{Close, Direct, Item, Outbox};
 use net::peer::Peer;
 use protocol::envelope;
@@ -46,7 +46,7 @@ const NO_SUCH_CLIENT: Close = Close {
 };
 
 /// A machine's side of the relay.
-pub struct LinkDialogue {
+pub struct RelayLink {
     relay: Arc<Relay>,
     peer: Peer,
     outbox: Arc<Outbox>,
@@ -66,17 +66,17 @@ enum State {
     Ended,
 }
 
-impl LinkDialogue {
+impl RelayLink {
     /// A machine that says it is `machine`.
     pub fn open(
         relay: Arc<Relay>,
         machine: MachineId,
         peer: Peer,
         outbox: Arc<Outbox>,
-    ) -> LinkDialogue {
+    ) -> RelayLink {
         let now = Instant::now();
         let (_, burst) = frame_rate(&relay);
-        LinkDialogue {
+        RelayLink {
             relay,
             peer,
             outbox,
@@ -220,7 +220,7 @@ fn frame_rate(relay: &Relay) -> (u32, u32) {
     (rate, rate.saturating_mul(2))
 }
 
-impl Dialogue for LinkDialogue {
+impl ClientHandler for RelayLink {
     fn receive(&mut self, text: &str) {
         match self.state {
             State::Ended => {}
@@ -282,7 +282,7 @@ impl Dialogue for LinkDialogue {
     }
 }
 
-impl Drop for LinkDialogue {
+impl Drop for RelayLink {
     fn drop(&mut self) {
         self.leave();
     }

@@ -2,8 +2,8 @@
 //! reach them by their machine_id (protocol section 6).
 //!
 //! ```text
-//! client --> ClientDialogue --Frame--> link's outbox --> machine
-//! client <-- client's outbox <--Frame-- LinkDialogue <-- machine
+//! client --> RelayClient --Frame--> link's outbox --> machine
+//! client <-- client's outbox <--Frame-- RelayLink <-- machine
 //! ```
 //!
 //! It keeps nothing on disk and never dials anywhere. A machine's link is bound
@@ -17,8 +17,8 @@ mod client;
 mod entrance;
 mod guesses;
 mod link;
+mod link_registry;
 mod routes;
-mod switchboard;
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 use base::secret::Secret;
 use config::{AddressPatterns, Config, Limits};
-use net::Gate;
+use net::Listeners;
 use net::listen::Listener;
 #[cfg(feature = "tls")]
 use net::tls::Acceptor;
@@ -135,7 +135,7 @@ impl RelayServer {
     ///
     /// Errors: the socket cannot be used, or no thread or descriptor is left.
     pub fn start(options: Options, socket: TcpListener) -> io::Result<RelayServer> {
-        RelayServer::start_behind(|gate| gate, options, socket)
+        RelayServer::start_behind(|listeners| listeners, options, socket)
     }
 
     /// The same with TLS: with `acceptor`'s certificate.
@@ -148,11 +148,11 @@ impl RelayServer {
         socket: TcpListener,
     ) -> io::Result<RelayServer> {
         let acceptor = Some(Arc::new(acceptor));
-        RelayServer::start_behind(|gate| gate.with_tls(acceptor), options, socket)
+        RelayServer::start_behind(|listeners| listeners.with_tls(acceptor), options, socket)
     }
 
     fn start_behind(
-        prepare: impl FnOnce(Gate) -> Gate,
+        prepare: impl FnOnce(Listeners) -> Listeners,
         options: Options,
         socket: TcpListener,
     ) -> io::Result<RelayServer> {
@@ -172,12 +172,12 @@ impl RelayServer {
             ..Rules::under(&limits)
         };
         let relay = Relay::new(options.token, rules);
-        let gate = Gate::of_relay(Config {
+        let listeners = Listeners::of_relay(Config {
             limits,
             trusted_proxies: options.trusted_proxies,
             ..Config::default()
         });
-        let listener = prepare(gate).listen(
+        let listener = prepare(listeners).listen(
             socket,
             AddressPatterns::all(),
             Arc::new(routes::Routes::new(relay)),

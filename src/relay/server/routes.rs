@@ -6,15 +6,15 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Rules;
-use super::client::{self, ClientDialogue};
+use super::client::{self, RelayClient};
 use super::entrance::{Entrance, Token};
 use super::guesses::Guesses;
-use super::link::LinkDialogue;
-use super::switchboard::{Link, Switchboard};
+use super::link::RelayLink;
+use super::link_registry::{Link, LinkRegistry};
 use base::error::{Error, Result};
 use base::ids::MachineId;
+use net::client_handler::HandlerFactory;
 use net::demand;
-use net::dialogue::OpenDialogue;
 use net::exchange::{Handler, Head, Request, Response};
 use net::peer::Peer;
 use protocol::registration::{Registration, registered};
@@ -28,7 +28,7 @@ const FAILED_LOOK_UPS: u32 = 60;
 pub struct Relay {
     pub(super) rules: Rules,
     pub(super) entrance: Entrance,
-    pub(super) machines: Switchboard,
+    pub(super) machines: LinkRegistry,
     look_ups: Guesses,
     /// What its own dialogues hold.
     this: std::sync::Weak<Relay>,
@@ -38,7 +38,7 @@ impl Relay {
     /// A relay with nobody linked.
     pub fn new(token: Token, rules: Rules) -> Arc<Relay> {
         Arc::new_cyclic(|this| Relay {
-            machines: Switchboard::new(rules.machines),
+            machines: LinkRegistry::new(rules.machines),
             entrance: Entrance::new(token),
             look_ups: Guesses::at_most(FAILED_LOOK_UPS),
             rules,
@@ -66,7 +66,7 @@ impl Relay {
         Error::not_found("no machine of this machine_id is linked to this relay now")
     }
 
-    fn lead(&self, head: &Head) -> Result<OpenDialogue> {
+    fn lead(&self, head: &Head) -> Result<HandlerFactory> {
         let this = self
             .this
             .upgrade()
@@ -77,13 +77,7 @@ impl Relay {
             return Ok(Arc::new(move |peer, _, outbox| {
                 let machine = named.machine.clone();
                 let relay = Arc::clone(&this);
-                Box::new(ClientDialogue::open(
-                    relay,
-                    machine,
-                    is_admitted,
-                    peer,
-                    outbox,
-                ))
+                Box::new(RelayClient::open(relay, machine, is_admitted, peer, outbox))
             }));
         }
         if !is_admitted {
@@ -96,7 +90,7 @@ impl Relay {
             .ok_or_else(|| Error::invalid_request("this is no machine_id"))?;
         Ok(Arc::new(move |peer, _, outbox| {
             let (relay, machine) = (Arc::clone(&this), machine.clone());
-            Box::new(LinkDialogue::open(relay, machine, peer, outbox))
+            Box::new(RelayLink::open(relay, machine, peer, outbox))
         }))
     }
 
@@ -128,7 +122,7 @@ impl Relay {
     /// with.
     ///
     /// Errors: the response that refuses it.
-    pub fn open(&self, head: &Head) -> Result<OpenDialogue, Response> {
+    pub fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
         self.lead(head).map_err(|error| refusal(&error))
     }
 
@@ -219,7 +213,7 @@ impl Handler for Routes {
         }
     }
 
-    fn admit_upgrade(&self, head: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         self.relay.open(head).map(Some)
     }
 

@@ -111,12 +111,12 @@ pub enum Target {
     },
     /// The conversation that ends in what a client tells of it; a new one that
     /// holds it where there is none.
-    Retold(Retold),
+    ReplayedHistory(ReplayedHistory),
 }
 
 /// What a client sends that names no conversation and tells the whole past.
 #[derive(Clone, Debug)]
-pub struct Retold {
+pub struct ReplayedHistory {
     /// Whose conversations are looked through.
     pub user_id: UserId,
     /// What was said before, oldest first.

@@ -30,7 +30,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         history::PAST_STEPS,
         history::SUMMARY,
         turns::FIND_TURN,
-        retold::CANDIDATES,
+        replayed_history::CANDIDATES,
         deliveries::DUE_DELIVERIES,
         deliveries::DELIVERIES_OF_STATE,
         deliveries::OLDEST_UNDELIVERED,

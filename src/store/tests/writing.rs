@@ -45,7 +45,7 @@ fn together<'a, T: Send>(store: &Store, jobs: Vec<Box<dyn FnOnce() -> T + Send +
 /// Lets the database have at most `pages` pages more; none lifts the limit.
 fn limit_pages(store: &Store, more: Option<i64>) {
     store
-        .write_behind(move |write| {
+        .deferred_commit(move |write| {
             let count: i64 = write
                 .connection
                 .pragma_query_value(None, "page_count", |row| row.get(0))?;
@@ -109,7 +109,7 @@ fn a_failing_job_does_not_fail_its_neighbours() {
                 set(write, "first")
             })
         }),
-        Box::new(|| store.write_behind(|write| set(write, "behind"))),
+        Box::new(|| store.deferred_commit(|write| set(write, "behind"))),
         Box::new(|| store.write(|write| set(write, "last"))),
     ];
     let before = commits(&dir);

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use base::clock::Clock;
 use net::secure;
-use net::stream::{Patience, Socket, Stream};
+use net::stream::{ReadTimeout, Socket, Stream};
 use net::tls::{Acceptor, Trust, self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -98,7 +98,7 @@ pub fn serve(identity: &Identity, content_type: &'static str, body: String) -> S
             let Ok(mut stream) = secure::accept(socket, acceptor.config(), deadline) else {
                 continue;
             };
-            stream.set_patience(Patience::Until(deadline));
+            stream.set_patience(ReadTimeout::Until(deadline));
             let _ = read_request(&mut BufReader::new(&mut stream));
             let _ = stream.write_all(page(content_type, &body).as_bytes());
             let _ = stream.finish();

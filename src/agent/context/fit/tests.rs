@@ -53,8 +53,8 @@ fn past(number: i64, words: usize, steps: Vec<Step>) -> PastTurn {
     }
 }
 
-fn material<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> Material<'a> {
-    Material {
+fn material<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> PromptInput<'a> {
+    PromptInput {
         system_prompt: "prompt",
         summary: None,
         memories: None,
@@ -65,8 +65,8 @@ fn material<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -
     }
 }
 
-fn room(tokens: usize) -> Room {
-    Room {
+fn room(tokens: usize) -> TokenBudget {
+    TokenBudget {
         tokens,
         result_chars: tokens.min(16_000),
         turns: 100,
@@ -162,15 +162,16 @@ fn the_tools_and_what_is_added_take_their_room() {
     let turns: Vec<PastTurn> = (0..4).map(|number| past(number, 100, vec![])).collect();
     let now = said(Role::User, "now".to_owned());
     let plain = material(&turns, &now, &[]);
-    let left_out = |material: &Material<'_>, tools| fit(material, tools, room(800), false).left_out;
+    let left_out =
+        |material: &PromptInput<'_>, tools| fit(material, tools, room(800), false).left_out;
     assert_eq!(left_out(&plain, 0), 0);
     assert!(left_out(&plain, 400) > 0);
     let text = "abc ".repeat(400);
-    let summary = Material {
+    let summary = PromptInput {
         summary: Some(&text),
         ..plain
     };
-    let memories = Material {
+    let memories = PromptInput {
         memories: Some(&text),
         ..plain
     };

@@ -4,7 +4,7 @@ mod reply;
 mod request;
 
 use super::ModelReply;
-use super::dialect::{Asking, Dialect, Fault, Reading, Written};
+use super::dialect::{AttemptError, Dialect, EncodedRequest, Reading, RequestContext};
 
 /// The version of the API that every server knows, compatible ones included.
 pub const VERSION: &str = "2023-06-01";
@@ -13,14 +13,14 @@ pub const VERSION: &str = "2023-06-01";
 pub struct Anthropic;
 
 impl Dialect for Anthropic {
-    fn write(&self, asking: &Asking<'_>) -> Written {
-        Written {
+    fn write(&self, asking: &RequestContext<'_>) -> EncodedRequest {
+        EncodedRequest {
             path: "/v1/messages",
             body: request::body(asking).to_string().into_bytes(),
         }
     }
 
-    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
         if reading.is_stream {
             reply::read_stream(reading)
         } else {

@@ -6,62 +6,64 @@ use serde_json::{Map, Value};
 
 use super::origin;
 use crate::provider::ModelReply;
-use crate::provider::dialect::{Fault, Reading, has_error};
-use crate::provider::draft::{Draft, finish_calls};
+use crate::provider::dialect::{AttemptError, Reading, has_error};
 use crate::provider::event_stream::EventStream;
 use crate::provider::extra::{arguments_object, wrap_members};
 use crate::provider::refusal::Refusal;
-use crate::provider::voice::Voice;
+use crate::provider::reply_stream::ReplyStream;
+use crate::provider::tool_call_builder::{ToolCallBuilder, finish_calls};
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use serde_json::json;
 use store::Usage;
 
 /// Reads a reply that came whole.
-pub fn read_whole(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
-    let mut voice = reading.voice;
+pub fn read_whole(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
+    let mut reply_stream = reading.reply_stream;
     let body = reading.answer.read_all(BODY_LIMIT)?;
     let mut value: Value =
-        serde_json::from_slice(&body).map_err(|error| Fault::not_json(&error, &body))?;
+        serde_json::from_slice(&body).map_err(|error| AttemptError::not_json(&error, &body))?;
     if has_error(&value) {
-        return Err(Fault::Refused(Refusal::in_reply(&value)));
+        return Err(AttemptError::Refused(Refusal::in_reply(&value)));
     }
     let Some(Value::Array(content)) = value.get_mut("content").map(Value::take) else {
-        return Err(Fault::no_reply("there is no content"));
+        return Err(AttemptError::no_reply("there is no content"));
     };
     let blocks: Vec<Block> = content.into_iter().map(Block::whole).collect();
     for block in &blocks {
-        voice.push(block.text());
+        reply_stream.push(block.text());
     }
     let mut ending = Ending::default();
     ending.note(&value);
-    finish(voice.finish(), blocks, &ending, reading.base_url)
+    finish(reply_stream.finish(), blocks, &ending, reading.base_url)
 }
 
 /// Reads a streamed reply.
-pub fn read_stream(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+pub fn read_stream(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
     let mut gathered = Gathered {
-        voice: reading.voice,
+        reply_stream: reading.reply_stream,
         blocks: BTreeMap::new(),
         ending: Ending::default(),
         has_begun: false,
     };
     let result = read_events(reading.answer, &mut gathered);
-    *reading.heard = gathered.voice.was_heard();
+    *reading.heard = gathered.reply_stream.was_heard();
     let is_whole = result?;
     if !gathered.has_begun {
-        return Err(Fault::no_reply("there was no message_start"));
+        return Err(AttemptError::no_reply("there was no message_start"));
     }
     if !is_whole && gathered.ending.reason.is_none() {
-        return Err(Fault::cut_short("the stream ended before message_stop"));
+        return Err(AttemptError::cut_short(
+            "the stream ended before message_stop",
+        ));
     }
     reading.answer.finish();
     let blocks = gathered.blocks.into_values().collect();
-    let text = gathered.voice.finish();
+    let text = gathered.reply_stream.finish();
     finish(text, blocks, &gathered.ending, reading.base_url)
 }
 
 struct Gathered<'v> {
-    voice: Voice<'v>,
+    reply_stream: ReplyStream<'v>,
     /// By index: some servers let blocks overlap.
     blocks: BTreeMap<u64, Block>,
     ending: Ending,
@@ -103,13 +105,13 @@ impl Block {
         text().filter(|_| self.is("text")).unwrap_or_default()
     }
 
-    fn add(&mut self, delta: &Value, voice: &mut Voice<'_>) {
+    fn add(&mut self, delta: &Value, reply_stream: &mut ReplyStream<'_>) {
         let piece = |name: &str| delta.get(name).and_then(Value::as_str);
         match delta.get("type").and_then(Value::as_str) {
             Some("text_delta") => {
                 let piece = piece("text").unwrap_or_default();
                 self.append("text", piece);
-                voice.push(piece);
+                reply_stream.push(piece);
             }
             Some("input_json_delta") => {
                 self.input
@@ -179,7 +181,7 @@ impl Ending {
 }
 
 /// Reads events to the end. Returns whether the stream said that it is complete.
-fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<bool, Fault> {
+fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<bool, AttemptError> {
     let mut events = EventStream::new(answer);
     let mut size = 0;
     while let Some(event) = events.next()? {
@@ -188,9 +190,9 @@ fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<bool,
             return Err(OutboundError::TooLarge(BODY_LIMIT).into());
         }
         let mut value: Value = serde_json::from_slice(event.data)
-            .map_err(|error| Fault::not_json(&error, event.data))?;
+            .map_err(|error| AttemptError::not_json(&error, event.data))?;
         if has_error(&value) {
-            return Err(Fault::Refused(Refusal::in_reply(&value)));
+            return Err(AttemptError::Refused(Refusal::in_reply(&value)));
         }
         let index = value.get("index").and_then(Value::as_u64).unwrap_or(0);
         match value.get("type").and_then(Value::as_str) {
@@ -200,12 +202,12 @@ fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<bool,
             }
             Some("content_block_start") => {
                 let block = Block::begun(value["content_block"].take());
-                gathered.voice.push(block.text());
+                gathered.reply_stream.push(block.text());
                 gathered.blocks.insert(index, block);
             }
             Some("content_block_delta") => {
                 if let Some(block) = gathered.blocks.get_mut(&index) {
-                    block.add(&value["delta"], &mut gathered.voice);
+                    block.add(&value["delta"], &mut gathered.reply_stream);
                 }
             }
             Some("message_delta") => {
@@ -225,12 +227,12 @@ fn finish(
     blocks: Vec<Block>,
     ending: &Ending,
     base_url: &str,
-) -> Result<ModelReply, Fault> {
+) -> Result<ModelReply, AttemptError> {
     let origin = origin(base_url);
     let drafts = blocks.iter().filter(|block| block.is("tool_use"));
     let drafts = drafts.map(|block| {
         let text = |name: &str| block.value.get(name).and_then(Value::as_str);
-        Draft {
+        ToolCallBuilder {
             id: text("id").unwrap_or_default().to_owned(),
             name: text("name").unwrap_or_default().to_owned(),
             arguments: block.input.clone(),
@@ -239,7 +241,7 @@ fn finish(
     });
     let calls = finish_calls(drafts.collect(), &origin);
     if text.is_empty() && calls.is_empty() && ending.reason.as_deref() == Some("refusal") {
-        return Err(Fault::withheld("refusal"));
+        return Err(AttemptError::withheld("refusal"));
     }
     // Thoughts must go back, unchanged and with the calls that they led to. What
     // holds none can be written anew.

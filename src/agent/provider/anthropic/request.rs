@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 
 use super::origin;
 use crate::provider::ChatMessage;
-use crate::provider::dialect::Asking;
+use crate::provider::dialect::RequestContext;
 use crate::provider::extra::{arguments_object, own_blocks};
 use crate::provider::plain_schema::parameters_of;
 use serde_json::json;
@@ -17,7 +17,7 @@ const SMALL_LIMIT: u32 = 4096;
 
 /// The body. The order is that in which the API compares beginnings: tools,
 /// system, messages.
-pub fn body(asking: &Asking<'_>) -> Value {
+pub fn body(asking: &RequestContext<'_>) -> Value {
     let (request, learned) = (asking.request, asking.learned);
     let usual_limit = if learned.small_limit {
         SMALL_LIMIT
@@ -95,7 +95,7 @@ struct Message {
     blocks: Vec<Value>,
 }
 
-fn messages(asking: &Asking<'_>) -> Vec<Message> {
+fn messages(asking: &RequestContext<'_>) -> Vec<Message> {
     let origin = origin(asking.base_url);
     let mut messages: Vec<Message> = Vec::new();
     let mut add = |role: &'static str, blocks: Vec<Value>| {

@@ -2,7 +2,7 @@
 //! the tools, and says plainly what it is. A new household can try everything
 //! with it before it connects a model.
 
-mod wish;
+mod intent;
 
 use std::time::Instant;
 
@@ -12,9 +12,9 @@ use super::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
 use crate::context;
+use intent::{Intent, wish_of};
 use serde_json::json;
 use store::ToolCall;
-use wish::{Wish, wish_of};
 
 const HOW_TO_CONNECT: &str = "To connect a real model, for example one that Ollama or llama.cpp \
 serves in the house:\n\n\
@@ -90,7 +90,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
     let Some((place, text)) = newest else {
         return Answer::Say(format!("Nobody has said anything yet. {HOW_TO_CONNECT}"));
     };
-    let wish = wish_of(context::spoken(text));
+    let intent = wish_of(context::spoken(text));
     // Results of the newest calls; those of earlier rounds were answered by them.
     let results: Vec<_> = messages[place..]
         .iter()
@@ -103,26 +103,26 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         })
         .collect();
     if !results.is_empty() {
-        return after_results(&wish, &results, tools);
+        return after_results(&intent, &results, tools);
     }
-    match wish {
-        Wish::Greeting => Answer::Say(greeting(tools)),
-        Wish::Time(zone) => {
+    match intent {
+        Intent::Greeting => Answer::Say(greeting(tools)),
+        Intent::Time(zone) => {
             let arguments = zone.map_or(json!({}), |zone| json!({ "time_zone": zone }));
             call("current_time", arguments, tools)
         }
-        Wish::Remember(content) => call_with("remember", "content", content, tools),
-        Wish::Recall(query) => call_with("recall", "query", query, tools),
-        Wish::Forget(what) if is_memory_id(what) => call_with("forget", "memory_id", what, tools),
+        Intent::Remember(content) => call_with("remember", "content", content, tools),
+        Intent::Recall(query) => call_with("recall", "query", query, tools),
+        Intent::Forget(what) if is_memory_id(what) => call_with("forget", "memory_id", what, tools),
         // Which memory it is, `after_results` takes from what comes back.
-        Wish::Forget(query) => call_with("recall", "query", query, tools),
-        Wish::Search(query) => call_with("search_conversations", "query", query, tools),
-        Wish::Run(tool, arguments) => match tools.iter().find(|spec| spec.name == tool) {
+        Intent::Forget(query) => call_with("recall", "query", query, tools),
+        Intent::Search(query) => call_with("search_conversations", "query", query, tools),
+        Intent::Run(tool, arguments) => match tools.iter().find(|spec| spec.name == tool) {
             Some(_) => Answer::Call(tool.to_owned(), arguments.to_owned()),
             None => Answer::Say(not_offered(tool, tools)),
         },
-        Wish::Repeat => Answer::Say(repeat(&messages[..place])),
-        Wish::Other => Answer::Say(format!(
+        Intent::Repeat => Answer::Say(repeat(&messages[..place])),
+        Intent::Other => Answer::Say(format!(
             "I am Hearth's offline stand-in and cannot think about: \"{}\"\n\n\
              I answer from rules: say \"hello\" to see what I can do. {HOW_TO_CONNECT}",
             shorten(context::spoken(text))
@@ -184,8 +184,12 @@ fn not_offered(tool: &str, tools: &[ToolSpec]) -> String {
 }
 
 /// Turns results (newest first) into a sentence, or goes on with what they were for.
-fn after_results(wish: &Wish<'_>, results: &[(&str, &str, bool)], tools: &[ToolSpec]) -> Answer {
-    if let (Wish::Forget(what), [("recall", content, true)]) = (wish, results) {
+fn after_results(
+    intent: &Intent<'_>,
+    results: &[(&str, &str, bool)],
+    tools: &[ToolSpec],
+) -> Answer {
+    if let (Intent::Forget(what), [("recall", content, true)]) = (intent, results) {
         let id = content
             .split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_')
             .find(|word| is_memory_id(word));

@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value};
 
-use super::dialect::{Asking, Dialect, Fault, Reading, Written, has_error};
-use super::draft::{Draft, finish_calls};
+use super::dialect::{AttemptError, Dialect, EncodedRequest, Reading, RequestContext, has_error};
 use super::event_stream::EventStream;
 use super::extra::{arguments_object, own_members, wrap_members};
 use super::plain_schema::parameters_of;
 use super::refusal::Refusal;
-use super::voice::{Voice, without_thoughts};
+use super::reply_stream::{ReplyStream, without_thoughts};
+use super::tool_call_builder::{ToolCallBuilder, finish_calls};
 use super::{ChatMessage, ModelReply};
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use serde_json::json;
@@ -26,14 +26,14 @@ const THOUGHTS: &str = "thinking";
 pub struct Ollama;
 
 impl Dialect for Ollama {
-    fn write(&self, asking: &Asking<'_>) -> Written {
-        Written {
+    fn write(&self, asking: &RequestContext<'_>) -> EncodedRequest {
+        EncodedRequest {
             path: "/api/chat",
             body: body(asking).to_string().into_bytes(),
         }
     }
 
-    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
         read(reading)
     }
 }
@@ -42,7 +42,7 @@ fn origin(base_url: &str) -> String {
     format!("{base_url}/api/chat")
 }
 
-fn body(asking: &Asking<'_>) -> Value {
+fn body(asking: &RequestContext<'_>) -> Value {
     let (request, learned) = (asking.request, asking.learned);
     let mut options = json!({ "num_ctx": asking.options.context_tokens.unwrap_or(CONTEXT) });
     if let Some(temperature) = request.temperature {
@@ -115,17 +115,17 @@ fn called(call: &ToolCall) -> Value {
 }
 
 struct Gathered<'v> {
-    voice: Voice<'v>,
-    drafts: Vec<Draft>,
+    reply_stream: ReplyStream<'v>,
+    drafts: Vec<ToolCallBuilder>,
     thoughts: String,
     usage: Usage,
     is_done: bool,
     has_message: bool,
 }
 
-fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+fn read(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
     let mut gathered = Gathered {
-        voice: reading.voice,
+        reply_stream: reading.reply_stream,
         drafts: Vec::new(),
         thoughts: String::new(),
         usage: Usage::default(),
@@ -134,18 +134,20 @@ fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
     };
     if reading.is_stream {
         let result = read_lines(reading.answer, &mut gathered);
-        *reading.heard = gathered.voice.was_heard();
+        *reading.heard = gathered.reply_stream.was_heard();
         result?;
         if !gathered.is_done {
-            return Err(Fault::cut_short("the stream ended before a line with done"));
+            return Err(AttemptError::cut_short(
+                "the stream ended before a line with done",
+            ));
         }
         reading.answer.finish();
     } else {
         let body = reading.answer.read_all(BODY_LIMIT)?;
         let mut value: Value =
-            serde_json::from_slice(&body).map_err(|error| Fault::not_json(&error, &body))?;
+            serde_json::from_slice(&body).map_err(|error| AttemptError::not_json(&error, &body))?;
         if has_error(&value) {
-            return Err(Fault::Refused(Refusal::in_reply(&value)));
+            return Err(AttemptError::Refused(Refusal::in_reply(&value)));
         }
         let text = value.pointer_mut("/message/content");
         if let Some(Value::String(text)) = text {
@@ -154,7 +156,7 @@ fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
         gathered.take(&value);
     }
     if !gathered.has_message {
-        return Err(Fault::no_reply("there is no message"));
+        return Err(AttemptError::no_reply("there is no message"));
     }
     let origin = origin(reading.base_url);
     let calls = finish_calls(gathered.drafts, &origin);
@@ -163,7 +165,7 @@ fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
         members.insert(THOUGHTS.to_owned(), gathered.thoughts.into());
     }
     Ok(ModelReply {
-        text: gathered.voice.finish(),
+        text: gathered.reply_stream.finish(),
         calls,
         extra: wrap_members(members, &origin),
         usage: gathered.usage,
@@ -171,7 +173,7 @@ fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
     })
 }
 
-fn read_lines(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+fn read_lines(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), AttemptError> {
     let mut lines = EventStream::new(answer);
     let mut size = 0;
     while let Some(line) = lines.next_json_line()? {
@@ -180,9 +182,9 @@ fn read_lines(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), Fa
             return Err(OutboundError::TooLarge(BODY_LIMIT).into());
         }
         let value: Value =
-            serde_json::from_slice(line).map_err(|error| Fault::not_json(&error, line))?;
+            serde_json::from_slice(line).map_err(|error| AttemptError::not_json(&error, line))?;
         if has_error(&value) {
-            return Err(Fault::Refused(Refusal::in_reply(&value)));
+            return Err(AttemptError::Refused(Refusal::in_reply(&value)));
         }
         gathered.take(&value);
         if gathered.is_done {
@@ -197,15 +199,15 @@ impl Gathered<'_> {
         if let Some(message) = value.get("message") {
             self.has_message = true;
             let text = |name: &str| message.get(name).and_then(Value::as_str);
-            self.voice.push(text("content").unwrap_or_default());
+            self.reply_stream.push(text("content").unwrap_or_default());
             self.thoughts.push_str(text(THOUGHTS).unwrap_or_default());
             let calls = message.get("tool_calls").and_then(Value::as_array);
             for call in calls.into_iter().flatten() {
-                let mut draft = Draft::default();
-                draft.merge(call);
+                let mut tool_call_builder = ToolCallBuilder::default();
+                tool_call_builder.merge(call);
                 // Whole in one line, whatever else it holds.
-                draft.members.clear();
-                self.drafts.push(draft);
+                tool_call_builder.members.clear();
+                self.drafts.push(tool_call_builder);
             }
         }
         self.is_done |= value.get("done").and_then(Value::as_bool) == Some(true);

@@ -10,12 +10,12 @@ mod stream;
 use serde_json::{Map, Value};
 
 use super::ModelReply;
-use super::dialect::{Asking, Dialect, Fault, Reading, Written, has_error};
-use super::draft::{Draft, finish_calls};
+use super::dialect::{AttemptError, Dialect, EncodedRequest, Reading, RequestContext, has_error};
 use super::event_stream::EventStream;
 use super::extra::wrap_members;
 use super::refusal::Refusal;
-use super::voice::without_thoughts;
+use super::reply_stream::without_thoughts;
+use super::tool_call_builder::{ToolCallBuilder, finish_calls};
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use reply::{Message, usage_of};
 use request::Body;
@@ -25,17 +25,17 @@ use stream::Assembly;
 pub struct OpenAi;
 
 impl Dialect for OpenAi {
-    fn write(&self, asking: &Asking<'_>) -> Written {
+    fn write(&self, asking: &RequestContext<'_>) -> EncodedRequest {
         if asking.learned.responses {
             return responses::write(asking);
         }
-        Written {
+        EncodedRequest {
             path: "/chat/completions",
             body: Body(asking).to_bytes(),
         }
     }
 
-    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
         if reading.learned.responses {
             responses::read(reading)
         } else if reading.is_stream {
@@ -46,27 +46,27 @@ impl Dialect for OpenAi {
     }
 }
 
-fn read_whole(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
-    let mut voice = reading.voice;
+fn read_whole(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
+    let mut reply_stream = reading.reply_stream;
     let body = reading.answer.read_all(BODY_LIMIT)?;
     let value: Value =
-        serde_json::from_slice(&body).map_err(|error| Fault::not_json(&error, &body))?;
+        serde_json::from_slice(&body).map_err(|error| AttemptError::not_json(&error, &body))?;
     if has_error(&value) {
-        return Err(Fault::Refused(Refusal::in_reply(&value)));
+        return Err(AttemptError::Refused(Refusal::in_reply(&value)));
     }
     let choice = value.get("choices").and_then(|choices| choices.get(0));
     let message = choice.and_then(|choice| choice.get("message"));
     let Some(message) = message.and_then(Value::as_object) else {
-        return Err(Fault::no_reply("there is no choices[0].message"));
+        return Err(AttemptError::no_reply("there is no choices[0].message"));
     };
     let message = Message::of(message);
-    voice.push(without_thoughts(&message.text));
+    reply_stream.push(without_thoughts(&message.text));
     let reason = choice
         .and_then(|choice| choice.get("finish_reason"))
         .and_then(Value::as_str);
     let usage = value.get("usage").map(usage_of).unwrap_or_default();
     finish(
-        voice.finish(),
+        reply_stream.finish(),
         message.drafts,
         message.members,
         reason,
@@ -75,19 +75,19 @@ fn read_whole(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
     .map(|reply| ModelReply { usage, ..reply })
 }
 
-fn read_stream(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+fn read_stream(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
     let answer = reading.answer;
-    let mut assembly = Assembly::new(reading.voice);
+    let mut assembly = Assembly::new(reading.reply_stream);
     let result = read_chunks(answer, &mut assembly);
-    *reading.heard = assembly.voice.was_heard();
+    *reading.heard = assembly.reply_stream.was_heard();
     let is_whole = result?;
     if !is_whole && assembly.finish_reason.is_none() {
-        return Err(Fault::cut_short(
+        return Err(AttemptError::cut_short(
             "the stream ended without finish_reason and [DONE]",
         ));
     }
     if !assembly.has_choice {
-        return Err(Fault::no_reply("no chunk held a choice"));
+        return Err(AttemptError::no_reply("no chunk held a choice"));
     }
     answer.finish();
     let reason = assembly.finish_reason.take();
@@ -98,14 +98,14 @@ fn read_stream(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
 
 fn finish(
     text: String,
-    drafts: Vec<Draft>,
+    drafts: Vec<ToolCallBuilder>,
     members: Map<String, Value>,
     reason: Option<&str>,
     origin: &str,
-) -> Result<ModelReply, Fault> {
+) -> Result<ModelReply, AttemptError> {
     let calls = finish_calls(drafts, origin);
     if text.is_empty() && calls.is_empty() && reason == Some("content_filter") {
-        return Err(Fault::withheld("content_filter"));
+        return Err(AttemptError::withheld("content_filter"));
     }
     // Only replies with calls are sent back in the form they came in.
     let extra = if calls.is_empty() {
@@ -122,7 +122,7 @@ fn finish(
 }
 
 /// Reads chunks to the end. Returns whether the stream said that it is complete.
-fn read_chunks(answer: &mut Answer, assembly: &mut Assembly<'_>) -> Result<bool, Fault> {
+fn read_chunks(answer: &mut Answer, assembly: &mut Assembly<'_>) -> Result<bool, AttemptError> {
     let mut events = EventStream::new(answer);
     while let Some(event) = events.next()? {
         if event.data.starts_with(b"[DONE]") {
@@ -132,7 +132,7 @@ fn read_chunks(answer: &mut Answer, assembly: &mut Assembly<'_>) -> Result<bool,
         let chunk = serde_json::from_slice::<Value>(event.data);
         match chunk {
             Ok(chunk) if event.name == b"error" || has_error(&chunk) => {
-                return Err(Fault::Refused(Refusal::in_reply(&chunk)));
+                return Err(AttemptError::Refused(Refusal::in_reply(&chunk)));
             }
             Ok(chunk) => {
                 if !assembly.push(&chunk, size) {
@@ -141,7 +141,7 @@ fn read_chunks(answer: &mut Answer, assembly: &mut Assembly<'_>) -> Result<bool,
             }
             // `ping` and the like.
             Err(_) if !event.name.is_empty() && event.name != b"error" => {}
-            Err(error) => return Err(Fault::not_json(&error, event.data)),
+            Err(error) => return Err(AttemptError::not_json(&error, event.data)),
         }
     }
     Ok(false)

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::provider::draft::{Draft, merge_member};
+use crate::provider::tool_call_builder::{ToolCallBuilder, merge_member};
 use store::Usage;
 
 /// Whether a member of a message is read here, or known to be of no use when it
@@ -42,7 +42,7 @@ pub fn text_of(content: &Value) -> String {
 #[derive(Debug, Default)]
 pub struct Message {
     pub text: String,
-    pub drafts: Vec<Draft>,
+    pub drafts: Vec<ToolCallBuilder>,
     pub members: Map<String, Value>,
 }
 
@@ -56,20 +56,20 @@ impl Message {
             _ => text,
         };
         let calls = message.get("tool_calls").and_then(Value::as_array);
-        let mut drafts: Vec<Draft> = calls
+        let mut drafts: Vec<ToolCallBuilder> = calls
             .into_iter()
             .flatten()
             .map(|call| {
-                let mut draft = Draft::default();
-                draft.merge(call);
-                draft
+                let mut tool_call_builder = ToolCallBuilder::default();
+                tool_call_builder.merge(call);
+                tool_call_builder
             })
             .collect();
         // The old form; some servers send both.
         if let Some(function) = message.get("function_call").filter(|_| drafts.is_empty()) {
-            let mut draft = Draft::default();
-            draft.merge_function(function);
-            drafts.push(draft);
+            let mut tool_call_builder = ToolCallBuilder::default();
+            tool_call_builder.merge_function(function);
+            drafts.push(tool_call_builder);
         }
         let mut members = Map::new();
         for (name, value) in message.iter().filter(|(name, _)| !is_known_member(name)) {

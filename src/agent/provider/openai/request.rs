@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
-use crate::provider::dialect::Asking;
+use crate::provider::dialect::RequestContext;
 use crate::provider::extra::{own_members, sendable};
 use crate::provider::plain_schema::parameters_of;
 use crate::provider::{ChatMessage, ToolSpec};
@@ -16,7 +16,7 @@ use store::ToolCall;
 
 /// The body of a request. What stays the same through a conversation stands
 /// before what grows, so that a server that compares beginnings finds them equal.
-pub struct Body<'a>(pub &'a Asking<'a>);
+pub struct Body<'a>(pub &'a RequestContext<'a>);
 
 impl Body<'_> {
     /// As JSON.

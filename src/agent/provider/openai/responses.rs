@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value};
 
-use super::super::dialect::{Asking, Fault, Reading, Written, has_error};
-use super::super::draft::{Draft, finish_calls};
+use super::super::dialect::{AttemptError, EncodedRequest, Reading, RequestContext, has_error};
 use super::super::event_stream::EventStream;
 use super::super::extra::{own_blocks, sendable, wrap_members};
 use super::super::plain_schema::parameters_of;
 use super::super::refusal::Refusal;
-use super::super::voice::Voice;
+use super::super::reply_stream::ReplyStream;
+use super::super::tool_call_builder::{ToolCallBuilder, finish_calls};
 use super::super::{ChatMessage, ModelReply};
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn origin(base_url: &str) -> String {
 }
 
 /// Writes a request.
-pub fn write(asking: &Asking<'_>) -> Written {
+pub fn write(asking: &RequestContext<'_>) -> EncodedRequest {
     let (request, learned) = (asking.request, asking.learned);
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
@@ -65,13 +65,13 @@ pub fn write(asking: &Asking<'_>) -> Written {
         body.insert("instructions".to_owned(), json!(request.system));
     }
     body.insert("input".to_owned(), Value::Array(input(asking)));
-    Written {
+    EncodedRequest {
         path: "/responses",
         body: Value::Object(body).to_string().into_bytes(),
     }
 }
 
-fn input(asking: &Asking<'_>) -> Vec<Value> {
+fn input(asking: &RequestContext<'_>) -> Vec<Value> {
     let origin = origin(asking.base_url);
     let mut items = Vec::new();
     for message in asking.request.messages {
@@ -122,24 +122,24 @@ fn called(call: &ToolCall) -> Value {
 }
 
 /// Reads a reply, streamed or whole.
-pub fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
+pub fn read(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
     let origin = origin(reading.base_url);
     let mut gathered = Gathered {
-        voice: reading.voice,
+        reply_stream: reading.reply_stream,
         items: Vec::new(),
         response: None,
     };
     if reading.is_stream {
         let result = read_events(reading.answer, &mut gathered);
-        *reading.heard = gathered.voice.was_heard();
+        *reading.heard = gathered.reply_stream.was_heard();
         result?;
         reading.answer.finish();
     } else {
         let body = reading.answer.read_all(BODY_LIMIT)?;
         let value: Value =
-            serde_json::from_slice(&body).map_err(|error| Fault::not_json(&error, &body))?;
+            serde_json::from_slice(&body).map_err(|error| AttemptError::not_json(&error, &body))?;
         if has_error(&value) {
-            return Err(Fault::Refused(Refusal::in_reply(&value)));
+            return Err(AttemptError::Refused(Refusal::in_reply(&value)));
         }
         gathered.response = Some(value);
     }
@@ -147,14 +147,14 @@ pub fn read(reading: Reading<'_, '_>) -> Result<ModelReply, Fault> {
 }
 
 struct Gathered<'v> {
-    voice: Voice<'v>,
+    reply_stream: ReplyStream<'v>,
     /// Items as they were finished one by one.
     items: Vec<Value>,
     /// The response as it was at its end.
     response: Option<Value>,
 }
 
-fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), Fault> {
+fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), AttemptError> {
     let mut events = EventStream::new(answer);
     let mut size = 0;
     while let Some(event) = events.next()? {
@@ -167,7 +167,7 @@ fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), F
         }
         let mut value: Value = match serde_json::from_slice(event.data) {
             Ok(value) => value,
-            Err(error) => return Err(Fault::not_json(&error, event.data)),
+            Err(error) => return Err(AttemptError::not_json(&error, event.data)),
         };
         let kind = value
             .get("type")
@@ -176,7 +176,7 @@ fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), F
         match kind {
             "response.output_text.delta" | "response.refusal.delta" => {
                 let piece = value.get("delta").and_then(Value::as_str);
-                gathered.voice.push(piece.unwrap_or_default());
+                gathered.reply_stream.push(piece.unwrap_or_default());
             }
             "response.output_item.done" => gathered.items.push(value["item"].take()),
             "response.completed" | "response.incomplete" => {
@@ -184,27 +184,27 @@ fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), F
                 return Ok(());
             }
             "response.failed" => {
-                return Err(Fault::Refused(Refusal::in_reply(&value["response"])));
+                return Err(AttemptError::Refused(Refusal::in_reply(&value["response"])));
             }
             "error" if !has_error(&value) => {
-                return Err(Fault::Refused(Refusal::in_reply(
+                return Err(AttemptError::Refused(Refusal::in_reply(
                     &json!({ "error": value }),
                 )));
             }
-            _ if has_error(&value) => return Err(Fault::Refused(Refusal::in_reply(&value))),
+            _ if has_error(&value) => return Err(AttemptError::Refused(Refusal::in_reply(&value))),
             _ => {}
         }
     }
     match gathered.response {
         Some(_) => Ok(()),
-        None => Err(Fault::cut_short(
+        None => Err(AttemptError::cut_short(
             "the stream ended before response.completed",
         )),
     }
 }
 
 impl Gathered<'_> {
-    fn finish(mut self, origin: &str) -> Result<ModelReply, Fault> {
+    fn finish(mut self, origin: &str) -> Result<ModelReply, AttemptError> {
         let mut response = self.response.unwrap_or_default();
         let output = match response.get_mut("output").map(Value::take) {
             Some(Value::Array(items)) if !items.is_empty() => items,
@@ -212,17 +212,17 @@ impl Gathered<'_> {
         };
         let reason = response.pointer("/incomplete_details/reason");
         let is_withheld = reason.and_then(Value::as_str) == Some("content_filter");
-        if output.is_empty() && !self.voice.has_spoken() && !is_withheld {
-            return Err(Fault::no_reply("there is no output"));
+        if output.is_empty() && !self.reply_stream.has_spoken() && !is_withheld {
+            return Err(AttemptError::no_reply("there is no output"));
         }
-        if !self.voice.has_spoken() {
+        if !self.reply_stream.has_spoken() {
             for part in output
                 .iter()
                 .filter_map(|item| item.get("content")?.as_array())
             {
                 for part in part {
                     let text = part.get("text").or_else(|| part.get("refusal"));
-                    self.voice
+                    self.reply_stream
                         .push(text.and_then(Value::as_str).unwrap_or_default());
                 }
             }
@@ -230,7 +230,7 @@ impl Gathered<'_> {
         let is_call = |item: &&Value| item["type"] == "function_call";
         let drafts = output.iter().filter(is_call).map(|item| {
             let text = |name: &str| item[name].as_str().unwrap_or_default().to_owned();
-            Draft {
+            ToolCallBuilder {
                 id: text("call_id"),
                 name: text("name"),
                 arguments: match &item["arguments"] {
@@ -242,9 +242,9 @@ impl Gathered<'_> {
             }
         });
         let calls = finish_calls(drafts.collect(), origin);
-        let text = self.voice.finish();
+        let text = self.reply_stream.finish();
         if text.is_empty() && calls.is_empty() && is_withheld {
-            return Err(Fault::withheld("content_filter"));
+            return Err(AttemptError::withheld("content_filter"));
         }
         let extra = if calls.is_empty() {
             None

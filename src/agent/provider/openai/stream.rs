@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::reply::{is_known_member, text_of, usage_of};
-use crate::provider::draft::{Draft, merge_member};
-use crate::provider::voice::Voice;
+use crate::provider::reply_stream::ReplyStream;
+use crate::provider::tool_call_builder::{ToolCallBuilder, merge_member};
 use store::Usage;
 
 /// Most bytes of text, arguments and other members of one reply.
@@ -12,25 +12,25 @@ const REPLY_LIMIT: usize = 10 * 1024 * 1024;
 
 /// What has come of a streamed reply.
 pub struct Assembly<'a> {
-    pub voice: Voice<'a>,
-    pub drafts: Vec<Draft>,
+    pub reply_stream: ReplyStream<'a>,
+    pub drafts: Vec<ToolCallBuilder>,
     pub members: Map<String, Value>,
     pub usage: Usage,
     /// Why the reply ended; `None` before its end.
     pub finish_reason: Option<String>,
     /// Whether any chunk held a choice.
     pub has_choice: bool,
-    /// The index that each draft was sent under.
+    /// The index that each tool_call_builder was sent under.
     indexes: Vec<Option<u64>>,
     refusal: String,
     size: usize,
 }
 
 impl<'a> Assembly<'a> {
-    /// An empty reply, to be spoken by `voice`.
-    pub fn new(voice: Voice<'a>) -> Assembly<'a> {
+    /// An empty reply, to be spoken by `reply_stream`.
+    pub fn new(reply_stream: ReplyStream<'a>) -> Assembly<'a> {
         Assembly {
-            voice,
+            reply_stream,
             drafts: Vec::new(),
             members: Map::new(),
             usage: Usage::default(),
@@ -65,8 +65,8 @@ impl<'a> Assembly<'a> {
 
     fn take_delta(&mut self, delta: &Map<String, Value>) {
         match delta.get("content") {
-            Some(Value::String(piece)) => self.voice.push(piece),
-            Some(parts) => self.voice.push(&text_of(parts)),
+            Some(Value::String(piece)) => self.reply_stream.push(piece),
+            Some(parts) => self.reply_stream.push(&text_of(parts)),
             None => {}
         }
         if let Some(piece) = delta.get("refusal").and_then(Value::as_str) {
@@ -101,16 +101,20 @@ impl<'a> Assembly<'a> {
         let known = match index {
             Some(_) => self.indexes.iter().rposition(|known| *known == index),
             None if id.is_empty() => self.drafts.len().checked_sub(1),
-            None => self.drafts.iter().rposition(|draft| draft.id == id),
+            None => self
+                .drafts
+                .iter()
+                .rposition(|tool_call_builder| tool_call_builder.id == id),
         };
         let Some(slot) = known else {
             return self.open(index);
         };
-        let draft = &self.drafts[slot];
-        let other_id = !id.is_empty() && !draft.id.is_empty() && draft.id != id;
+        let tool_call_builder = &self.drafts[slot];
+        let other_id =
+            !id.is_empty() && !tool_call_builder.id.is_empty() && tool_call_builder.id != id;
         let other_call = id.is_empty()
             && name.is_some_and(|name| !name.is_empty())
-            && serde_json::from_str::<Map<String, Value>>(&draft.arguments).is_ok();
+            && serde_json::from_str::<Map<String, Value>>(&tool_call_builder.arguments).is_ok();
         if other_id || other_call {
             return self.open(index);
         }
@@ -118,16 +122,21 @@ impl<'a> Assembly<'a> {
     }
 
     fn open(&mut self, index: Option<u64>) -> usize {
-        self.drafts.push(Draft::default());
+        self.drafts.push(ToolCallBuilder::default());
         self.indexes.push(index);
         self.drafts.len() - 1
     }
 
     /// The text, the model's refusal if it wrote nothing else, and the rest.
-    pub fn finish(mut self) -> (String, Vec<Draft>, Map<String, Value>, Usage) {
-        if !self.refusal.is_empty() && !self.voice.has_spoken() {
-            self.voice.push(&self.refusal);
+    pub fn finish(mut self) -> (String, Vec<ToolCallBuilder>, Map<String, Value>, Usage) {
+        if !self.refusal.is_empty() && !self.reply_stream.has_spoken() {
+            self.reply_stream.push(&self.refusal);
         }
-        (self.voice.finish(), self.drafts, self.members, self.usage)
+        (
+            self.reply_stream.finish(),
+            self.drafts,
+            self.members,
+            self.usage,
+        )
     }
 }

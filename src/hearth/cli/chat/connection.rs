@@ -14,7 +14,7 @@ use super::address::Address;
 use super::secrecy::Secrecy;
 use crate::cli::Failure;
 use net::dial::{Dial, DialError, OpenSocket, open};
-use net::stream::Patience;
+use net::stream::ReadTimeout;
 use net::wait::{Interest, wait};
 
 /// How long it may take until the WebSocket is open, and sending one message.
@@ -158,7 +158,7 @@ impl Connection {
 
     /// Says goodbye; the server need not answer.
     pub fn close(mut self) {
-        self.socket.get_mut().set_patience(Patience::Never);
+        self.socket.get_mut().set_patience(ReadTimeout::Never);
         let _ = self.socket.close(None);
         let _ = self.socket.flush();
     }

@@ -161,13 +161,27 @@ fn checked(filter: Option<&str>) -> Result<&str, Failure> {
     }
 }
 
-/// The filter in env_logger's terms. A bare level is meant for us: libraries
-/// at `debug` and `trace` would log what they send, secrets included.
+/// The members of the workspace, by which env_logger knows our own lines.
+const MEMBERS: [&str; 8] = [
+    "agent", "base", "config", "hearth", "net", "protocol", "relay", "store",
+];
+
+/// The filter in env_logger's terms. A bare level applies to Hearth alone:
+/// libraries at `debug` and `trace` would log what they send, secrets included.
+/// `hearth=LEVEL` stands for all members.
 fn directives(filter: &str) -> String {
+    let ours = |level: &str| MEMBERS.map(|member| format!("{member}={level}")).join(",");
     let filter = filter.trim();
     match filter.parse::<LevelFilter>() {
-        Ok(level) => format!("{},hearth={level}", level.min(LevelFilter::Warn)),
-        Err(_) => filter.to_owned(),
+        Ok(level) => format!("{},{}", level.min(LevelFilter::Warn), ours(level.as_str())),
+        Err(_) => filter
+            .split(',')
+            .map(|directive| match directive.trim().strip_prefix("hearth=") {
+                Some(level) => ours(level),
+                None => directive.to_owned(),
+            })
+            .collect::<Vec<_>>()
+            .join(","),
     }
 }
 
@@ -263,14 +277,22 @@ mod tests {
 
     #[test]
     fn a_bare_level_is_not_for_the_libraries() {
-        for (filter, directives_expected) in [
-            (USUAL, "WARN,hearth=INFO"),
-            ("debug", "WARN,hearth=DEBUG"),
-            (" error ", "ERROR,hearth=ERROR"),
-            ("off", "OFF,hearth=OFF"),
+        for (filter, expected) in [
+            (USUAL, "WARN,OURS=INFO"),
+            ("debug", "WARN,OURS=DEBUG"),
+            (" error ", "ERROR,OURS=ERROR"),
+            ("off", "OFF,OURS=OFF"),
             ("ureq=debug,info", "ureq=debug,info"),
+            ("ureq=debug,hearth=trace", "ureq=debug,OURS=trace"),
         ] {
-            assert_eq!(directives(filter), directives_expected, "{filter:?}");
+            let expected = match expected.split_once("OURS=") {
+                Some((before, level)) => {
+                    let ours = MEMBERS.map(|member| format!("{member}={level}"));
+                    format!("{before}{}", ours.join(","))
+                }
+                None => expected.to_owned(),
+            };
+            assert_eq!(directives(filter), expected, "{filter:?}");
             assert!(checked(Some(filter)).is_ok(), "{filter:?}");
         }
         for mistyped in ["loud", "inof", "debug,hearth"] {

@@ -8,7 +8,7 @@ use store::ToolCall;
 
 /// A call as it is gathered.
 #[derive(Debug, Default)]
-pub struct Draft {
+pub struct ToolCallBuilder {
     pub id: String,
     pub name: String,
     pub arguments: String,
@@ -16,7 +16,7 @@ pub struct Draft {
     pub members: Map<String, Value>,
 }
 
-impl Draft {
+impl ToolCallBuilder {
     /// Takes a call or a piece of one: id and name are set, arguments appended.
     pub fn merge(&mut self, call: &Value) {
         let Some(call) = call.as_object() else {
@@ -69,21 +69,21 @@ pub fn merge_member(members: &mut Map<String, Value>, name: &str, piece: &Value)
 }
 
 /// Finished calls: each with a name, an id of its own and arguments of its own.
-pub fn finish_calls(drafts: Vec<Draft>, origin: &str) -> Vec<ToolCall> {
+pub fn finish_calls(drafts: Vec<ToolCallBuilder>, origin: &str) -> Vec<ToolCall> {
     let mut calls: Vec<ToolCall> = Vec::with_capacity(drafts.len());
-    for draft in drafts {
-        if draft.name.is_empty() {
+    for tool_call_builder in drafts {
+        if tool_call_builder.name.is_empty() {
             continue;
         }
-        let mut id = draft.id;
-        let mut members = draft.members;
-        for arguments in split_arguments(draft.arguments) {
+        let mut id = tool_call_builder.id;
+        let mut members = tool_call_builder.members;
+        for arguments in split_arguments(tool_call_builder.arguments) {
             if id.is_empty() || calls.iter().any(|call| call.id == id) {
                 id = make_call_id();
             }
             calls.push(ToolCall {
                 id: std::mem::take(&mut id),
-                tool: draft.name.clone(),
+                tool: tool_call_builder.name.clone(),
                 arguments,
                 extra: wrap_members(std::mem::take(&mut members), origin),
             });

@@ -22,15 +22,22 @@ const MOST_EXCHANGES: usize = 200;
 const ENOUGH_EXCHANGES: usize = 4;
 
 /// The conversation that a new message goes on with.
-pub(super) fn place(write: &Write<'_>, new: &NewTurn, retold: &Retold) -> Outcome<Place> {
-    let history = newest(&retold.history);
-    let place = match find(write.connection, retold, history)? {
+pub(super) fn place(
+    write: &Write<'_>,
+    new: &NewTurn,
+    replayed_history: &ReplayedHistory,
+) -> Outcome<Place> {
+    let history = newest(&replayed_history.history);
+    let place = match find(write.connection, replayed_history, history)? {
         Some(conversation_id) => Place {
             conversation_id,
             external_name: None,
         },
         None => {
-            let title_of = retold.history.first().map(|first| first.message.as_str());
+            let title_of = replayed_history
+                .history
+                .first()
+                .map(|first| first.message.as_str());
             let place = create(write, new, title_of, None, None)?;
             for exchange in history {
                 store(write, new, place.conversation_id, exchange)?;
@@ -44,7 +51,7 @@ pub(super) fn place(write: &Write<'_>, new: &NewTurn, retold: &Retold) -> Outcom
          ON CONFLICT (conversation_id) DO UPDATE SET newest = ?3",
         params![
             place.conversation_id,
-            retold.user_id,
+            replayed_history.user_id,
             sha256(new.message.as_bytes())
         ],
     )?;
@@ -58,7 +65,7 @@ fn newest(history: &[Exchange]) -> &[Exchange] {
 /// The user's newest conversation that ends in this history.
 fn find(
     connection: &Connection,
-    retold: &Retold,
+    replayed_history: &ReplayedHistory,
     history: &[Exchange],
 ) -> Outcome<Option<ConversationId>> {
     let Some(last) = history.last() else {
@@ -68,7 +75,7 @@ fn find(
         connection,
         CANDIDATES,
         params![
-            retold.user_id,
+            replayed_history.user_id,
             sha256(last.message.as_bytes()),
             MOST_CANDIDATES
         ],

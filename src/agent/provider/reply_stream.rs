@@ -5,7 +5,7 @@ const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
 /// Gathers the text of one reply.
-pub struct Voice<'a> {
+pub struct ReplyStream<'a> {
     /// Gets the pieces; `None` when nobody listens.
     listener: Option<&'a mut dyn FnMut(&str)>,
     /// What was said so far.
@@ -27,10 +27,10 @@ enum State {
     Speaking,
 }
 
-impl<'a> Voice<'a> {
-    /// A voice that hands each piece to `listener` at once.
-    pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> Voice<'a> {
-        Voice {
+impl<'a> ReplyStream<'a> {
+    /// A reply_stream that hands each piece to `listener` at once.
+    pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> ReplyStream<'a> {
+        ReplyStream {
             listener,
             text: String::new(),
             held: String::new(),
@@ -163,12 +163,12 @@ mod tests {
             for size in 1..=written.chars().count().max(1) {
                 let mut heard = String::new();
                 let mut listener = |piece: &str| heard.push_str(piece);
-                let mut voice = Voice::new(Some(&mut listener), None);
+                let mut reply_stream = ReplyStream::new(Some(&mut listener), None);
                 let letters: Vec<char> = written.chars().collect();
                 for piece in letters.chunks(size) {
-                    voice.push(&piece.iter().collect::<String>());
+                    reply_stream.push(&piece.iter().collect::<String>());
                 }
-                let text = voice.finish();
+                let text = reply_stream.finish();
                 assert_eq!(&text, expected, "{written:?} in pieces of {size}");
                 assert_eq!(heard, text, "{written:?} in pieces of {size}");
             }
@@ -187,11 +187,11 @@ mod tests {
 
     #[test]
     fn a_note_comes_before_the_reply_and_only_with_one() {
-        let mut voice = Voice::new(None, Some("Note. ".to_owned()));
-        voice.push("<think>x</think>");
-        voice.push("Hello");
-        assert_eq!(voice.finish(), "Note. Hello");
-        let voice = Voice::new(None, Some("Note. ".to_owned()));
-        assert_eq!(voice.finish(), "");
+        let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
+        reply_stream.push("<think>x</think>");
+        reply_stream.push("Hello");
+        assert_eq!(reply_stream.finish(), "Note. Hello");
+        let reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
+        assert_eq!(reply_stream.finish(), "");
     }
 }

@@ -13,9 +13,9 @@ use super::exchange::Response;
 use super::http_connection::HttpConnection;
 use super::registry::Registered;
 use super::respond::{Persistence, Responder};
-use super::stream::{Patience, Socket, Stream, linger};
+use super::stream::{ReadTimeout, Socket, Stream, linger};
 #[cfg(feature = "tls")]
-use super::tls_door::{Opening, TlsDoor};
+use super::tls_policy::{Opening, TlsPolicy};
 use super::{lines, websocket};
 #[cfg(feature = "tls")]
 use protocol::envelope;
@@ -55,7 +55,7 @@ fn enter_secure(
     connection: &mut Connection,
     mut socket: Socket,
     registered: &Registered,
-    tls: &TlsDoor,
+    tls: &TlsPolicy,
 ) -> String {
     let door = Arc::clone(&connection.door);
     let peer = connection.socket_peer().to_string();
@@ -67,7 +67,7 @@ fn enter_secure(
         .is_err()
     {
         // A failure to tell changes nothing: the connection ends either way.
-        let _ = socket.write_all(super::tls_door::REFUSAL);
+        let _ = socket.write_all(super::tls_policy::REFUSAL);
         linger(&mut socket);
         return peer;
     }
@@ -79,7 +79,7 @@ fn enter_secure(
         }
         Ok(Opening::Plain(mut socket, b'{')) if door.sessions.is_some() => {
             socket.set_write_deadline(connection.write_deadline());
-            let line = envelope::failure(None, &super::tls_door::speaks_tls());
+            let line = envelope::failure(None, &super::tls_policy::speaks_tls());
             let _ = writeln!(socket, "{line}");
             linger(&mut socket);
             peer
@@ -114,7 +114,7 @@ fn converse(
 
     let mut inbox = Inbox::default();
     let deadline = Instant::now() + seconds(config.limits.head_seconds);
-    stream.set_patience(Patience::Until(deadline));
+    stream.set_patience(ReadTimeout::Until(deadline));
     // Whoever connects and sends nothing is not told anything either.
     if !matches!(inbox.fill(stream), Ok(1..)) {
         return peer;

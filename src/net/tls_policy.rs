@@ -10,11 +10,11 @@ use std::time::Instant;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 
-use super::dialogue::OpenDialogue;
+use super::client_handler::HandlerFactory;
 use super::exchange::{Handler, Head, Request, Response};
 use super::stream::Socket;
 use super::wait::{Interest, wait};
-use super::{Door, secure};
+use super::{ListenerPolicy, secure};
 use crate::tls::Acceptor;
 use base::error::Error;
 use config::AddressPatterns;
@@ -28,10 +28,10 @@ const HANDSHAKE: u8 = 0x16;
 pub const REFUSAL: &[u8] = &[0x15, 3, 3, 0, 2, 2, 80];
 
 /// What is before a port that speaks TLS.
-pub struct TlsDoor {
+pub struct TlsPolicy {
     acceptor: Arc<Acceptor>,
     /// Where clients go that do not speak it.
-    pub plain: Arc<Door>,
+    pub plain: Arc<ListenerPolicy>,
 }
 
 /// What a client began with.
@@ -42,12 +42,12 @@ pub enum Opening {
     Plain(Socket, u8),
 }
 
-impl TlsDoor {
+impl TlsPolicy {
     /// Before a door with these patterns.
-    pub fn new(acceptor: Arc<Acceptor>, allow_from: AddressPatterns) -> TlsDoor {
-        TlsDoor {
+    pub fn new(acceptor: Arc<Acceptor>, allow_from: AddressPatterns) -> TlsPolicy {
+        TlsPolicy {
             acceptor,
-            plain: Arc::new(Door {
+            plain: Arc::new(ListenerPolicy {
                 allow_from,
                 handler: Arc::new(ToHttps),
                 sessions: None,
@@ -115,7 +115,7 @@ impl Handler for ToHttps {
         Err(response)
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<Option<OpenDialogue>, Response> {
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
         Err(Response::error(&speaks_tls()))
     }
 

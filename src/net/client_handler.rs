@@ -14,7 +14,7 @@ use crate::peer::Peer;
 use base::error::Error;
 
 /// One connection's conversation with whoever answers it: the service's session, or a relay.
-pub trait Dialogue {
+pub trait ClientHandler {
     /// Handles one message; responses arrive in the outbox.
     fn receive(&mut self, text: &str);
 
@@ -40,7 +40,7 @@ pub trait Dialogue {
     fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str));
 
     /// The same as messages of a WebSocket, of which only those are binary that
-    /// the dialogue has encrypted.
+    /// the client_handler has encrypted.
     fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
         self.arrange(item, &mut |text| send(Message::text(text)));
     }
@@ -58,32 +58,32 @@ pub trait Dialogue {
     fn time_out(&mut self) -> Close;
 }
 
-/// Opens the dialogue of a new connection: who is there, over which transport
+/// Opens the client_handler of a new connection: who is there, over which transport
 /// (`websocket`, `lines` or `relay`), and where the responses go.
-pub type OpenDialogue =
-    Arc<dyn Fn(Peer, &'static str, Arc<Outbox>) -> Box<dyn Dialogue> + Send + Sync>;
+pub type HandlerFactory =
+    Arc<dyn Fn(Peer, &'static str, Arc<Outbox>) -> Box<dyn ClientHandler> + Send + Sync>;
 
-/// A dialogue and the way its responses take.
-pub struct Talk {
+/// A client_handler and the way its responses take.
+pub struct ConnectionIo {
     /// Takes what the client sends.
-    pub dialogue: Box<dyn Dialogue>,
+    pub client_handler: Box<dyn ClientHandler>,
     /// Holds what the client is to get; bounded by `limits.outbox_bytes`.
     pub outbox: Arc<Outbox>,
     /// Wakes the connection's thread when the outbox has something new.
     pub waker: Arc<Waker>,
 }
 
-impl Talk {
-    /// Opens a dialogue for `connection`. From now on the connection is ended
+impl ConnectionIo {
+    /// Opens a client_handler for `connection`. From now on the connection is ended
     /// through its outbox.
     ///
     /// Errors: no descriptor is left for the wake-ups.
     pub fn open(
         connection: &Connection,
         registered: &Registered,
-        open: &OpenDialogue,
+        open: &HandlerFactory,
         peer: Peer,
-    ) -> io::Result<Talk> {
+    ) -> io::Result<ConnectionIo> {
         let waker = Arc::new(Waker::new()?);
         let wake = Arc::clone(&waker);
         let outbox = Arc::new(Outbox::new(
@@ -92,8 +92,8 @@ impl Talk {
         ));
         registered.set_outbox(&outbox);
         let transport = connection.admission.transport().as_str();
-        Ok(Talk {
-            dialogue: open(peer, transport, Arc::clone(&outbox)),
+        Ok(ConnectionIo {
+            client_handler: open(peer, transport, Arc::clone(&outbox)),
             outbox,
             waker,
         })

@@ -24,7 +24,7 @@ const OFFLINE: Close = Close {
 const RETRY_SECONDS: u32 = 30;
 
 /// The links, by machine_id.
-pub struct Switchboard {
+pub struct LinkRegistry {
     machines: usize,
     links: Mutex<HashMap<MachineId, Arc<Link>>>,
 }
@@ -58,10 +58,10 @@ pub enum Delivery {
     Never,
 }
 
-impl Switchboard {
+impl LinkRegistry {
     /// Room for so many machines.
-    pub fn new(machines: usize) -> Switchboard {
-        Switchboard {
+    pub fn new(machines: usize) -> LinkRegistry {
+        LinkRegistry {
             machines,
             links: Mutex::default(),
         }

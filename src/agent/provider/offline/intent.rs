@@ -2,7 +2,7 @@
 
 /// What a person asks for, as far as rules can tell.
 #[derive(Debug, PartialEq)]
-pub enum Wish<'a> {
+pub enum Intent<'a> {
     Greeting,
     /// The time or date, in a time zone if one is named.
     Time(Option<&'a str>),
@@ -19,7 +19,7 @@ pub enum Wish<'a> {
 }
 
 /// Reads a message. Only the beginning and a few fixed phrases count.
-pub fn wish_of(text: &str) -> Wish<'_> {
+pub fn wish_of(text: &str) -> Intent<'_> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     let lower = lower.strip_prefix("please ").unwrap_or(&lower);
@@ -33,10 +33,10 @@ pub fn wish_of(text: &str) -> Wish<'_> {
     if let Some(rest) = lower.strip_prefix("run ") {
         let rest = original[original.len() - rest.len()..].trim();
         let (tool, arguments) = rest.split_once(char::is_whitespace).unwrap_or((rest, "{}"));
-        return Wish::Run(tool, arguments.trim());
+        return Intent::Run(tool, arguments.trim());
     }
     if lower.contains("what did i say") || lower.contains("what did i just say") {
-        return Wish::Repeat;
+        return Intent::Repeat;
     }
     if let Some(query) = after(&[
         "what do you remember about ",
@@ -44,16 +44,16 @@ pub fn wish_of(text: &str) -> Wish<'_> {
         "do you remember ",
         "recall ",
     ]) {
-        return Wish::Recall(query);
+        return Intent::Recall(query);
     }
     if let Some(content) = after(&["remember that ", "remember: ", "remember "]) {
-        return Wish::Remember(content);
+        return Intent::Remember(content);
     }
     if let Some(what) = after(&["forget that ", "forget about ", "forget "]) {
-        return Wish::Forget(what);
+        return Intent::Forget(what);
     }
     if let Some(query) = after(&["search for ", "search "]) {
-        return Wish::Search(query);
+        return Intent::Search(query);
     }
     let asks_time = [
         "what time",
@@ -65,7 +65,7 @@ pub fn wish_of(text: &str) -> Wish<'_> {
     ];
     if asks_time.iter().any(|words| lower.contains(words)) {
         let zone = original.split_whitespace().find(|word| word.contains('/'));
-        return Wish::Time(zone.map(|zone| zone.trim_end_matches(['?', '!', '.'])));
+        return Intent::Time(zone.map(|zone| zone.trim_end_matches(['?', '!', '.'])));
     }
     let words: Vec<&str> = lower
         .split(|letter: char| !letter.is_ascii_alphabetic())
@@ -81,7 +81,7 @@ pub fn wish_of(text: &str) -> Wish<'_> {
         "what can you do",
     ];
     if (opens && words.len() <= 6) || asks.iter().any(|phrase| lower.starts_with(phrase)) {
-        return Wish::Greeting;
+        return Intent::Greeting;
     }
-    Wish::Other
+    Intent::Other
 }

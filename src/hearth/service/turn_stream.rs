@@ -11,7 +11,7 @@ use super::turns::{Reply, Waiter};
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
 use net::outbox::{Close, Item, Outbox};
-use store::{Begun, Exchange, IdempotencyKey, Identity, NewTurn, Retold, Target};
+use store::{Begun, Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target};
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ pub struct Question {
     pub stream: bool,
 }
 
-/// What was heard of a followed turn.
+/// What was heard of a turn_stream turn.
 #[derive(Debug)]
 pub enum Heard {
     /// A piece of text.
@@ -53,8 +53,8 @@ pub enum Heard {
     AwaitsApproval,
 }
 
-/// A turn that is followed. Dropping it leaves the turn as it is.
-pub struct Followed {
+/// A turn that is turn_stream. Dropping it leaves the turn as it is.
+pub struct TurnStream {
     service: Arc<Service>,
     connection: ConnectionId,
     outbox: Arc<Outbox>,
@@ -62,7 +62,7 @@ pub struct Followed {
     turn: TurnId,
 }
 
-/// What [`Followed::take`] found.
+/// What [`TurnStream::take`] found.
 pub struct News {
     /// In the order in which it happened.
     pub heard: Vec<Heard>,
@@ -82,7 +82,7 @@ struct Told {
 
 impl Service {
     /// Stores a message and begins its turn, which runs like any other. `wake`
-    /// is called, from any thread, whenever [`Followed::take`] may find news.
+    /// is called, from any thread, whenever [`TurnStream::take`] may find news.
     ///
     /// Errors: `server_error` 503 (queue full), `invalid_request` (422: the
     /// idempotency key was used for another request).
@@ -91,12 +91,12 @@ impl Service {
         asker: &Asker,
         question: Question,
         wake: impl Fn() + Send + Sync + 'static,
-    ) -> Result<Followed> {
+    ) -> Result<TurnStream> {
         let config = self.settings.current();
         let place = self.queue.reserve(None, &config.limits)?;
         let outbox = Arc::new(Outbox::new(config.limits.outbox_bytes, wake));
         let end = Arc::new(Mutex::new(None));
-        let followed = |turn| Followed {
+        let turn_stream = |turn| TurnStream {
             service: Arc::clone(self),
             connection: self.connections.open(),
             outbox: Arc::clone(&outbox),
@@ -107,7 +107,7 @@ impl Service {
         // What was said before is read from the database as soon as the turn runs.
         let is_told = !question.history.is_empty();
         let new = NewTurn {
-            target: Target::Retold(Retold {
+            target: Target::ReplayedHistory(ReplayedHistory {
                 user_id: asker.user_id,
                 history: question.history,
                 instructions: question.instructions,
@@ -136,18 +136,18 @@ impl Service {
         };
         match begun {
             Begun::Repeat(turn) => {
-                let followed = followed(turn.id);
-                followed.attend(asker, is_streamed);
+                let turn_stream = turn_stream(turn.id);
+                turn_stream.attend(asker, is_streamed);
                 self.answer_when_over(turn.id, waiter);
-                Ok(followed)
+                Ok(turn_stream)
             }
             Begun::New { turn, message } => {
-                let followed = followed(turn.id);
-                followed.attend(asker, is_streamed);
+                let turn_stream = turn_stream(turn.id);
+                turn_stream.attend(asker, is_streamed);
                 self.waiters().entry(turn.id).or_default().push(waiter);
                 self.started(turn, message);
                 drop(place);
-                Ok(followed)
+                Ok(turn_stream)
             }
         }
     }
@@ -171,7 +171,7 @@ impl Service {
     }
 }
 
-impl Followed {
+impl TurnStream {
     fn attend(&self, asker: &Asker, is_streamed: bool) {
         if let Some(identity) = &asker.identity {
             // Revoking the token cuts the response.
@@ -209,7 +209,7 @@ impl Followed {
     }
 }
 
-impl Drop for Followed {
+impl Drop for TurnStream {
     fn drop(&mut self) {
         self.service.hub().leave(self.connection);
         self.service.connections().close(self.connection);
