@@ -1,11 +1,43 @@
-//! What cargo runs before it compiles: tells the compiler which commit this is,
-//! and the linker how to lay out the program.
+//! What cargo runs before it compiles: says which commit this is, and asks the
+//! linker for packed relocations.
 
 mod commit;
-mod layout;
+
+use std::env;
+use std::process::Command;
+
+/// The first GNU C library that loads packed relocations.
+const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 
 fn main() {
     println!("cargo::rerun-if-changed=src/hearth/build");
     commit::tell();
-    layout::tell();
+    if can_pack_relocations() {
+        println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
+    }
+}
+
+/// Whether the linker and the C library know packed relocations, which make a
+/// release 200 KB smaller. The usual linker knows them on x86-64 alone; one that
+/// somebody chose by -Clinker or -Clink-arg may not.
+fn can_pack_relocations() -> bool {
+    let is = |variable: &str, value: &str| env::var(variable).is_ok_and(|found| found == value);
+    let is_chosen = env::var("CARGO_ENCODED_RUSTFLAGS").is_ok_and(|flags| flags.contains("link"));
+    is("PROFILE", "release")
+        && is("CARGO_CFG_TARGET_ARCH", "x86_64")
+        && env::var_os("HOST") == env::var_os("TARGET")
+        && !is_chosen
+        && c_library() >= Some(PACKED_RELOCATIONS)
+}
+
+/// The version of the GNU C library here, if it is one.
+fn c_library() -> Option<(u32, u32)> {
+    let output = Command::new("getconf")
+        .arg("GNU_LIBC_VERSION")
+        .output()
+        .ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    let (major, minor) = text.trim().strip_prefix("glibc ")?.split_once('.')?;
+    let minor = minor.split('.').next()?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
 }
