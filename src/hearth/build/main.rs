@@ -1,20 +1,26 @@
-//! What cargo runs before it compiles: says which commit this is, and asks the
-//! linker for packed relocations.
+//! What cargo runs before it compiles: says which commit this is, compresses the
+//! web page, and asks the linker for packed relocations.
 
 mod commit;
+#[cfg(feature = "web")]
+mod page;
 
 use std::env;
+use std::error::Error;
 use std::process::Command;
 
 /// The first GNU C library that loads packed relocations.
 const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/hearth/build");
     commit::tell();
+    #[cfg(feature = "web")]
+    page::compress()?;
     if can_pack_relocations() {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }
+    Ok(())
 }
 
 /// Whether the linker and the C library know packed relocations, which make a

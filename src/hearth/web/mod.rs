@@ -1,76 +1,42 @@
 //! The web front end: a page of plain HTML, CSS and JavaScript modules, held in
-//! the binary. There is no build step: what stands in `page/` is what is sent,
-//! but for comments and white space.
+//! the binary. The build script compresses what is in `page/`, and changes nothing
+//! else about it.
 //!
 //! The assets' path names their version, so that a browser may keep them for
 //! good, asks for none again on the next visit, and never mixes two versions.
 
-mod lean;
-
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use flate2::bufread::GzDecoder;
 
 use crate::http::Pages;
 use base::error::Error;
 use base::secret::sha256;
-use lean::Language;
 use net::exchange::{Head, Response};
 
 /// One file of the page.
 struct Asset {
     name: &'static str,
     media_type: &'static str,
-    bytes: &'static [u8],
+    /// The file, compressed (RFC 1952).
+    gzip: &'static [u8],
 }
 
-macro_rules! assets {
-    ($($name:literal: $media_type:expr, $how:ident;)*) => {
-        [$(Asset {
-            name: $name,
-            media_type: $media_type,
-            bytes: embedded!($how, include_bytes!(concat!("page/", $name))),
-        }),*]
-    };
+impl Asset {
+    /// The file as it was before the build script compressed it.
+    fn plain(&self) -> Vec<u8> {
+        let mut plain = Vec::new();
+        GzDecoder::new(self.gzip)
+            .read_to_end(&mut plain)
+            .expect("the build script compressed it");
+        plain
+    }
 }
-
-macro_rules! embedded {
-    (as_it_is, $source:expr) => {
-        $source
-    };
-    ($how:ident, $source:expr) => {{
-        const SOURCE: &[u8] = $source;
-        const LEAN: [u8; lean::length(SOURCE, Language::$how)] = lean::lean(SOURCE, Language::$how);
-        &LEAN
-    }};
-}
-
-const SCRIPT: &str = "text/javascript; charset=utf-8";
 
 /// Everything but the page itself.
-const ASSETS: [Asset; 22] = assets! {
-    "style.css": "text/css; charset=utf-8", Style;
-    "app.js": SCRIPT, Script;
-    "approvals.js": SCRIPT, Script;
-    "chat.js": SCRIPT, Script;
-    "connection.js": SCRIPT, Script;
-    "conversations.js": SCRIPT, Script;
-    "dom.js": SCRIPT, Script;
-    "household.js": SCRIPT, Script;
-    "markdown.js": SCRIPT, Script;
-    "memories.js": SCRIPT, Script;
-    "noise.js": SCRIPT, Script;
-    "people.js": SCRIPT, Script;
-    "relay.js": SCRIPT, Script;
-    "reminders.js": SCRIPT, Script;
-    "session.js": SCRIPT, Script;
-    "settings.js": SCRIPT, Script;
-    "status.js": SCRIPT, Script;
-    "tools.js": SCRIPT, Script;
-    "webhooks.js": SCRIPT, Script;
-    "icon.svg": "image/svg+xml", as_it_is;
-    "icon.png": "image/png", as_it_is;
-    "manifest.webmanifest": "application/manifest+json", Script;
-};
+static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// The page, with a mark where the assets' version stands.
 const INDEX: &str = include_str!("page/index.html");
@@ -110,8 +76,6 @@ const FOR_GOOD: &str = "public, max-age=31536000, immutable";
 /// The front end, ready to be sent.
 pub struct Web {
     index: String,
-    /// Of the page, quoted as in a header.
-    index_tag: String,
     version: String,
 }
 
@@ -119,21 +83,17 @@ impl Web {
     /// Prepares the page: its assets' version is made of their content.
     pub fn new() -> Web {
         let mut digests = Vec::with_capacity(ASSETS.len() * 32);
-        for asset in &ASSETS {
-            digests.extend_from_slice(&sha256(asset.bytes));
+        for asset in ASSETS {
+            digests.extend_from_slice(&sha256(asset.gzip));
         }
         let version = hex(&sha256(&digests)[..8]);
         let index = INDEX.replace(VERSION_MARK, &version);
-        Web {
-            index_tag: tag_of(index.as_bytes()),
-            index,
-            version,
-        }
+        Web { index, version }
     }
 
     /// The page as files for any web server: paths below a folder, and what
-    /// they hold. The page then asks for the address of the server.
-    pub fn exported(&self) -> Vec<(String, Cow<'static, [u8]>)> {
+    /// they hold, uncompressed. The page then asks for the address of the server.
+    pub fn exported(&self) -> Vec<(String, Vec<u8>)> {
         let policy = format!(
             "<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORTED_POLICY}\">\n<title>"
         );
@@ -141,10 +101,10 @@ impl Web {
             .index
             .replace("\"/assets/", "\"assets/")
             .replacen("<title>", &policy, 1);
-        let mut files = vec![("index.html".to_owned(), Cow::Owned(index.into_bytes()))];
+        let mut files = vec![("index.html".to_owned(), index.into_bytes())];
         files.extend(ASSETS.iter().map(|asset| {
             let path = format!("assets/{}/{}", self.version, asset.name);
-            (path, Cow::Borrowed(asset.bytes))
+            (path, asset.plain())
         }));
         files
     }
@@ -167,31 +127,40 @@ impl Pages for Web {
     fn page(&self, head: &Head) -> Response {
         if head.path == "/" {
             let body = Cow::Owned(self.index.clone().into_bytes());
-            let media_type = "text/html; charset=utf-8";
-            return respond(head, &self.index_tag, media_type, ASK_AGAIN, body);
+            return respond(head, "text/html; charset=utf-8", ASK_AGAIN, body);
         }
-        match self.asset(&head.path) {
-            Some(asset) => respond(
-                head,
-                &tag_of(asset.bytes),
-                asset.media_type,
-                FOR_GOOD,
-                Cow::Borrowed(asset.bytes),
-            ),
-            None => Response::error(&Error::not_found(
+        let Some(asset) = self.asset(&head.path) else {
+            return Response::error(&Error::not_found(
                 "there is no such file; the page may be of another version: reload it",
-            )),
+            ));
+        };
+        let accepted = head.headers.iter();
+        let accepted = accepted.filter(|(name, _)| name == "accept-encoding");
+        let is_compressed = accepts_gzip(accepted.map(|(_, value)| value.as_str()));
+        let body = if is_compressed {
+            Cow::Borrowed(asset.gzip)
+        } else {
+            Cow::Owned(asset.plain())
+        };
+        let mut response = respond(head, asset.media_type, FOR_GOOD, body);
+        let mut add = |name, value| response.headers.push((name, Cow::Borrowed(value)));
+        add("Vary", "Accept-Encoding");
+        if is_compressed {
+            add("Content-Encoding", "gzip");
         }
+        response
     }
 }
 
+/// A response with this body, or without any if the client has it already. The
+/// tag is made of the body, so that each encoding of a file has its own.
 fn respond(
     head: &Head,
-    tag: &str,
     media_type: &'static str,
     cache: &'static str,
     body: Cow<'static, [u8]>,
 ) -> Response {
+    let tag = format!("\"{}\"", hex(&sha256(&body)[..16]));
     let headers = [
         ("Content-Type", media_type),
         ("Content-Security-Policy", POLICY),
@@ -204,15 +173,36 @@ fn respond(
     let mut headers: Vec<_> = headers
         .map(|(name, value)| (name, Cow::Borrowed(value)))
         .into();
-    headers.push(("ETag", Cow::Owned(tag.to_owned())));
     let is_known = head
         .header("if-none-match")
-        .is_some_and(|known| matches(known, tag));
+        .is_some_and(|known| matches(known, &tag));
+    headers.push(("ETag", Cow::Owned(tag)));
     Response {
         status: if is_known { 304 } else { 200 },
         headers,
         body: if is_known { Cow::Borrowed(b"") } else { body },
     }
+}
+
+/// Whether a client with these `Accept-Encoding` fields takes gzip (RFC 9110
+/// section 12.5.3). One that sends no such field gets none: it may be a small
+/// client that cannot decode it.
+fn accepts_gzip<'a>(fields: impl Iterator<Item = &'a str>) -> bool {
+    let mut others = false;
+    for listed in fields.flat_map(|field| field.split(',')) {
+        let listed = listed.to_ascii_lowercase();
+        let (coding, weight) = listed.split_once(';').unwrap_or((&listed, ""));
+        let is_refused = weight
+            .trim()
+            .strip_prefix("q=")
+            .is_some_and(|value| value.bytes().all(|digit| matches!(digit, b'0' | b'.')));
+        match coding.trim() {
+            "gzip" | "x-gzip" => return !is_refused,
+            "*" => others = !is_refused,
+            _ => {}
+        }
+    }
+    others
 }
 
 /// Whether `If-None-Match` names this tag (RFC 9110 section 13.1.2).
@@ -221,10 +211,6 @@ fn matches(known: &str, tag: &str) -> bool {
         .split(',')
         .map(str::trim)
         .any(|one| one == "*" || one.strip_prefix("W/").unwrap_or(one) == tag)
-}
-
-fn tag_of(bytes: &[u8]) -> String {
-    format!("\"{}\"", hex(&sha256(bytes)[..16]))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -255,6 +241,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_comes_out_as_it_went_in() {
+        let web = Web::new();
+        for (name, source) in [
+            ("app.js", &include_bytes!("page/app.js")[..]),
+            ("style.css", include_bytes!("page/style.css")),
+            ("icon.png", include_bytes!("page/icon.png")),
+        ] {
+            let path = format!("/assets/{}/{name}", web.version);
+            assert_eq!(web.asset(&path).unwrap().plain(), source, "{name}");
+        }
+        assert!(web.asset("/assets/0/app.js").is_none());
+    }
+
+    #[test]
     fn the_settings_page_offers_every_provider() {
         let page = include_str!("page/settings.js");
         for preset in PRESETS {
@@ -264,16 +264,27 @@ mod tests {
     }
 
     #[test]
-    fn every_file_of_the_page_is_served() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/hearth/web/page");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .filter(|name| name != "index.html")
-            .collect();
-        files.sort();
-        let mut served: Vec<&str> = ASSETS.iter().map(|asset| asset.name).collect();
-        served.sort_unstable();
-        assert_eq!(files, served);
+    fn gzip_is_sent_to_those_who_accept_it() {
+        for (fields, accepted) in [
+            (&[][..], false),
+            (&[""], false),
+            (&["gzip"], true),
+            (&["gzip, deflate, br, zstd"], true),
+            (&["br;q=1.0, GZIP ; q=0.5"], true),
+            (&["x-gzip"], true),
+            (&["gzip;q=0.001"], true),
+            (&["gzip;q=0"], false),
+            (&["gzip; Q=0.000"], false),
+            (&["*"], true),
+            (&["*;q=0"], false),
+            (&["gzip, *;q=0"], true),
+            (&["*, gzip;q=0"], false),
+            (&["identity"], false),
+            (&["gzipped"], false),
+            (&["br", "gzip"], true),
+        ] {
+            let found = accepts_gzip(fields.iter().copied());
+            assert_eq!(found, accepted, "{fields:?}");
+        }
     }
 }
