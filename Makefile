@@ -97,7 +97,6 @@ tools:
 	  echo '  Debian, Ubuntu, Raspberry Pi OS   sudo apt install build-essential' >&2; \
 	  echo '  Fedora                            sudo dnf install gcc' >&2; \
 	  echo '  Alpine                            sudo apk add build-base' >&2; \
-	  echo '  macOS                             xcode-select --install' >&2; \
 	  exit 1; }
 
 .PHONY: help run build test test-peers test-browser check bench soak fuzz install clean tools

@@ -200,9 +200,6 @@ where
 
     /// Serves a connection or refuses it. Errors: no thread can be started.
     fn admit(&mut self, stream: TcpStream, remote: IpAddr) -> io::Result<()> {
-        // Elsewhere than on Linux an accepted socket inherits this.
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        stream.set_nonblocking(false)?;
         let config = (self.shared.config)();
         let admission = match self.judge(&config, remote) {
             Ok(admission) => admission,

@@ -125,14 +125,10 @@ impl Stream for Socket {
 
     fn keep_alive(&mut self, probe_after: Duration) -> io::Result<()> {
         sockopt::set_socket_keepalive(&self.stream, true)?;
-        // OpenBSD has no per-socket times; there the system's own stand.
-        #[cfg(not(target_os = "openbsd"))]
-        {
-            let second = Duration::from_secs(1);
-            sockopt::set_tcp_keepidle(&self.stream, probe_after.max(second))?;
-            sockopt::set_tcp_keepintvl(&self.stream, (probe_after / 2).max(second))?;
-            sockopt::set_tcp_keepcnt(&self.stream, KEEP_ALIVE_PROBES)?;
-        }
+        let second = Duration::from_secs(1);
+        sockopt::set_tcp_keepidle(&self.stream, probe_after.max(second))?;
+        sockopt::set_tcp_keepintvl(&self.stream, (probe_after / 2).max(second))?;
+        sockopt::set_tcp_keepcnt(&self.stream, KEEP_ALIVE_PROBES)?;
         Ok(())
     }
 }

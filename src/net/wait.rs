@@ -125,7 +125,7 @@ pub fn time_left(deadline: Instant) -> Duration {
     deadline.saturating_duration_since(Instant::now())
 }
 
-/// Longest single `poll`: some systems refuse more than `i32::MAX` milliseconds.
+/// Longest single `poll`; every duration up to it fits the kernel's type.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
 fn timespec(duration: Duration) -> Timespec {
@@ -137,10 +137,8 @@ fn timespec(duration: Duration) -> Timespec {
 }
 
 /// One event descriptor: half the descriptors of a pipe.
-#[cfg(any(target_os = "linux", target_os = "android"))]
 struct Signal(std::os::fd::OwnedFd);
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
 impl Signal {
     fn new() -> io::Result<Signal> {
         use rustix::event::{EventfdFlags, eventfd};
@@ -162,37 +160,6 @@ impl Signal {
     fn clear(&self) {
         // It fails only when nothing waits.
         let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
-    }
-}
-
-/// A pair of sockets where there is no event descriptor.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-struct Signal {
-    sender: std::os::unix::net::UnixStream,
-    receiver: std::os::unix::net::UnixStream,
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-impl Signal {
-    fn new() -> io::Result<Signal> {
-        let (sender, receiver) = std::os::unix::net::UnixStream::pair()?;
-        sender.set_nonblocking(true)?;
-        receiver.set_nonblocking(true)?;
-        Ok(Signal { sender, receiver })
-    }
-
-    fn receiver(&self) -> BorrowedFd<'_> {
-        self.receiver.as_fd()
-    }
-
-    fn send(&self) {
-        // It fails only when the buffer is full of signals that wait.
-        let _ = io::Write::write(&mut &self.sender, &[1]);
-    }
-
-    fn clear(&self) {
-        // `Waker::awake` lets at most one signal wait.
-        let _ = io::Read::read(&mut &self.receiver, &mut [0; 8]);
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::Path;
 use std::thread::{self, Scope, ScopedJoinHandle};
@@ -158,15 +160,10 @@ fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
 }
 
 fn address(name: &OsStr) -> io::Result<SocketAddr> {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::linux::net::SocketAddrExt;
-        use std::os::unix::ffi::OsStrExt;
-        if let Some(name) = name.as_bytes().strip_prefix(b"@") {
-            return SocketAddr::from_abstract_name(name);
-        }
+    match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(Path::new(name)),
     }
-    SocketAddr::from_pathname(Path::new(name))
 }
 
 #[cfg(test)]
@@ -183,8 +180,6 @@ mod tests {
 
     #[test]
     fn a_socket_is_a_path_or_an_abstract_name() {
-        use std::os::linux::net::SocketAddrExt;
-
         let root = TemporaryDirectory::new();
         let path = root.path().join("notify");
         let abstract_name = format!("hearth-test-{}", std::process::id());

@@ -118,7 +118,7 @@ fn listen(
             f,
             "port {port} is in use by another program; choose another with {setting}{}",
             if port == 5000 {
-                " (port 5000 is also used by AirPlay on macOS, Frigate and container registries)"
+                " (Frigate and container registries also use port 5000)"
             } else {
                 ""
             }

@@ -18,7 +18,7 @@ pub fn of_this_machine() -> Vec<String> {
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),
     ];
-    // Linux shows them as text; elsewhere the one that leads outside must do.
+    // A sandbox may hide these files; the address that leads outside must then do.
     addresses.extend(read("/proc/net/fib_trie", local_ipv4));
     addresses.extend(read("/proc/net/if_inet6", local_ipv6));
     addresses.extend(outward_address());
