@@ -17,27 +17,6 @@ SEED ?=
 BIN = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
 
-# The bundled SQLite without what the program never asks of it, and C without
-# tables for unwinding, which no panic of Rust crosses: 300 KB less to download
-# and to keep in memory. Tests run on the same SQLite as releases.
-export LIBSQLITE3_FLAGS = \
-  -USQLITE_ENABLE_API_ARMOR \
-  -USQLITE_ENABLE_COLUMN_METADATA \
-  -USQLITE_ENABLE_DBSTAT_VTAB \
-  -USQLITE_ENABLE_FTS3 \
-  -USQLITE_ENABLE_FTS3_PARENTHESIS \
-  -USQLITE_ENABLE_LOAD_EXTENSION \
-  -USQLITE_ENABLE_MEMORY_MANAGEMENT \
-  -USQLITE_ENABLE_RTREE \
-  -USQLITE_ENABLE_STAT4 \
-  -USQLITE_SOUNDEX \
-  -DSQLITE_OMIT_DEPRECATED \
-  -DSQLITE_OMIT_JSON \
-  -DSQLITE_OMIT_LOAD_EXTENSION \
-  -DSQLITE_OMIT_SHARED_CACHE \
-  -DSQLITE_UNTESTABLE
-export CFLAGS = -fno-asynchronous-unwind-tables -fno-unwind-tables
-
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
 	@echo
