@@ -145,8 +145,8 @@ impl Floor {
         process::status_kib(self.child.id(), "VmRSS").expect("the floor runs")
     }
 
-    pub fn own_kib(&self) -> f64 {
-        process::status_kib(self.child.id(), "RssAnon").expect("the floor runs")
+    pub fn private_dirty_kib(&self) -> f64 {
+        process::private_dirty_kib(self.child.id()).expect("the floor runs")
     }
 }
 

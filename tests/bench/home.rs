@@ -179,9 +179,9 @@ impl Server {
         process::status_kib(self.child.id(), "VmRSS").expect("the server runs")
     }
 
-    /// What of it is no page of a file, in KiB.
-    pub fn own_kib(&self) -> f64 {
-        process::status_kib(self.child.id(), "RssAnon").expect("the server runs")
+    /// What of it the system cannot take back, in KiB.
+    pub fn private_dirty_kib(&self) -> f64 {
+        process::private_dirty_kib(self.child.id()).expect("the server runs")
     }
 
     /// Bytes written to the disk so far.

@@ -10,8 +10,19 @@ const TICKS: f64 = 100.0;
 /// A field of /proc/PID/status in KiB, such as `VmRSS`; none when the process
 /// has gone.
 pub fn status_kib(process: u32, field: &str) -> Option<f64> {
-    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
-    let value = status
+    kib(process, "status", field)
+}
+
+/// What a process has written to in memory and shares with none, in KiB: what the
+/// system cannot take back while it runs. None when the process has gone.
+pub fn private_dirty_kib(process: u32) -> Option<f64> {
+    kib(process, "smaps_rollup", "Private_Dirty")
+}
+
+/// A line `FIELD: NUMBER kB` of a file in /proc/PID.
+fn kib(process: u32, file: &str, field: &str) -> Option<f64> {
+    let text = fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
+    let value = text
         .lines()
         .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
     value.trim().strip_suffix(" kB")?.parse().ok()
