@@ -71,7 +71,7 @@ impl Store {
     /// Ids of the undecided approvals whose time has come, at most 1,000.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Vec<ApprovalId>> {
         // Asked every second: on the writer's connection, so that an idle
-        // server needs no other.
+        // server needs no other. Deciding one waits for the commit of both.
         self.deferred_commit(move |write| {
             rows(
                 write.connection,

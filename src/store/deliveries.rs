@@ -19,16 +19,23 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
-    /// A delivery if it is to be sent at `now`: pending, and due. What came of
-    /// its last attempt counts also where it is not on disk yet.
+    /// A delivery if it is to be sent at `now`: pending and due, on disk as well
+    /// as by what was recorded since and is not on disk yet.
     ///
-    /// Errors: `not_found`.
+    /// Errors: `not_found`, also while the delivery's own commit is under way.
     pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
-        self.deferred_commit(move |write| {
-            let delivery = find(write.connection, id)?;
-            let is_due = delivery.state == DeliveryState::Pending && delivery.next_at <= now;
-            Ok(is_due.then_some(delivery))
-        })
+        let is_due = move |delivery: &Delivery| {
+            delivery.state == DeliveryState::Pending && delivery.next_at <= now
+        };
+        // The reader first: it sees only what is committed. One whose commit is
+        // lost would be stored, and sent, a second time under another id.
+        if !is_due(&self.delivery(id)?) {
+            return Ok(None);
+        }
+        // Then the writer's connection: it knows of a success that was recorded
+        // and is not committed yet.
+        let latest = self.deferred_commit(move |write| find(write.connection, id))?;
+        Ok(Some(latest).filter(is_due))
     }
 
     /// Makes the callbacks due that waited for a response to take their place:
@@ -45,11 +52,15 @@ impl Store {
     }
 
     /// Pending deliveries that are due at `now`, the longest due first, at most
-    /// `limit` (and 1,000).
+    /// `limit` (and 1,000). Returns when what it found is on disk, which takes
+    /// no time where nothing waits to be committed.
+    ///
+    /// Errors: `server_error` when the commit failed.
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
         // On the writer's connection: a reader could show a delivery as due
-        // whose success is recorded and not committed yet.
-        self.deferred_commit(move |write| {
+        // whose success is recorded and not committed yet. And not before the
+        // commit: what is due here may be lost with it.
+        self.write(move |write| {
             rows(
                 write.connection,
                 DUE_DELIVERIES,
@@ -59,7 +70,8 @@ impl Store {
         })
     }
 
-    /// When the next pending delivery is due.
+    /// When the next pending delivery is due. Only a time to look again: it may
+    /// rest on what is not on disk yet.
     pub fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         self.deferred_commit(|write| {
             let next = row(write.connection, NEXT_DELIVERY, params![], |row| row.get(0))?;
@@ -177,7 +189,7 @@ pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcom
     Ok(delivery)
 }
 
-fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Outcome<Delivery> {
+pub(super) fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Outcome<Delivery> {
     let delivery = find(write.connection, id)?;
     match attempt {
         _ if delivery.state == DeliveryState::Delivered => return Ok(delivery),

@@ -7,7 +7,9 @@
 //!
 //! Reads see what is committed. What is written behind (`begin_turn_behind`,
 //! `mark_running`, a delivery's success) is visible to later writes at once,
-//! and to reads within 5 ms.
+//! and to reads within 5 ms. Nothing leaves the process on the strength of it:
+//! what is sent, answered or run with an effect rests on a row that a reader has
+//! seen, or on a write that has returned from its commit.
 
 mod approvals;
 mod backup;
@@ -185,7 +187,8 @@ impl Store {
         self.inner.writer.call(Answer::Committed, work)
     }
 
-    /// Runs statements on the writer and returns before they are on disk.
+    /// Runs statements on the writer and returns before they are on disk. What
+    /// they find may be lost with its commit, too.
     fn deferred_commit<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,

@@ -112,8 +112,8 @@ impl Store {
 
     /// The schedules that are due at `now`, the longest due first.
     pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
-        // On the writer's connection, as for deliveries: it opens no reader on
-        // a server that has nothing to do.
+        // On the writer's connection: it opens no reader on a server that has
+        // nothing to do. One that is not committed yet is committed with its run.
         self.deferred_commit(move |write| {
             rows(write.connection, DUE_SCHEDULES, params![now], from_row)
         })

@@ -1,5 +1,7 @@
 //! Callbacks: the order of each conversation, retries and their end.
 
+use std::sync::mpsc;
+use std::thread;
 use std::time::Duration;
 
 use crate::testing::*;
@@ -20,16 +22,58 @@ fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
     let end = TurnEnd::Done {
         reply: "yes?".to_owned(),
     };
-    let delivery = NewDelivery {
-        account: "door".to_owned(),
-        body: body.to_owned(),
-        delay: std::time::Duration::ZERO,
-    };
     store
-        .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))
+        .finish_turn(turn.id, end, Usage::default(), "m", Some(callback(body)))
         .unwrap()
         .delivery
         .unwrap()
+}
+
+fn callback(body: &str) -> NewDelivery {
+    NewDelivery {
+        account: "door".to_owned(),
+        body: body.to_owned(),
+        delay: Duration::ZERO,
+    }
+}
+
+/// Runs `ask` while a callback is stored and not committed yet, then lets that
+/// commit succeed, or fail.
+fn while_uncommitted<T: Send>(
+    store: &Store,
+    succeeds: bool,
+    ask: impl FnOnce(DeliveryId) -> T + Send,
+) -> (DeliveryId, T) {
+    let turn = begin(store, target("a"), "ring");
+    let (stored, new) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    let queued = store.inner.writer.queue();
+    thread::scope(|scope| {
+        let storing = scope.spawn(move || {
+            store.write(move |write| {
+                let delivery = deliveries::insert(write, &turn, callback("{}"))?;
+                stored.send(delivery.id).unwrap();
+                held.recv().unwrap();
+                Ok(())
+            })
+        });
+        let id = new.recv().unwrap();
+        let asking = scope.spawn(move || ask(id));
+        eventually("the question", || asking.is_finished() || queued.len() == 1);
+        if !succeeds {
+            let before = queued.len();
+            scope.spawn(|| {
+                store.write(|write| {
+                    write.connection.execute_batch("ROLLBACK")?;
+                    Ok(())
+                })
+            });
+            eventually("the end of the transaction", || queued.len() > before);
+        }
+        release.send(()).unwrap();
+        assert_eq!(storing.join().unwrap().is_ok(), succeeds);
+        (id, asking.join().unwrap())
+    })
 }
 
 fn states(store: &Store, ids: &[DeliveryId]) -> Vec<DeliveryState> {
@@ -75,7 +119,7 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     assert_eq!(
         due(&store, Duration::ZERO),
         [b1, a2],
-        "at once, uncommitted"
+        "at once, although its success is recorded behind"
     );
     assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
 
@@ -103,6 +147,61 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     );
     store.record_attempt(a2, Attempt::Delivered).unwrap();
     assert_eq!(due(&store, Duration::ZERO), [b1]);
+}
+
+#[test]
+fn a_callback_is_not_handed_out_before_it_is_on_disk() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let later = store.inner.clock.now().plus(Duration::from_secs(60));
+    let to_send = |id| store.delivery_to_send(id, later);
+    let due = || {
+        let due = store.due_deliveries(later, 100)?;
+        Ok(due.iter().map(|delivery| delivery.id).collect::<Vec<_>>())
+    };
+
+    let (_, lost) = while_uncommitted(&store, false, to_send);
+    assert_eq!(lost.unwrap_err().code(), Code::NotFound);
+    let (_, lost): (_, Result<_>) = while_uncommitted(&store, false, |_| due());
+    assert_eq!(lost.unwrap_err().status(), 503);
+    eventually("the writer's own probe", || store.is_writable());
+    assert_eq!(due(), Ok(vec![]), "nothing was stored");
+
+    let (first, early) = while_uncommitted(&store, true, to_send);
+    assert_eq!(early.unwrap_err().code(), Code::NotFound);
+    assert_eq!(to_send(first).unwrap().unwrap().id, first);
+    store.record_attempt(first, Attempt::Delivered).unwrap();
+    let (second, found) = while_uncommitted(&store, true, |_| due());
+    assert_eq!(found, Ok(vec![second]), "with its commit");
+}
+
+#[test]
+fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
+    let dir = TempDir::new();
+    let store = open(&dir);
+    let id = deliver(&store, "a", "{}").id;
+    let now = store.inner.clock.now();
+    let (recorded, is_recorded) = mpsc::channel();
+    let (release, held) = mpsc::channel::<()>();
+    let queued = store.inner.writer.queue();
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            store.deferred_commit(move |write| {
+                deliveries::record(write, id, Attempt::Delivered)?;
+                recorded.send(()).unwrap();
+                held.recv().unwrap();
+                Ok(())
+            })
+        });
+        is_recorded.recv().unwrap();
+        assert_eq!(store.delivery(id).unwrap().state, DeliveryState::Pending);
+        let asking = scope.spawn(|| store.delivery_to_send(id, now));
+        let listing = scope.spawn(|| store.due_deliveries(now, 100));
+        eventually("both questions", || queued.len() == 2);
+        release.send(()).unwrap();
+        assert!(asking.join().unwrap().unwrap().is_none());
+        assert!(listing.join().unwrap().unwrap().is_empty());
+    });
 }
 
 #[test]
