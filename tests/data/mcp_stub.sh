@@ -1,9 +1,11 @@
 #!/bin/sh
 # A server of the Model Context Protocol for tests, in a shell so that they need
 # nothing else. It notes every line it gets in the file $STUB_NOTES, and its
-# process id in $STUB_NOTES.pid. STUB_NAGS lets it say after each list that its
+# process id in $STUB_NOTES.pid, a file that is there only when it is whole.
+# STUB_NAGS lets it say after each list that its
 # tools changed; STUB_DEAF lets it ignore the end of its input and SIGTERM.
-echo "$$" >"$STUB_NOTES.pid"
+echo "$$" >"$STUB_NOTES.pid.new"
+mv "$STUB_NOTES.pid.new" "$STUB_NOTES.pid"
 more=
 say() { printf '%s\n' "$1"; }
 result() { say "{\"jsonrpc\":\"2.0\",\"id\":$id,\"result\":$1}"; }
@@ -44,11 +46,11 @@ while read -r line; do
     ;;
   *'"method":"tools/call"'*'"name":"hang"'*) ;;
   *'"method":"tools/call"'*'"name":"steady"'*)
-    for step in 1 2 3 4 5 6; do
+    for step in 1 2 3 4 5 6 7 8 9; do
       say "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":$id,\"progress\":$step}}"
       sleep 0.3
     done
-    text "six steps"
+    text "nine steps"
     ;;
   *'"method":"tools/call"'*'"name":"crash"'*)
     echo "Error: the stub has no more strength" >&2

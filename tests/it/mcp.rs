@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::support::client::Client;
 use super::support::eventually;
 use super::support::home::{Folder, Home, make_people, write_config};
-use super::support::program::{Program, send_signal};
+use super::support::program::{Program, send_signal, whole_lines};
 
 /// A house with these servers, to which one may speak as often as a test asks
 /// whether something is so.
@@ -67,10 +67,10 @@ impl Stub {
         Home::start(config(servers, json!({"permission_mode": "allow"})))
     }
 
-    /// The lines it got that contain a text.
+    /// The lines it got that contain a text. The last may be half written.
     fn got(&self, text: &str) -> Vec<String> {
         let notes = fs::read_to_string(self.path()).unwrap_or_default();
-        let lines = notes.lines().filter(|line| line.contains(text));
+        let lines = whole_lines(&notes).filter(|line| line.contains(text));
         lines.map(str::to_owned).collect()
     }
 
@@ -270,8 +270,8 @@ fn a_server_that_dies_is_started_again() {
 #[test]
 fn changed_tools_are_listed_again_but_not_in_a_loop() {
     let stub = Stub::new();
-    let (mut home, mut client) = ready(&stub, json!({"env": {"STUB_NAGS": "1"}}));
     let began = Instant::now();
+    let (mut home, mut client) = ready(&stub, json!({"env": {"STUB_NAGS": "1"}}));
     assert!(run(&mut client, "grow").ends_with("grown"));
     eventually("the new tool is there", || {
         let tools = tools_of(&mut client, "mcp:stub");
@@ -287,12 +287,12 @@ fn changed_tools_are_listed_again_but_not_in_a_loop() {
 #[test]
 fn silence_ends_a_call_and_progress_goes_on_with_it() {
     let stub = Stub::new();
-    let (mut home, mut client) = ready(&stub, json!({"timeout_seconds": 1}));
+    let (mut home, mut client) = ready(&stub, json!({"timeout_seconds": 2}));
     let answer = run(&mut client, "steady");
-    assert!(answer.ends_with("six steps"), "1.8 s with news: {answer}");
+    assert!(answer.ends_with("nine steps"), "2.7 s with news: {answer}");
     let answer = run(&mut client, "hang");
     assert!(
-        answer.contains("did not answer within 1 second"),
+        answer.contains("did not answer within 2 seconds"),
         "{answer}"
     );
     let told = eventually("the server is told", || {

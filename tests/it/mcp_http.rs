@@ -1,12 +1,15 @@
 //! MCP servers that run by themselves (Streamable HTTP), with sessions and
 //! without.
 
+use std::net::Ipv4Addr;
+
 use serde_json::{Value, json};
 
 use super::support::client::Client;
 use super::support::eventually;
 use super::support::home::Home;
 use super::support::mcp_http::{Kind, McpServer};
+use super::support::program::free_port;
 
 fn home(server: &McpServer, more: Value) -> Home {
     let mut entry = json!({
@@ -88,12 +91,12 @@ fn calls_are_answered_as_json_and_as_events() {
 fn silence_ends_a_call_and_progress_goes_on_with_it() {
     for kind in [Kind::Sessions, Kind::Stateless] {
         let server = McpServer::start(kind);
-        let (mut home, mut client) = ready(&server, json!({"timeout_seconds": 1}));
+        let (mut home, mut client) = ready(&server, json!({"timeout_seconds": 2}));
         let answer = run(&mut client, "steady");
-        assert!(answer.ends_with("six steps"), "1.8 s with news: {answer}");
+        assert!(answer.ends_with("nine steps"), "2.7 s with news: {answer}");
         let answer = run(&mut client, "hang");
         assert!(
-            answer.contains("did not answer within 1 second"),
+            answer.contains("did not answer within 2 seconds"),
             "comments are no news: {answer}"
         );
         let told = server.requests("notifications/cancelled").len();
@@ -151,10 +154,10 @@ fn a_forgotten_session_is_opened_anew_and_the_call_made_again() {
 
 #[test]
 fn a_server_that_is_gone_is_down_until_it_is_back() {
-    let server = McpServer::start(Kind::Sessions);
+    let address = (Ipv4Addr::LOCALHOST, free_port()).into();
+    let server = McpServer::on(address, Kind::Sessions);
     let (mut home, mut client) = ready(&server, json!({}));
     eventually("it listens", || server.requests("GET").pop());
-    let address = server.address;
     drop(server);
     eventually("its tools are gone", || {
         tools(&mut client).is_empty().then_some(())

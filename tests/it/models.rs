@@ -347,7 +347,7 @@ fn a_first_start_offers_what_the_environment_holds_and_uses_nothing() {
     let program = Program::start_in(folder.path(), &arguments, &environment);
     let said = eventually("the offer is made", || {
         let said = std::fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
-        said.contains("provider groq").then_some(said)
+        said.ends_with("provider groq\n\n").then_some(said)
     });
     assert!(
         said.contains("GROQ_API_KEY is set") && !said.contains("gsk-hidden"),

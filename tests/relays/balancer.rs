@@ -1,17 +1,16 @@
 //! HAProxy with the configuration of examples/, and real relays behind it.
 
 use std::fs::{self, File};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::support::eventually;
 use crate::support::home::Folder;
 use crate::support::http::get;
-use crate::support::program::Program;
+use crate::support::program::{Program, free_port};
 use crate::support::relay_peers::TOKEN;
 
 /// Where distributions put it; /usr/sbin is not in everybody's PATH.
@@ -44,19 +43,6 @@ pub fn raise_descriptor_limit() {
     setrlimit(Resource::Nofile, raised).unwrap();
 }
 
-/// A port that stays free while nobody listens on it: not one of those that the
-/// system gives to outgoing connections.
-fn quiet_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 10_000;
-    let begin = (std::process::id() % u32::from(COUNT)) as u16;
-    (0..COUNT)
-        .map(|_| FIRST + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
-        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
-        .expect("one of so many ports is free")
-}
-
 /// A relay's own process, which may be lost and come again at the same address.
 pub struct Relay {
     pub address: SocketAddr,
@@ -67,7 +53,7 @@ pub struct Relay {
 impl Relay {
     fn new() -> Relay {
         let mut relay = Relay {
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, quiet_port())),
+            address: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
             folder: Folder::new(),
             program: None,
         };
@@ -125,7 +111,7 @@ impl Balancer {
         let relays = [Relay::new(), Relay::new()];
         let folder = Folder::new();
         let log = folder.path().join("haproxy.txt");
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, quiet_port()));
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let output = File::create(&log).unwrap();
         let child = Command::new(haproxy)
             .args(["-db", "-f"])

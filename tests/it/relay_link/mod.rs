@@ -13,7 +13,7 @@ use super::support::client::Client;
 use super::support::eventually;
 use super::support::home::Home;
 use super::support::model::{Act, Model};
-use super::support::program::{printed, run};
+use super::support::program::{free_port, printed, run};
 use super::support::relay::{Hidden, Relay, TOKEN};
 
 /// The one entry of `server_info.relays`, once it is in this state.
@@ -113,7 +113,7 @@ fn who_a_machine_is_stays_the_same() {
 #[test]
 fn nothing_acknowledged_is_lost_when_the_relay_goes_away() {
     let model = Model::acting(vec![Act::Stall("an answer".to_owned())]);
-    let relay = Relay::new();
+    let relay = Relay::on(free_port());
     let mut config = model.config();
     config["channels"] = relay.config()["channels"].clone();
     let home = Home::start(config);

@@ -3,10 +3,9 @@
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use base::clock::Clock;
-use base::secret::{Secret, fingerprint};
+use base::secret::{Secret, fingerprint, reference};
 use hearth::server::{Options, Server};
 use hearth::service::password;
 use serde_json::{Value, json};
@@ -22,10 +21,10 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new() -> Folder {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("hearth-it-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
+        // Random: a process that was killed may have left a folder behind, and
+        // its id come again.
+        let path = std::env::temp_dir().join(format!("hearth-it-{}", reference()));
+        fs::create_dir(&path).unwrap();
         Folder(path)
     }
 

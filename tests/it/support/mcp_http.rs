@@ -224,13 +224,13 @@ fn call(
         "plain" => reply(socket, "200 OK", "", &text("plain")),
         "steady" => {
             open_stream(socket)?;
-            for step in 1..=6 {
+            for step in 1..=9 {
                 let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress",
                     "params": {"progressToken": params["_meta"]["progressToken"], "progress": step}});
                 event(socket, &format!("data: {progress}\n\n"))?;
                 std::thread::sleep(Duration::from_millis(300));
             }
-            event(socket, &format!("data: {}\n\n", text("six steps")))?;
+            event(socket, &format!("data: {}\n\n", text("nine steps")))?;
             event(socket, "")
         }
         "hang" => {

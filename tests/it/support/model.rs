@@ -24,8 +24,6 @@ pub enum Act {
     /// Streams half of this text, waits until [`Model::release`], and goes on.
     #[allow(dead_code, reason = "the browser's tests use it")]
     Pause(String),
-    /// Waits this long, then answers with this text.
-    Slow(Duration, String),
 }
 
 impl Act {
@@ -184,10 +182,6 @@ fn serve(socket: TcpStream, shared: &Shared) {
             }
             Act::Stall(text) => {
                 shared.wait_for_release();
-                (json!({ "role": "assistant", "content": text }), "stop")
-            }
-            Act::Slow(wait, text) => {
-                std::thread::park_timeout(wait);
                 (json!({ "role": "assistant", "content": text }), "stop")
             }
         };

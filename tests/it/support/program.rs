@@ -1,10 +1,10 @@
 //! The real binary as a process.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Instant;
 
 use super::PATIENCE;
@@ -71,10 +71,8 @@ impl Program {
             .unwrap();
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let lines: Vec<String> = BufReader::new(File::open(&log).unwrap())
-                .lines()
-                .map_while(Result::ok)
-                .collect();
+            let said = fs::read_to_string(&log).unwrap();
+            let lines: Vec<&str> = whole_lines(&said).collect();
             let address = lines.iter().find_map(|line| {
                 let url = line.strip_prefix("hearth listening on ")?;
                 url.split_once("://")?.1.parse().ok()
@@ -157,10 +155,26 @@ pub fn example(name: &str) -> PathBuf {
     path
 }
 
-/// A port on loopback that nobody listens on at the moment.
+/// A port on loopback that stays free while nobody listens on it: no test gets
+/// it twice, and it is not one of those that the system gives to outgoing
+/// connections and to listeners that take any port.
 pub fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    listener.local_addr().unwrap().port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 10_000;
+    // Test programs that run beside each other begin far apart.
+    let begin = (std::process::id() % u32::from(COUNT) * 997 % u32::from(COUNT)) as u16;
+    (0..COUNT)
+        .map(|_| FIRST + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT)
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("one of so many ports is free")
+}
+
+/// The lines of a text that are at their end: of a file that another process
+/// writes, the last line may be there by half.
+pub fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive('\n')
+        .filter_map(|line| line.strip_suffix('\n'))
 }
 
 /// Whether this program is there; says that the test is left out otherwise.
