@@ -8,7 +8,8 @@ use store::{Store, Usage};
 /// Whether the model may be asked once more, `unsaved` being what the turn has
 /// used that is not in the database yet.
 ///
-/// Errors: `server_error` with HTTP 503 when the month's tokens are used up.
+/// # Errors
+/// `server_error` with HTTP 503 when the month's tokens are used up.
 pub fn check(config: &Config, store: &Store, now: Timestamp, unsaved: Usage) -> Result<()> {
     let Some(budget) = config.budget.monthly_tokens else {
         return Ok(());

@@ -36,7 +36,8 @@ const PRIVATE: [&str; 8] = [
 impl AddressPatterns {
     /// Reads a list of patterns.
     ///
-    /// Errors: `invalid_request` naming the first pattern that is none, and the
+    /// # Errors
+    /// `invalid_request` naming the first pattern that is none, and the
     /// accepted forms.
     pub fn parse(patterns: &[&str]) -> Result<AddressPatterns> {
         let mut parsed = Vec::with_capacity(patterns.len());

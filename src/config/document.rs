@@ -34,7 +34,8 @@ pub(super) struct Document {
 impl Document {
     /// Reads a text; `file` is its name in what is reported.
     ///
-    /// Errors: everything that is wrong with it.
+    /// # Errors
+    /// Everything that is wrong with it.
     pub fn read(file: &Path, text: &str, environment: &Environment) -> Result<Document, Problems> {
         // Editors on some systems begin a UTF-8 file with a mark (RFC 8259, section 8.1).
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);

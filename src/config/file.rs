@@ -19,7 +19,8 @@ const LOCK_STEP: Duration = Duration::from_millis(5);
 
 /// Reads the text of the file.
 ///
-/// Errors: it cannot be read, is too large, or is not UTF-8.
+/// # Errors
+/// It cannot be read, is too large, or is not UTF-8.
 pub(super) fn read(path: &Path) -> Result<String, Problems> {
     let unreadable = |error| Problems::of_file(path, format!("the file cannot be read: {error}"));
     decode(path, &File::open(path).map_err(unreadable)?)
@@ -55,7 +56,8 @@ pub(super) fn target(path: &Path) -> PathBuf {
 /// Opens the file and keeps other processes of ours from saving it until the
 /// returned handle is dropped; none when there is no file.
 ///
-/// Errors: it cannot be opened, or somebody held it for [`LOCK_WAIT`].
+/// # Errors
+/// It cannot be opened, or somebody held it for [`LOCK_WAIT`].
 pub(super) fn lock(path: &Path) -> io::Result<Option<File>> {
     let deadline = Instant::now() + LOCK_WAIT;
     loop {

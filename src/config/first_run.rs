@@ -39,7 +39,8 @@ pub fn first_run() -> String {
 /// Writes [`first_run`] to `path` if there is no file yet, readable by its owner
 /// only. Returns whether it did.
 ///
-/// Errors: the file cannot be written, with the reason.
+/// # Errors
+/// The file cannot be written, with the reason.
 pub fn write_first_run(path: &Path) -> Result<bool, Problems> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(false),

@@ -254,7 +254,8 @@ impl Config {
 
     /// The webhook account of this name, which somebody else gave.
     ///
-    /// Errors: `not_found` when there is none.
+    /// # Errors
+    /// `not_found` when there is none.
     pub fn existing_account(&self, name: &str) -> Result<&WebhookAccount> {
         self.webhook_account(name)
             .ok_or_else(|| Error::not_found(format!("there is no webhook account {name:?}")))

@@ -35,7 +35,8 @@ const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
 /// `${NAME}` is none. What would have a secret in its name and is a comment is
 /// left out.
 ///
-/// Errors: the text is no valid configuration, so that a secret could stand
+/// # Errors
+/// The text is no valid configuration, so that a secret could stand
 /// where none is looked for.
 pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -118,7 +119,8 @@ pub struct Reunited {
 /// configuration of a backup has none. A secret is taken over only if what it
 /// is for is the same in both.
 ///
-/// Errors: the text of the backup is not JSON.
+/// # Errors
+/// The text of the backup is not JSON.
 pub fn reunite(backup: &str, present: Option<&str>) -> Result<Reunited, serde_json::Error> {
     let mut document: Value = serde_json::from_str(backup)?;
     let present: Value = present

@@ -31,7 +31,8 @@ pub struct Settings {
 impl Settings {
     /// Reads and validates the file at `path`.
     ///
-    /// Errors: everything that is wrong with it.
+    /// # Errors
+    /// Everything that is wrong with it.
     pub fn load(path: &Path) -> Result<Settings, Problems> {
         Settings::load_with(path, |name| std::env::var(name).ok())
     }
@@ -87,7 +88,8 @@ impl Settings {
     /// Rereads the file (SIGHUP). On problems the configuration in force stays.
     /// Returns the top-level fields that changed.
     ///
-    /// Errors: everything that is wrong with it.
+    /// # Errors
+    /// Everything that is wrong with it.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
         let _turn = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
         let text = file::read(&self.path)?;
@@ -103,7 +105,8 @@ impl Settings {
     /// meanwhile are kept, and come in force too.
     /// Returns the names written, in the order given.
     ///
-    /// Errors: `invalid_request` naming each unknown, unwritable or invalid
+    /// # Errors
+    /// `invalid_request` naming each unknown, unwritable or invalid
     /// field; `server_error` when the file cannot be read or written.
     pub fn update(&self, changes: &Map<String, Value>) -> Result<Vec<String>> {
         let refused: Vec<String> = changes
@@ -124,7 +127,8 @@ impl Settings {
     /// Sets the permission of one tool in `tool_permissions` and leaves the
     /// others as they are, whoever else is changing them.
     ///
-    /// Errors: as [`Settings::update`].
+    /// # Errors
+    /// As [`Settings::update`].
     pub fn permit_tool(&self, tool: &str, permission: Permission) -> Result<()> {
         let path = KeyPath::top().key("tool_permissions").key(tool);
         let word = serde_json::to_value(permission).expect("a permission is a word");
@@ -142,7 +146,8 @@ impl Settings {
     /// default, else null. Secrets are masked unless `reveal`; a `${NAME}` is
     /// none.
     ///
-    /// Errors: `invalid_request` when there is no such key.
+    /// # Errors
+    /// `invalid_request` when there is no such key.
     pub fn get(&self, key: &str, reveal: bool) -> Result<Value> {
         let path: KeyPath = key.parse()?;
         self.with(|document| {
@@ -165,7 +170,8 @@ impl Settings {
     /// Sets a key, for the owner at the command line: `value` is JSON, or else a
     /// string; `null` removes the key. The whole file must be valid afterwards.
     ///
-    /// Errors: `invalid_request` with everything that would be wrong with the
+    /// # Errors
+    /// `invalid_request` with everything that would be wrong with the
     /// file; `server_error` when it cannot be read or written.
     pub fn set(&self, key: &str, value: &str) -> Result<()> {
         let path: KeyPath = key.parse()?;

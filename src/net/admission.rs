@@ -94,7 +94,8 @@ struct Address {
 impl Admissions {
     /// Counts a new connection, of no address yet.
     ///
-    /// Errors: `server_error` 503 when `limits.connections` are open.
+    /// # Errors
+    /// `server_error` 503 when `limits.connections` are open.
     pub fn enter(self: &Arc<Admissions>, limits: &Limits) -> Result<Admission, Error> {
         let mut counts = self.lock();
         if counts.open.total() >= limits.connections {
@@ -135,7 +136,8 @@ impl Admission {
     /// Counts the connection as one of `address`, unless it already is one of
     /// some address.
     ///
-    /// Errors: `server_error` 503 over `limits.connections_per_address`.
+    /// # Errors
+    /// `server_error` 503 over `limits.connections_per_address`.
     pub fn belong_to(&mut self, address: AddressKey, limits: &Limits) -> Result<(), Error> {
         if self.address.is_some() {
             return Ok(());
@@ -155,7 +157,8 @@ impl Admission {
     /// Counts the connection as one that has not authenticated. Waits a moment
     /// for a place. A connection of no address is not limited.
     ///
-    /// Errors: `server_error` 503 over `limits.unauthenticated_per_address`.
+    /// # Errors
+    /// `server_error` 503 over `limits.unauthenticated_per_address`.
     pub fn begin_unauthenticated(&mut self, limits: &Limits) -> Result<(), Error> {
         let Some(address) = self.address else {
             return Ok(());

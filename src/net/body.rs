@@ -103,7 +103,8 @@ fn too_large(limit: usize) -> Error {
 
 /// Reads a whole body of at most `limit` bytes.
 ///
-/// Errors: 413 over the limit, 408 at the deadline, 400 for malformed chunks.
+/// # Errors
+/// 413 over the limit, 408 at the deadline, 400 for malformed chunks.
 pub fn read(
     framing: Framing,
     limit: usize,

@@ -77,7 +77,8 @@ impl ConnectionIo {
     /// Opens a client_handler for `connection`. From now on the connection is ended
     /// through its outbox.
     ///
-    /// Errors: no descriptor is left for the wake-ups.
+    /// # Errors
+    /// No descriptor is left for the wake-ups.
     pub fn open(
         connection: &Connection,
         registered: &Registered,

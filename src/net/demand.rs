@@ -14,14 +14,16 @@ use protocol::fields::Fields;
 /// Demands one of the methods in `allowed`, which is the value of `Allow`
 /// (RFC 9110 section 10.2.1): methods in capitals, separated by `, `.
 ///
-/// Errors: `invalid_request` with HTTP 405 and `Allow`.
+/// # Errors
+/// `invalid_request` with HTTP 405 and `Allow`.
 pub fn method(head: &Head, allowed: &'static str) -> Result<(), Response> {
     method_or(head, allowed, Response::error)
 }
 
 /// [`method`] with errors in another form than the envelope's.
 ///
-/// Errors: `invalid_request` with HTTP 405 and `Allow`, as `refusal` makes it.
+/// # Errors
+/// `invalid_request` with HTTP 405 and `Allow`, as `refusal` makes it.
 pub fn method_or(
     head: &Head,
     allowed: &'static str,
@@ -40,7 +42,8 @@ pub fn method_or(
 
 /// Demands `Content-Type: application/json`, with any parameters.
 ///
-/// Errors: `invalid_request` with HTTP 415.
+/// # Errors
+/// `invalid_request` with HTTP 415.
 pub fn json(head: &Head) -> Result<()> {
     let media_type = head.header("content-type").unwrap_or_default();
     let essence = media_type.split(';').next().unwrap_or_default().trim();
@@ -56,7 +59,8 @@ pub fn json(head: &Head) -> Result<()> {
 
 /// Reads a body that must be one JSON object.
 ///
-/// Errors: `invalid_request`.
+/// # Errors
+/// `invalid_request`.
 pub fn object(body: &[u8]) -> Result<Fields> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Error::invalid_request("the body is not valid JSON: it is not UTF-8"))?;
@@ -76,7 +80,8 @@ fn split_pair(pair: &str) -> (&str, &str) {
 
 /// The token of `Authorization: Bearer <token>` (RFC 6750 section 2.1).
 ///
-/// Errors: `invalid_token` when there is none.
+/// # Errors
+/// `invalid_token` when there is none.
 pub fn bearer(head: &Head) -> Result<Secret> {
     head.header("authorization")
         .and_then(|value| value.split_once(' '))
@@ -102,7 +107,8 @@ pub fn upgrade_required() -> Response {
 
 /// Our own /ws as the caller reached it, through trusted proxies.
 ///
-/// Errors: `invalid_request` without a usable `Host`.
+/// # Errors
+/// `invalid_request` without a usable `Host`.
 pub fn own_address(head: &Head) -> Result<String> {
     let host = head
         .header(forwarded::HOST)

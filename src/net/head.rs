@@ -48,7 +48,8 @@ pub struct ParsedHead {
 /// Parses what has arrived. `None` while the head is incomplete, else the head
 /// and its length in bytes. `peer` goes into the head as it is.
 ///
-/// Errors: with the HTTP status that fits; the connection must be closed,
+/// # Errors
+/// With the HTTP status that fits; the connection must be closed,
 /// because nobody knows where the next request would begin.
 // Inlined, its array would lie on the stack below every handler's call, and
 // cost each connection a page more.

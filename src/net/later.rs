@@ -26,7 +26,8 @@ pub struct Framing {
 
 /// Sends a response as it comes. Returns what becomes of the connection.
 ///
-/// Errors: the client has gone or does not read, or the response broke off.
+/// # Errors
+/// The client has gone or does not read, or the response broke off.
 pub fn finish(
     mut unfinished: Box<dyn Unfinished>,
     framing: Framing,

@@ -131,7 +131,8 @@ impl Listeners {
     /// Serves WebSocket, JSON lines and HTTP on `socket`, to peers that
     /// `allow_from` permits (contract section 5).
     ///
-    /// Errors: the socket cannot be used, or no thread or descriptor is left.
+    /// # Errors
+    /// The socket cannot be used, or no thread or descriptor is left.
     pub fn listen(
         &self,
         socket: TcpListener,
@@ -143,7 +144,8 @@ impl Listeners {
 
     /// Serves only HTTP on `socket`: a port for webhooks alone.
     ///
-    /// Errors: as [`Listeners::listen`].
+    /// # Errors
+    /// As [`Listeners::listen`].
     pub fn listen_http(
         &self,
         socket: TcpListener,

@@ -45,7 +45,8 @@ pub struct Listener {
 impl Listener {
     /// Starts to accept connections from `socket` to `door`.
     ///
-    /// Errors: the socket cannot be used, or no thread or descriptor is left.
+    /// # Errors
+    /// The socket cannot be used, or no thread or descriptor is left.
     pub(super) fn start(
         shared: &Arc<Shared>,
         door: ListenerPolicy,
@@ -198,7 +199,10 @@ where
         }
     }
 
-    /// Serves a connection or refuses it. Errors: no thread can be started.
+    /// Serves a connection or refuses it.
+    ///
+    /// # Errors
+    /// No thread can be started.
     fn admit(&mut self, stream: TcpStream, remote: IpAddr) -> io::Result<()> {
         let config = (self.shared.config)();
         let admission = match self.judge(&config, remote) {

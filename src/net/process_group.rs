@@ -34,7 +34,8 @@ pub struct Pipes {
 impl ProcessGroup {
     /// Starts `command` with a pipe for each of its standard streams.
     ///
-    /// Errors: it cannot be started.
+    /// # Errors
+    /// It cannot be started.
     pub fn start(command: &mut Command) -> io::Result<(ProcessGroup, Pipes)> {
         let mut child = command
             .stdin(Stdio::piped())

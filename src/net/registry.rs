@@ -55,7 +55,10 @@ impl Registry {
         }
     }
 
-    /// Starts a thread that serves `socket`. Errors: no thread can be started.
+    /// Starts a thread that serves `socket`.
+    ///
+    /// # Errors
+    /// No thread can be started.
     pub fn spawn(
         self: &Arc<Registry>,
         socket: Arc<TcpStream>,

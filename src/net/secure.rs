@@ -40,7 +40,8 @@ pub struct SecureStream {
 /// Answers a new connection as a server. The whole handshake must be over by
 /// `deadline`.
 ///
-/// Errors: `TimedOut` at the deadline, `InvalidData` where the other end does
+/// # Errors
+/// `TimedOut` at the deadline, `InvalidData` where the other end does
 /// not speak TLS or nothing that both know; it has been told then.
 pub fn accept(
     socket: Socket,
@@ -55,7 +56,8 @@ pub fn accept(
 /// show a certificate for `host` (a name or an address, IPv6 without brackets)
 /// which `trust` accepts. The whole handshake must be over by `deadline`.
 ///
-/// Errors: `InvalidData` where the server cannot be trusted or does not speak
+/// # Errors
+/// `InvalidData` where the server cannot be trusted or does not speak
 /// TLS, `InvalidInput` for a `host` that no certificate can be for, `TimedOut`
 /// at the deadline.
 pub fn connect(

@@ -60,7 +60,8 @@ impl TlsPolicy {
     /// Waits for the first byte and, if it begins a handshake, for its end; both
     /// by `deadline`.
     ///
-    /// Errors: nothing came, or the handshake failed.
+    /// # Errors
+    /// Nothing came, or the handshake failed.
     pub fn open(&self, socket: Socket, deadline: Instant) -> io::Result<Opening> {
         match first_byte(socket.as_fd(), deadline)? {
             HANDSHAKE => {

@@ -22,7 +22,10 @@ pub struct Waker {
 }
 
 impl Waker {
-    /// A waker whose owner is awake. Errors: no descriptor is left.
+    /// A waker whose owner is awake.
+    ///
+    /// # Errors
+    /// No descriptor is left.
     pub fn new() -> io::Result<Waker> {
         Ok(Waker {
             signal: Signal::new()?,

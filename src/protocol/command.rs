@@ -241,7 +241,8 @@ impl EventSet {
 
     /// The set of these names; `*` is every event.
     ///
-    /// Errors: `invalid_request` naming the unknown event and the known ones.
+    /// # Errors
+    /// `invalid_request` naming the unknown event and the known ones.
     pub fn of(names: &[String]) -> Result<EventSet> {
         let mut set = EventSet::default();
         for name in names {

@@ -22,7 +22,8 @@ pub enum RequestId {
 impl RequestId {
     /// Takes the `id` member of a request, if it has one.
     ///
-    /// Errors: `invalid_request` when it is neither a short string nor an integer.
+    /// # Errors
+    /// `invalid_request` when it is neither a short string nor an integer.
     pub fn from_member(member: Option<&Value>) -> Result<Option<RequestId>> {
         match member {
             None | Some(Value::Null) => Ok(None),

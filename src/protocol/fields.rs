@@ -25,7 +25,8 @@ impl Fields {
     /// Parses a text that must be one JSON object. Nesting is limited to 128
     /// levels by the parser.
     ///
-    /// Errors: `invalid_request` with the parser's line and column.
+    /// # Errors
+    /// `invalid_request` with the parser's line and column.
     pub fn parse(text: &str) -> Result<Fields> {
         Fields::parse_as("the message", text)
     }

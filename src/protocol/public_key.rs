@@ -28,7 +28,8 @@ impl PublicKey {
     /// Reads a key in base64: standard or URL-safe alphabet, padded or not.
     /// `field` is what an error calls it.
     ///
-    /// Errors: `invalid_request` when it is not 32 bytes, or of low order.
+    /// # Errors
+    /// `invalid_request` when it is not 32 bytes, or of low order.
     pub fn parse(field: &str, text: &str) -> Result<PublicKey> {
         let standard: String = text
             .chars()
@@ -52,7 +53,8 @@ impl PublicKey {
 
     /// Takes the bytes of a key. `field` is what an error calls it.
     ///
-    /// Errors: `invalid_request` when it is of low order.
+    /// # Errors
+    /// `invalid_request` when it is of low order.
     pub fn new(field: &str, bytes: [u8; BYTES]) -> Result<PublicKey> {
         if is_low_order(&bytes)? {
             return Err(Error::invalid_request(format!(

@@ -31,7 +31,8 @@ struct Registered<'a> {
 impl Registration {
     /// Reads a request's members.
     ///
-    /// Errors: `invalid_request`.
+    /// # Errors
+    /// `invalid_request`.
     pub fn parse(mut fields: Fields) -> Result<Registration> {
         let name = fields.string("machine_name")?;
         let public_key = fields.string("public_key")?;

@@ -78,7 +78,8 @@ impl Identity {
 
     /// The identity that is kept in a data directory, if there is one.
     ///
-    /// Errors: the file cannot be read, or holds no key.
+    /// # Errors
+    /// The file cannot be read, or holds no key.
     pub fn load(data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
         let path = data_dir.join(IDENTITY_FILE);
         let text = match read(&path) {
@@ -95,7 +96,8 @@ impl Identity {
 
     /// The identity of a data directory, made if there is none.
     ///
-    /// Errors: as [`Identity::load`], or the file cannot be made.
+    /// # Errors
+    /// As [`Identity::load`], or the file cannot be made.
     pub fn load_or_make(data_dir: &Path) -> Result<Identity, IdentityError> {
         if let Some(identity) = Identity::load(data_dir)? {
             return Ok(identity);

@@ -239,7 +239,8 @@ impl Secured {
 
     /// Encrypts a text: calls `send` with each message, in order.
     ///
-    /// Errors: [`NoiseError::TooLarge`].
+    /// # Errors
+    /// [`NoiseError::TooLarge`].
     pub fn seal(&mut self, text: &str, send: &mut dyn FnMut(Vec<u8>)) -> Result<(), NoiseError> {
         if text.len() > TEXT_BYTES {
             return Err(NoiseError::TooLarge);

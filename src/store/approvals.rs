@@ -15,7 +15,8 @@ impl Store {
     /// Puts the turn away until its approvals are decided: steps, approvals and
     /// state `waiting_approval` in one commit.
     ///
-    /// Errors: `not_found` when the turn is gone or already at its end;
+    /// # Errors
+    /// `not_found` when the turn is gone or already at its end;
     /// `invalid_request` without approvals, for nothing would wake the turn.
     pub fn suspend_turn(
         &self,
@@ -63,7 +64,9 @@ impl Store {
 
     /// Decides one, durably. When it was the turn's last undecided one, the
     /// turn becomes `queued` in the same commit and `resumes` is true.
-    /// Errors: `not_found`; `invalid_request` when it was decided already.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` when it was decided already.
     pub fn decide(&self, id: ApprovalId, decision: Decision) -> Result<Decided> {
         self.write(move |write| decide(write, id, decision))
     }

@@ -16,7 +16,10 @@ const PAGE_BYTES: usize = 4 * 1024 * 1024;
 const TITLE_CHARACTERS: usize = 60;
 
 impl Store {
-    /// A conversation. Errors: `not_found`.
+    /// A conversation.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn conversation(&self, id: ConversationId) -> Result<Conversation> {
         self.read(|connection| find(connection, id))
     }
@@ -52,7 +55,10 @@ impl Store {
     }
 
     /// The latest `limit` messages (at most 1,000, and about 4 MiB of text, but
-    /// always one) before `before`, oldest first. Errors: `not_found`.
+    /// always one) before `before`, oldest first.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn messages(
         &self,
         id: ConversationId,
@@ -99,7 +105,10 @@ impl Store {
         })
     }
 
-    /// One message. Errors: `not_found`.
+    /// One message.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn message(&self, id: MessageId) -> Result<Message> {
         self.read(|connection| {
             row(
@@ -112,7 +121,10 @@ impl Store {
         })
     }
 
-    /// Gives a conversation a title. Errors: `not_found`.
+    /// Gives a conversation a title.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn rename_conversation(&self, id: ConversationId, title: &str) -> Result<()> {
         let title = title.to_owned();
         self.write(move |write| {
@@ -127,7 +139,9 @@ impl Store {
     }
 
     /// Deletes a conversation and everything in it, its undelivered callbacks too.
-    /// Errors: `not_found`; `invalid_request` while a turn of it is unfinished.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` while a turn of it is unfinished.
     pub fn delete_conversation(&self, id: ConversationId) -> Result<()> {
         self.write(move |write| {
             let unfinished = row(

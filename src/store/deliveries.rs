@@ -14,7 +14,10 @@ use base::ids::{ConversationId, DeliveryId};
 const MOST: usize = 1000;
 
 impl Store {
-    /// A delivery. Errors: `not_found`.
+    /// A delivery.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn delivery(&self, id: DeliveryId) -> Result<Delivery> {
         self.read(|connection| find(connection, id))
     }
@@ -22,7 +25,8 @@ impl Store {
     /// A delivery if it is to be sent at `now`: pending and due, on disk as well
     /// as by what was recorded since and is not on disk yet.
     ///
-    /// Errors: `not_found`, also while the delivery's own commit is under way.
+    /// # Errors
+    /// `not_found`, also while the delivery's own commit is under way.
     pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
         let is_due = move |delivery: &Delivery| {
             delivery.state == DeliveryState::Pending && delivery.next_at <= now
@@ -55,7 +59,8 @@ impl Store {
     /// `limit` (and 1,000). Returns when what it found is on disk, which takes
     /// no time where nothing waits to be committed.
     ///
-    /// Errors: `server_error` when the commit failed.
+    /// # Errors
+    /// `server_error` when the commit failed.
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
         // On the writer's connection: a reader could show a delivery as due
         // whose success is recorded and not committed yet. And not before the
@@ -82,7 +87,9 @@ impl Store {
     /// Stores what came of an attempt and moves the next held one up. Does not
     /// wait for the disk on success (a repeat after a crash carries the same
     /// id), but does on `Retry` and `Dead`. What was delivered stays so.
-    /// Errors: `not_found`.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn record_attempt(&self, id: DeliveryId, attempt: Attempt) -> Result<Delivery> {
         let answer = match attempt {
             Attempt::Delivered => Answer::Behind,
@@ -115,7 +122,9 @@ impl Store {
     /// Makes a dead or waiting delivery due at once, with a fresh schedule. It
     /// keeps its place: it may have to wait for an older one, and a newer one
     /// for it.
-    /// Errors: `not_found`; `invalid_request` when it was delivered.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` when it was delivered.
     pub fn retry_delivery(&self, id: DeliveryId) -> Result<Delivery> {
         self.write(move |write| {
             let delivery = find(write.connection, id)?;

@@ -88,7 +88,10 @@ impl Store {
     }
 
     /// Stores what the model is told in place of all turns of a conversation up
-    /// to `turn_id`, durably. Errors: `not_found`.
+    /// to `turn_id`, durably.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn save_summary(&self, id: ConversationId, turn_id: TurnId, content: &str) -> Result<()> {
         let content = content.to_owned();
         self.write(move |write| {

@@ -14,7 +14,8 @@ pub(super) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The turn that this key began earlier, if it still holds.
 ///
-/// Errors: `invalid_request` with HTTP 422 when it was for another request.
+/// # Errors
+/// `invalid_request` with HTTP 422 when it was for another request.
 pub(super) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
     let earlier = row(
         write.connection,

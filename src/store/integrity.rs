@@ -65,7 +65,8 @@ fn lasting(time: Duration) -> Watch {
 /// findings; empty when all is well, none when the watcher stopped it. Works
 /// while a server writes to the file, and changes nothing.
 ///
-/// Errors: the file cannot be opened or read.
+/// # Errors
+/// The file cannot be opened or read.
 pub fn check_integrity(path: &Path, watch: &Watch) -> Result<Option<Vec<String>>, OpenError> {
     match check(path, "PRAGMA integrity_check", watch) {
         Err(error) if is_damage(&error) => Ok(Some(vec![error.to_string()])),
@@ -77,7 +78,8 @@ pub fn check_integrity(path: &Path, watch: &Watch) -> Result<Option<Vec<String>>
 /// in a large one after a crash, for at most ten seconds. Changes nothing; a
 /// file that is missing or empty is good.
 ///
-/// Errors: the file is damaged.
+/// # Errors
+/// The file is damaged.
 pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
     // A clean stop leaves an empty write-ahead log, or none.
@@ -99,7 +101,8 @@ pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
 /// Examines the database at `path` for at most `limit`, without changing it; a
 /// server may run on it meanwhile.
 ///
-/// Errors: it is not there, cannot be read, or is not ours.
+/// # Errors
+/// It is not there, cannot be read, or is not ours.
 pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
     let connection = open_to_look(path)?;
     // What is damaged is named below.
@@ -121,7 +124,8 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
 
 /// Opens a database of ours to read in it.
 ///
-/// Errors: it is not there, cannot be read, or is not ours.
+/// # Errors
+/// It is not there, cannot be read, or is not ours.
 pub(super) fn open_to_look(path: &Path) -> Result<Connection, OpenError> {
     let failed = |error| OpenError::new(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;

@@ -123,7 +123,8 @@ impl Store {
 
     /// Waits until everything submitted so far is on disk.
     ///
-    /// Errors: `server_error` when the commit failed.
+    /// # Errors
+    /// `server_error` when the commit failed.
     pub fn flush(&self) -> Result<()> {
         self.write(|_| Ok(()))
     }

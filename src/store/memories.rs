@@ -12,7 +12,10 @@ const MOST: usize = 1000;
 
 impl Store {
     /// Remembers a text, durably. The same text is remembered once; white
-    /// space around it does not count. Errors: `invalid_request` when empty.
+    /// space around it does not count.
+    ///
+    /// # Errors
+    /// `invalid_request` when empty.
     pub fn remember(&self, content: &str, speaker: Option<&str>) -> Result<Memory> {
         let content = content.trim().to_owned();
         let speaker = speaker.map(str::to_owned);
@@ -95,7 +98,10 @@ impl Store {
         })
     }
 
-    /// Deletes one. Errors: `not_found`.
+    /// Deletes one.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn forget(&self, id: MemoryId) -> Result<()> {
         self.write(move |write| {
             match write.execute("DELETE FROM memories WHERE id = ?", params![id])? {

@@ -27,7 +27,10 @@ impl Store {
         })
     }
 
-    /// Adds a user. Errors: `invalid_request` when the name is taken (names
+    /// Adds a user.
+    ///
+    /// # Errors
+    /// `invalid_request` when the name is taken (names
     /// differ in more than case).
     pub fn add_user(&self, name: &str, role: UserRole, password_hash: &str) -> Result<User> {
         let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
@@ -79,7 +82,10 @@ impl Store {
         })
     }
 
-    /// Sets a password and revokes the user's session tokens. Errors: `not_found`.
+    /// Sets a password and revokes the user's session tokens.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn set_password(&self, id: UserId, password_hash: &str) -> Result<()> {
         let password_hash = password_hash.to_owned();
         self.write(move |write| {
@@ -93,7 +99,10 @@ impl Store {
     }
 
     /// Gives a user another role, revokes their session tokens, and lowers
-    /// those of their API tokens that may do more. Errors: `not_found`;
+    /// those of their API tokens that may do more.
+    ///
+    /// # Errors
+    /// `not_found`;
     /// `invalid_request` for the last admin.
     pub fn set_role(&self, id: UserId, role: UserRole) -> Result<()> {
         self.write(move |write| {
@@ -115,7 +124,10 @@ impl Store {
         })
     }
 
-    /// Removes a user with all their tokens and schedules. Errors: `not_found`;
+    /// Removes a user with all their tokens and schedules.
+    ///
+    /// # Errors
+    /// `not_found`;
     /// `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId) -> Result<()> {
         self.write(move |write| {
@@ -130,7 +142,8 @@ impl Store {
 /// The role of the user of this name, in any case, in the database at `path`,
 /// without changing it; a server may run on it meanwhile.
 ///
-/// Errors: it is not there, cannot be read, or is not ours.
+/// # Errors
+/// It is not there, cannot be read, or is not ours.
 pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserRole>, OpenError> {
     integrity::open_to_look(path)?
         .query_row(

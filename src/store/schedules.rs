@@ -21,7 +21,10 @@ const PROMPT_CHARACTERS: usize = 4_000;
 const STEP_BACK: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Store {
-    /// Stores a schedule, durably. Errors: `invalid_request` for an empty or
+    /// Stores a schedule, durably.
+    ///
+    /// # Errors
+    /// `invalid_request` for an empty or
     /// long prompt, or when there are 200; `not_found` for the conversation.
     pub fn add_schedule(&self, new: NewSchedule) -> Result<Schedule> {
         self.write(move |write| {
@@ -73,7 +76,10 @@ impl Store {
         })
     }
 
-    /// A schedule. Errors: `not_found`.
+    /// A schedule.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn schedule(&self, id: ScheduleId) -> Result<Schedule> {
         self.read(|connection| find(connection, id))
     }
@@ -83,7 +89,10 @@ impl Store {
         self.read(all)
     }
 
-    /// Deletes one. What it began goes on. Errors: `not_found`.
+    /// Deletes one. What it began goes on.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn delete_schedule(&self, id: ScheduleId) -> Result<()> {
         self.write(move |write| {
             match write.execute("DELETE FROM schedules WHERE id = ?", params![id])? {
@@ -94,7 +103,10 @@ impl Store {
     }
 
     /// Leaves a schedule out, or takes it up again with its next run at
-    /// `next_at`. Errors: `not_found`.
+    /// `next_at`.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn pause_schedule(
         &self,
         id: ScheduleId,

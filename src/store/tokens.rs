@@ -12,7 +12,10 @@ pub const SESSION: &str = "session";
 const MOST: i64 = 10_000;
 
 impl Store {
-    /// Stores a token, durably. Errors: `not_found` when its user is gone.
+    /// Stores a token, durably.
+    ///
+    /// # Errors
+    /// `not_found` when its user is gone.
     pub fn add_token(&self, new: NewToken) -> Result<Token> {
         self.write(move |write| {
             let user = row(
@@ -88,7 +91,10 @@ impl Store {
         })
     }
 
-    /// Deletes a token. Errors: `not_found`.
+    /// Deletes a token.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn revoke_token(&self, id: TokenId) -> Result<()> {
         self.write(move |write| {
             match write.execute("DELETE FROM tokens WHERE id = ?", params![id])? {

@@ -16,7 +16,10 @@ const MOST_UNFINISHED: i64 = 100_000;
 
 impl Store {
     /// Stores a message and begins its turn, in one commit, and returns when it
-    /// is on disk. Errors: `not_found`; `invalid_request` with HTTP 422 when
+    /// is on disk.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` with HTTP 422 when
     /// the idempotency key was used for another request.
     pub fn begin_turn(&self, new: NewTurn) -> Result<Begun> {
         self.write(|write| begin(write, new))
@@ -30,7 +33,10 @@ impl Store {
         self.deferred_commit(|write| begin(write, new))
     }
 
-    /// A turn. Errors: `not_found`.
+    /// A turn.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn turn(&self, id: TurnId) -> Result<Turn> {
         self.read(|connection| find(connection, id))
     }
@@ -74,7 +80,9 @@ impl Store {
     }
 
     /// Appends steps, in one commit, and returns when they are on disk.
-    /// Errors: `not_found` when the turn is gone or already at its end.
+    ///
+    /// # Errors
+    /// `not_found` when the turn is gone or already at its end.
     pub fn record_steps(&self, id: TurnId, steps: Vec<Step>) -> Result<()> {
         self.write(move |write| {
             find_unfinished(write, id)?;
@@ -84,7 +92,9 @@ impl Store {
 
     /// Ends the turn: state, reply message, usage (under `model`, by day) and
     /// delivery in one commit. Undecided approvals of it become `expired`.
-    /// Errors: `not_found` when the turn is gone or already at its end.
+    ///
+    /// # Errors
+    /// `not_found` when the turn is gone or already at its end.
     pub fn finish_turn(
         &self,
         id: TurnId,

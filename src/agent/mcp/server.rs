@@ -199,7 +199,8 @@ impl Kept {
     /// The open session, waiting for it until `deadline` while the server is
     /// started again.
     ///
-    /// Errors: there is none in time; why not.
+    /// # Errors
+    /// There is none in time; why not.
     pub(super) fn session(
         self: &Arc<Self>,
         deadline: Instant,

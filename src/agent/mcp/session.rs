@@ -56,7 +56,8 @@ impl Session {
     /// Opens a session. A server that refuses `initialize` is asked whether it
     /// knows the revision that has none.
     ///
-    /// Errors: it gives no usable answer in time.
+    /// # Errors
+    /// It gives no usable answer in time.
     pub(super) fn open(
         transport: Box<dyn Transport>,
         peer: Arc<Peer>,

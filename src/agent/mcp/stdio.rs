@@ -74,7 +74,8 @@ impl StdioTransport {
     /// Starts the program in a process group of its own, and the thread that
     /// has it. The peer is closed when the program is gone.
     ///
-    /// Errors: it cannot be started; a sentence for the log.
+    /// # Errors
+    /// It cannot be started; a sentence for the log.
     pub(super) fn start(start: &Start<'_>, peer: &Arc<Peer>) -> Result<StdioTransport, String> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| format!("it cannot be started: {}", io::Error::from(error)))?;

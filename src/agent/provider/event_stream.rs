@@ -67,7 +67,10 @@ impl<'a, S: Source> EventStream<'a, S> {
         }
     }
 
-    /// The next event that has data; `None` at the end. Errors: those of the
+    /// The next event that has data; `None` at the end.
+    ///
+    /// # Errors
+    /// Those of the
     /// source, [`OutboundError::TooLarge`] beyond a bound.
     pub fn next(&mut self) -> Result<Option<Event<'_>>, OutboundError> {
         self.name.clear();
@@ -93,7 +96,10 @@ impl<'a, S: Source> EventStream<'a, S> {
     }
 
     /// The next line that is not blank; `None` at the end. For streams of JSON
-    /// lines (NDJSON), which have no events. Errors: as [`EventStream::next`].
+    /// lines (NDJSON), which have no events.
+    ///
+    /// # Errors
+    /// As [`EventStream::next`].
     pub fn next_json_line(&mut self) -> Result<Option<&[u8]>, OutboundError> {
         while let Some((start, end)) = self.next_line()? {
             if !self.buffer[start..end].trim_ascii().is_empty() {

@@ -44,7 +44,8 @@ const PAGE_CHARS: usize = 15_000;
 /// with a note of where it stands and how to read on. A text that fits is shown
 /// as it is.
 ///
-/// Errors: the offset is beyond the text.
+/// # Errors
+/// The offset is beyond the text.
 pub fn page(text: &str, arguments: &Map<String, Value>) -> Result<String, String> {
     let offset = arguments.get("offset").and_then(Value::as_i64).unwrap_or(0);
     let count = text.chars().count();

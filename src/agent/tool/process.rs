@@ -72,7 +72,8 @@ pub(super) struct Plan<'a> {
 
 /// Runs `command` in a process group of its own.
 ///
-/// Errors: it cannot be started, or the system refuses to wait for it.
+/// # Errors
+/// It cannot be started, or the system refuses to wait for it.
 pub(super) fn run(command: &mut Command, plan: Plan<'_>, cancel: &Cancel) -> io::Result<Finished> {
     let wake = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
     let mut program = Program::start(command, plan)?;

@@ -123,7 +123,9 @@ fn values(bits: u64) -> impl Iterator<Item = i8> {
 impl FromStr for Cron {
     type Err = Error;
 
-    /// Errors: `invalid_request` that names the field and what is wrong with it.
+    ///
+    /// # Errors
+    /// `invalid_request` that names the field and what is wrong with it.
     fn from_str(text: &str) -> Result<Cron> {
         let fields: Vec<&str> = text.split_whitespace().collect();
         let [minute, hour, day, month, weekday] = fields[..] else {

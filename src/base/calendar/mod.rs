@@ -35,7 +35,8 @@ impl Zone {
 
     /// The zone of an IANA name, as the system knows it.
     ///
-    /// Errors: `invalid_request` when there is none.
+    /// # Errors
+    /// `invalid_request` when there is none.
     pub fn named(name: &str) -> Result<Zone> {
         match read(name) {
             Some(zone) => Ok(Zone(zone)),

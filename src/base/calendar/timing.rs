@@ -21,7 +21,8 @@ impl Timing {
     /// Reads one of the two: `at`, a single time (`2026-11-22T18:30`, `18:30`,
     /// both local, `+20m`, or ISO 8601 with an offset), or `cron`, five fields.
     ///
-    /// Errors: `invalid_request` that says what is wrong: neither or both, no
+    /// # Errors
+    /// `invalid_request` that says what is wrong: neither or both, no
     /// time, a time that is past or never comes, or the field.
     pub fn new(
         at: Option<&str>,

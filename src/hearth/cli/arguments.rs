@@ -25,7 +25,8 @@ impl Arguments {
     /// A word that begins like a negative number is an operand, as is every word
     /// after `--`.
     ///
-    /// Errors: a usage failure that names the word and, for an unknown option,
+    /// # Errors
+    /// A usage failure that names the word and, for an unknown option,
     /// the nearest known one.
     pub fn parse(
         found: &Found,

@@ -55,7 +55,8 @@ pub fn url_of(server: &RunningServer) -> Option<String> {
 
 /// What /health of the server at `url` answers, which must be one of `trust`.
 ///
-/// Errors: why it is not well, as a sentence.
+/// # Errors
+/// Why it is not well, as a sentence.
 pub fn ask(url: &str, trust: Trust) -> Result<String, String> {
     let asked = format!("{url}/health");
     let outgoing = Outgoing {

@@ -21,7 +21,8 @@ const ANSWER_BYTES: u64 = 1 << 20;
 /// Whom to trust elsewhere: the authorities of `--ca-file`, else those of the
 /// configuration, if there is one here.
 ///
-/// Errors: `--ca-file` names no file with certificates.
+/// # Errors
+/// `--ca-file` names no file with certificates.
 pub fn trust(arguments: &Arguments, context: &Context) -> Result<Trust, Failure> {
     if let Some(file) = arguments.raw("ca-file") {
         let file = Path::new(file);
@@ -44,7 +45,8 @@ pub fn agent(trust: Trust, limit: Duration) -> Agent {
 
 /// The text of an answer.
 ///
-/// Errors: it breaks off, is not UTF-8, or is longer than 1 MiB.
+/// # Errors
+/// It breaks off, is not UTF-8, or is longer than 1 MiB.
 pub fn text(mut answer: Response<Body>) -> Result<String, Error> {
     answer
         .body_mut()

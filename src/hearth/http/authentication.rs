@@ -25,7 +25,8 @@ struct Revoked {
 
 /// POST /auth: a session token for a username and password.
 ///
-/// Errors: `invalid_request`, `invalid_token`, `rate_limited`.
+/// # Errors
+/// `invalid_request`, `invalid_token`, `rate_limited`.
 pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
     let mut fields = demand::object(&request.body)?;
     let username = fields.string("username")?;
@@ -40,7 +41,8 @@ pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
 
 /// DELETE /auth: revokes the bearer token.
 ///
-/// Errors: `invalid_token`.
+/// # Errors
+/// `invalid_token`.
 pub fn log_out(service: &Service, head: &Head) -> Result<Response> {
     service.log_out(&bearer(head)?)?;
     Ok(Response::json(

@@ -44,7 +44,8 @@ fn default_port(scheme: &str) -> Option<u16> {
 
 /// Checks `Origin` and `Host` of a request. Without `Origin` neither counts.
 ///
-/// Errors: `unauthorized`, naming the setting that would permit it.
+/// # Errors
+/// `unauthorized`, naming the setting that would permit it.
 pub fn check(head: &Head, allowed_origins: &[String], allowed_hosts: &[String]) -> Result<()> {
     let mut origins = head.headers.iter().filter(|(name, _)| name == "origin");
     let Some((_, text)) = origins.next() else {

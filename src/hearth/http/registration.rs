@@ -11,7 +11,8 @@ use crate::service::Service;
 
 /// Registers a machine for relay connectivity.
 ///
-/// Errors: `invalid_token`; `unauthorized` below the role `user`; `invalid_request`.
+/// # Errors
+/// `invalid_token`; `unauthorized` below the role `user`; `invalid_request`.
 pub fn register(service: &Service, config: &Config, request: &Request) -> Result<Response> {
     let identity = service.identify(&bearer(&request.head)?)?;
     if identity.role < UserRole::User {

@@ -15,7 +15,8 @@ use net::exchange::{Head, Response};
 /// nothing: addresses end up in logs and histories, so the first message must
 /// carry it (contract section 3).
 ///
-/// Errors: `not_found` for another machine, and for a machine that takes this
+/// # Errors
+/// `not_found` for another machine, and for a machine that takes this
 /// server for a relay (`role=machine`); what the relay refuses.
 pub fn lead(
     head: &Head,

@@ -45,7 +45,8 @@ impl Metrics {
 
     /// All measurements. Counters begin at zero when the server starts.
     ///
-    /// Errors: the database cannot be read.
+    /// # Errors
+    /// The database cannot be read.
     fn text(&self) -> Result<String> {
         let mut text = Exposition::default();
         self.write_server(&mut text);
@@ -206,7 +207,8 @@ impl Metrics {
 
 /// Whether this request may see the measurements.
 ///
-/// Errors: `invalid_token`, or `unauthorized` from elsewhere without a token.
+/// # Errors
+/// `invalid_token`, or `unauthorized` from elsewhere without a token.
 fn permit(section: &Section, head: &Head) -> Result<()> {
     match &section.token {
         Some(token) if token.matches(bearer(head)?.expose()) => Ok(()),

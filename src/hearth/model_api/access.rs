@@ -21,7 +21,8 @@ const FORWARDED: [&str; 5] = [
 
 /// Who sends a request.
 ///
-/// Errors: `invalid_token`; `unauthorized` for a viewer.
+/// # Errors
+/// `invalid_token`; `unauthorized` for a viewer.
 pub fn asker(
     service: &Service,
     config: &Config,

@@ -65,7 +65,8 @@ pub struct Task {
 
 /// Begins a turn. `head` and `body` are those of the request.
 ///
-/// Errors: as [`Service::follow`]; 503 without a descriptor for the wake-ups.
+/// # Errors
+/// As [`Service::follow`]; 503 without a descriptor for the wake-ups.
 pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> Result<Answer> {
     let Task {
         asker,

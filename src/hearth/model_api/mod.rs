@@ -194,7 +194,10 @@ impl Handler for ModelApi {
     }
 }
 
-/// Reads a body. Errors: `invalid_request` with what is wrong and where.
+/// Reads a body.
+///
+/// # Errors
+/// `invalid_request` with what is wrong and where.
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
     serde_json::from_slice(body)
         .map_err(|error| Error::invalid_request(format!("the body is not understood: {error}")))

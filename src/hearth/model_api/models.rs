@@ -20,7 +20,8 @@ pub fn names(config: &Config) -> Vec<&str> {
 
 /// Checks the name in a request.
 ///
-/// Errors: `not_found` naming those that there are.
+/// # Errors
+/// `not_found` naming those that there are.
 pub fn check(config: &Config, name: &str) -> Result<()> {
     let plain = name.strip_suffix(TAG).unwrap_or(name);
     let names = names(config);

@@ -107,7 +107,10 @@ pub fn tags(service: &Service, config: &Config) -> Response {
     ok(&json!({ "models": models }))
 }
 
-/// POST /api/show. Errors: `invalid_request`, `not_found`.
+/// POST /api/show.
+///
+/// # Errors
+/// `invalid_request`, `not_found`.
 pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
     let show: Show = super::parse(&request.body)?;
     models::check(config, &show.model)?;
@@ -126,7 +129,8 @@ pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Res
 
 /// POST /api/chat.
 ///
-/// Errors: `invalid_request`, `not_found` for another model, and those of a turn
+/// # Errors
+/// `invalid_request`, `not_found` for another model, and those of a turn
 /// that cannot begin.
 pub fn chat(
     service: &Arc<Service>,
@@ -149,7 +153,8 @@ pub fn chat(
 
 /// POST /api/generate: a message without a past.
 ///
-/// Errors: as [`chat`].
+/// # Errors
+/// As [`chat`].
 pub fn generate(
     service: &Arc<Service>,
     config: &Config,

@@ -90,7 +90,10 @@ pub fn models(service: &Service, config: &Config) -> Response {
     Response::json(200, json!({ "object": "list", "data": data }).to_string())
 }
 
-/// GET /v1/models/NAME. Errors: `not_found`.
+/// GET /v1/models/NAME.
+///
+/// # Errors
+/// `not_found`.
 pub fn model(service: &Service, config: &Config, name: &str) -> Result<Response> {
     models::check(config, name)?;
     Ok(Response::json(200, model_object(service, name).to_string()))
@@ -98,7 +101,8 @@ pub fn model(service: &Service, config: &Config, name: &str) -> Result<Response>
 
 /// POST /v1/chat/completions.
 ///
-/// Errors: `invalid_request`, `not_found` for another model, and those of a turn
+/// # Errors
+/// `invalid_request`, `not_found` for another model, and those of a turn
 /// that cannot begin.
 pub fn complete(
     service: &Arc<Service>,

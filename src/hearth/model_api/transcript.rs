@@ -33,7 +33,9 @@ impl Said {
         }
     }
 
-    /// Errors: `invalid_request` for what is not text.
+    ///
+    /// # Errors
+    /// `invalid_request` for what is not text.
     fn text(self) -> Result<String> {
         if self.images.is_some_and(|images| !images.is_empty()) {
             return Err(only_text("images"));
@@ -75,7 +77,8 @@ pub struct Transcript {
 /// Reads a client's messages. A reply to nothing (a greeting) is left out, and
 /// so are the calls and results of the client's own tools.
 ///
-/// Errors: `invalid_request` for an unknown role, for what is not text, and
+/// # Errors
+/// `invalid_request` for an unknown role, for what is not text, and
 /// where no message of the user is last; HTTP 413 for one that is too long.
 pub fn read(messages: Vec<Said>) -> Result<Transcript> {
     let mut instructions = String::new();

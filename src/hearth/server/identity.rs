@@ -7,7 +7,8 @@ use net::tls::load_certificates;
 /// Reads the certificate that the configuration names, and looks at those that
 /// it trusts: without them nobody is called by https.
 ///
-/// Errors: it cannot be used.
+/// # Errors
+/// It cannot be used.
 #[cfg(feature = "tls")]
 pub fn open(config: &Config) -> Result<Option<std::sync::Arc<net::tls::Acceptor>>, StartError> {
     check_trusted(config)?;

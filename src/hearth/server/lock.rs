@@ -26,7 +26,10 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock. Errors: another server holds it, or the directory
+    /// Takes the lock.
+    ///
+    /// # Errors
+    /// Another server holds it, or the directory
     /// cannot be written.
     pub fn take(data_dir: &Path) -> Result<Lock, StartError> {
         let path = data_dir.join(LOCK_FILE);

@@ -252,7 +252,8 @@ fn finish_restore(data_dir: &Path) -> Result<(), StartError> {
 /// Finishes a restore that was interrupted before anything else looks at the
 /// data directory.
 ///
-/// Errors: a server runs there, or the directory cannot be written.
+/// # Errors
+/// A server runs there, or the directory cannot be written.
 pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
     if !restore::is_pending(data_dir) {
         return Ok(());
@@ -264,7 +265,8 @@ pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
 /// Checks what the configuration names outside itself, as the start does:
 /// certificates, their key, and the token of a relay.
 ///
-/// Errors: why a server would not start with it.
+/// # Errors
+/// Why a server would not start with it.
 pub fn check(config: &Config) -> Result<(), StartError> {
     identity::open(config)?;
     relay::open(config)?;

@@ -17,7 +17,10 @@ use net::exchange::{Head, Request, Response};
 pub struct Links(::relay::link::Links);
 
 impl Links {
-    /// No links yet. Errors: the machine's key cannot be read or made.
+    /// No links yet.
+    ///
+    /// # Errors
+    /// The machine's key cannot be read or made.
     pub fn new(
         service: Arc<Service>,
         data_dir: PathBuf,
@@ -70,7 +73,8 @@ impl Relay for server::Relay {
 
 /// The relay that this server is for other machines too, if it is one.
 ///
-/// Errors: it has no token, or a short one.
+/// # Errors
+/// It has no token, or a short one.
 pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
     if !config.relay.enabled {
         return Ok(None);

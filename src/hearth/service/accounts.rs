@@ -13,7 +13,9 @@ use store::{Identity, NewToken, UserRole};
 impl Service {
     /// Checks a name and password, throttled by peer and by name, and makes a
     /// session token. An unknown user takes as long as a wrong password.
-    /// Errors: `invalid_token`, `rate_limited`.
+    ///
+    /// # Errors
+    /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
         // What comes by a relay cannot lock anybody out at home.
         let name = (peer.relay.clone(), username.to_lowercase());
@@ -43,7 +45,10 @@ impl Service {
         Ok(Login { token, expires_in })
     }
 
-    /// Who holds this token. Errors: `invalid_token`.
+    /// Who holds this token.
+    ///
+    /// # Errors
+    /// `invalid_token`.
     pub fn identify(&self, token: &Secret) -> Result<Identity> {
         self.store
             .identity(&fingerprint(token.expose()))?
@@ -53,7 +58,8 @@ impl Service {
     /// Who holds this token, asked for by `peer`. Nobody guesses a token, but
     /// what comes through a relay is slowed down as sign-ins are.
     ///
-    /// Errors: `invalid_token`, `rate_limited`.
+    /// # Errors
+    /// `invalid_token`, `rate_limited`.
     pub fn identify_peer(&self, peer: &Peer, token: &Secret) -> Result<Identity> {
         if peer.relay.is_none() {
             return self.identify(token);
@@ -85,7 +91,9 @@ impl Service {
     }
 
     /// Revokes a token and closes the connections that it opened.
-    /// Errors: `invalid_token`.
+    ///
+    /// # Errors
+    /// `invalid_token`.
     pub fn log_out(&self, token: &Secret) -> Result<()> {
         let identity = self.identify(token)?;
         self.revoke(&identity)?;

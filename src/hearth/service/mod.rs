@@ -127,7 +127,8 @@ pub struct Parts {
 impl Service {
     /// A service that does not work yet: [`workers::Workers::start`] does.
     ///
-    /// Errors: the database cannot be read or written.
+    /// # Errors
+    /// The database cannot be read or written.
     pub fn new(parts: Parts) -> Result<Arc<Service>> {
         let Parts {
             settings,

@@ -28,7 +28,10 @@ const BUFFER_BYTES: usize = 33 * 1024 * 1024;
 /// Fewest characters of a new password.
 pub const LEAST_CHARACTERS: usize = 8;
 
-/// Checks the length of a new password. Errors: `invalid_request`.
+/// Checks the length of a new password.
+///
+/// # Errors
+/// `invalid_request`.
 pub fn check(password: &Secret) -> Result<()> {
     let text = password.expose();
     if text.chars().count() < LEAST_CHARACTERS {
@@ -46,7 +49,8 @@ pub fn check(password: &Secret) -> Result<()> {
 
 /// Hashes a new password to its PHC text.
 ///
-/// Errors: `invalid_request` when it is empty or over 1,024 bytes.
+/// # Errors
+/// `invalid_request` when it is empty or over 1,024 bytes.
 pub fn hash(password: &Secret) -> Result<String> {
     if password.is_empty() || password.expose().len() > PASSWORD_BYTES {
         return Err(Error::invalid_request(
@@ -98,14 +102,16 @@ impl Verifier {
     /// Whether `password` is the one of `stored`, a PHC text; without a stored
     /// one, works as long and says no.
     ///
-    /// Errors: `server_error` 503 when too many sign in at once.
+    /// # Errors
+    /// `server_error` 503 when too many sign in at once.
     pub fn verify(&self, stored: Option<&str>, password: &Secret) -> Result<bool> {
         self.in_turn(|| verify(stored, password))
     }
 
     /// [`hash`], in turn with those who sign in.
     ///
-    /// Errors: those of [`hash`]; `server_error` 503 when too many sign in at
+    /// # Errors
+    /// Those of [`hash`]; `server_error` 503 when too many sign in at
     /// once.
     pub fn hash(&self, password: &Secret) -> Result<String> {
         self.in_turn(|| hash(password))?

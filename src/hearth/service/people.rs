@@ -14,7 +14,10 @@ use store::{NewToken, SESSION, Token, User, UserRole};
 /// Most characters of a user's or a token's name.
 pub const NAME_CHARACTERS: usize = 64;
 
-/// Checks the name of a new user. Errors: `invalid_request`.
+/// Checks the name of a new user.
+///
+/// # Errors
+/// `invalid_request`.
 pub fn check_user_name(name: &str) -> Result<()> {
     let fits = (1..=NAME_CHARACTERS).contains(&name.chars().count());
     let strange = |letter: char| letter.is_control() || letter.is_whitespace();
@@ -28,7 +31,8 @@ pub fn check_user_name(name: &str) -> Result<()> {
 
 /// A new API token of `owner`, as it is shown once and as it is stored.
 ///
-/// Errors: `invalid_request` for its name, or a role above the owner's.
+/// # Errors
+/// `invalid_request` for its name, or a role above the owner's.
 pub fn new_token(
     owner: &User,
     name: &str,

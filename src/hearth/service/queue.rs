@@ -121,7 +121,8 @@ impl WorkQueue {
 
     /// Reserves a place for a message.
     ///
-    /// Errors: `server_error` 503 when `waiting_turns` wait already;
+    /// # Errors
+    /// `server_error` 503 when `waiting_turns` wait already;
     /// `rate_limited` when `waiting_turns_per_conversation` wait in this one.
     pub fn reserve(
         &self,

@@ -20,7 +20,10 @@ use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 const LATE: Duration = Duration::from_secs(60);
 
 impl Service {
-    /// Sets up a schedule for a user. Errors: `invalid_request`, `not_found`.
+    /// Sets up a schedule for a user.
+    ///
+    /// # Errors
+    /// `invalid_request`, `not_found`.
     pub fn create_schedule(&self, new: command::NewSchedule, owner: &str) -> Result<Schedule> {
         let config = self.settings.current();
         if let Some(name) = &new.webhook {
@@ -41,7 +44,10 @@ impl Service {
     }
 
     /// Leaves a schedule out or takes it up again; of those that come again,
-    /// what was left out does not run. Errors: `not_found`.
+    /// what was left out does not run.
+    ///
+    /// # Errors
+    /// `not_found`.
     pub fn pause_schedule(&self, id: ScheduleId, is_paused: bool) -> Result<Schedule> {
         let schedule = self.store.schedule(id)?;
         let zone = self.settings.current().zone();

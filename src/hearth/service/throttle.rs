@@ -51,7 +51,8 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
 
     /// Whether this key may try now.
     ///
-    /// Errors: `rate_limited`, with the seconds to wait.
+    /// # Errors
+    /// `rate_limited`, with the seconds to wait.
     pub fn check(&self, key: &K) -> Result<()> {
         let now = self.clock.now();
         match self.lock().get(key) {

@@ -84,7 +84,8 @@ impl Service {
     /// Stores a message and begins its turn, which runs like any other. `wake`
     /// is called, from any thread, whenever [`TurnStream::take`] may find news.
     ///
-    /// Errors: `server_error` 503 (queue full), `invalid_request` (422: the
+    /// # Errors
+    /// `server_error` 503 (queue full), `invalid_request` (422: the
     /// idempotency key was used for another request).
     pub fn follow(
         self: &Arc<Service>,
@@ -153,7 +154,10 @@ impl Service {
     }
 
     /// The user of this name, for programs that the owner lets in without a
-    /// token. Errors: `unauthorized` when there is none, or it may not chat.
+    /// token.
+    ///
+    /// # Errors
+    /// `unauthorized` when there is none, or it may not chat.
     pub fn asker_without_token(&self, name: &str) -> Result<Asker> {
         match self.store.user(name)? {
             Some(user) if user.role >= store::UserRole::User => Ok(Asker {

@@ -53,7 +53,10 @@ pub struct Accepted<'a> {
 impl Service {
     /// Accepts a webhook message: when this returns, it is on disk and its turn
     /// will run and be called back. With `may_wait` there is a ticket to wait
-    /// for its end with, if there is room. Errors: `rate_limited` (account's rate),
+    /// for its end with, if there is room.
+    ///
+    /// # Errors
+    /// `rate_limited` (account's rate),
     /// `server_error` 503 (queue full), `invalid_request` (422: the
     /// idempotency key was used for another body).
     pub fn accept_webhook(

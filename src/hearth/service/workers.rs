@@ -60,7 +60,8 @@ impl Workers {
     /// Takes up what was unfinished when the server last stopped, then starts
     /// the first of at most `most` workers, and the timekeeper.
     ///
-    /// Errors: the database cannot be read, or a thread cannot be started.
+    /// # Errors
+    /// The database cannot be read, or a thread cannot be started.
     pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
         let unfinished = service.take_up_unfinished()?;
         if unfinished > 0 {

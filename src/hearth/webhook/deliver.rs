@@ -55,7 +55,8 @@ impl Deliver for Deliverer {
     /// corrected one helps the callbacks that wait; a delivery whose account
     /// was removed is dead.
     ///
-    /// Errors: those of the store. A receiver that fails is not an error here.
+    /// # Errors
+    /// Those of the store. A receiver that fails is not an error here.
     fn deliver(&self, id: DeliveryId) -> Result<Option<Delivery>> {
         let Some(delivery) = self.store.delivery_to_send(id, self.clock.now())? else {
             return Ok(None);

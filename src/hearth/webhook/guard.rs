@@ -49,7 +49,8 @@ impl Guard {
     /// Judges a head: a secret is compared; a signature must be there, and is
     /// compared when the body is ([`Guard::check_body`]).
     ///
-    /// Errors: `invalid_token`; `rate_limited` after too many wrong ones.
+    /// # Errors
+    /// `invalid_token`; `rate_limited` after too many wrong ones.
     pub fn check_head(&self, account: &WebhookAccount, head: &Head) -> Result<()> {
         if account.secret.is_none() {
             return Ok(());
@@ -66,7 +67,8 @@ impl Guard {
 
     /// Judges the body of a request whose head was let through.
     ///
-    /// Errors: `invalid_token`.
+    /// # Errors
+    /// `invalid_token`.
     pub fn check_body(&self, account: &WebhookAccount, head: &Head, body: &[u8]) -> Result<()> {
         match Proof::of(head) {
             Proof::Signature(tag) if account.secret.is_some() => self.judge(

@@ -17,7 +17,8 @@ const NAME_BYTES: usize = 4 * NAME_CHARACTERS;
 /// Reads the body, in the account's own form if it has a `map`, and the
 /// idempotency key.
 ///
-/// Errors: `invalid_request` that names what is wrong.
+/// # Errors
+/// `invalid_request` that names what is wrong.
 pub fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookRequest> {
     let idempotency_key = request.head.header("idempotency-key").map(str::to_owned);
     if let Some(key) = &idempotency_key {

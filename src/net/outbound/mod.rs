@@ -110,7 +110,10 @@ impl Answer {
         Ok(count)
     }
 
-    /// Reads the whole body. Errors: [`OutboundError::TooLarge`] beyond `limit`
+    /// Reads the whole body.
+    ///
+    /// # Errors
+    /// [`OutboundError::TooLarge`] beyond `limit`
     /// bytes.
     pub fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, OutboundError> {
         let announced = self

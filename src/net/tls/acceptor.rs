@@ -32,7 +32,8 @@ struct Loaded {
 impl Acceptor {
     /// Reads the certificate chain and its key (PEM files).
     ///
-    /// Errors: a file cannot be read or used, or the key is that of another
+    /// # Errors
+    /// A file cannot be read or used, or the key is that of another
     /// certificate.
     pub fn open(certificate: &Path, key: &Path) -> Result<Acceptor, CertificateError> {
         // Before reading: what changes meanwhile is then read again.

@@ -17,7 +17,8 @@ const MOST_CERTIFICATES: usize = 1_000;
 
 /// The certificates of a file, in their order; at least one.
 ///
-/// Errors: the file cannot be read, holds none, or is malformed.
+/// # Errors
+/// The file cannot be read, holds none, or is malformed.
 pub fn load_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let text = read(path)?;
     let certificates: Vec<CertificateDer<'static>> = CertificateDer::pem_slice_iter(&text)
@@ -32,7 +33,8 @@ pub fn load_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Ce
 
 /// The first private key of a file: PKCS #8, PKCS #1 (RSA) or SEC 1 (EC).
 ///
-/// Errors: the file cannot be read, holds none, or is malformed.
+/// # Errors
+/// The file cannot be read, holds none, or is malformed.
 pub fn load_key(path: &Path) -> Result<PrivateKeyDer<'static>, CertificateError> {
     let text = read(path)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {

@@ -53,7 +53,8 @@ pub struct SelfSigned {
 /// Makes an ECDSA P-256 certificate for these DNS names and addresses, good for
 /// `days` days from `now` on. It is a server's and no authority's.
 ///
-/// Errors: there are no names, or the system gives no random numbers.
+/// # Errors
+/// There are no names, or the system gives no random numbers.
 pub fn make(names: &[String], days: u64, now: Timestamp) -> io::Result<SelfSigned> {
     let Some(first) = names.first() else {
         return Err(io::Error::other("a certificate needs at least one name"));

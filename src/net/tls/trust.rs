@@ -64,7 +64,8 @@ impl Trust {
     /// What rustls makes connections with; the same one, with its tickets to
     /// resume sessions, until the file changes.
     ///
-    /// Errors: the file cannot be used. Then nothing is trusted.
+    /// # Errors
+    /// The file cannot be used. Then nothing is trusted.
     pub fn client_config(&self) -> Result<Arc<ClientConfig>, CertificateError> {
         let stamp = match &self.anchors {
             Anchors::Public => Stamp::none(),

@@ -200,7 +200,8 @@ impl Chat {
 
 /// Checks the text of a chat or webhook message.
 ///
-/// Errors: `invalid_request`; HTTP 413 when it is over [`CHAT_MESSAGE_BYTES`].
+/// # Errors
+/// `invalid_request`; HTTP 413 when it is over [`CHAT_MESSAGE_BYTES`].
 pub fn check_message(message: &str) -> Result<()> {
     if message.len() > CHAT_MESSAGE_BYTES {
         return Err(Error::too_large(format!(

@@ -138,7 +138,8 @@ impl Drop for Counted {
 impl Client {
     /// Opens a session for a client in a thread of its own.
     ///
-    /// Errors: no thread can be started.
+    /// # Errors
+    /// No thread can be started.
     pub fn open(number: ClientNumber, peer: Peer, common: Common) -> io::Result<Client> {
         let (inbox, messages) = bounded(INBOX_MESSAGES);
         let (wake, wakes) = bounded(1);

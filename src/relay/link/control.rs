@@ -23,7 +23,10 @@ struct Stopping {
 }
 
 impl Control {
-    /// A link that goes on. Errors: no descriptor is left.
+    /// A link that goes on.
+    ///
+    /// # Errors
+    /// No descriptor is left.
     pub fn new() -> io::Result<Control> {
         Ok(Control {
             state: Mutex::default(),

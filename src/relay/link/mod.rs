@@ -91,7 +91,8 @@ impl Links {
     /// No links yet. The machine's key is read, and made if `config` names a
     /// relay and there is none.
     ///
-    /// Errors: the key cannot be read or made.
+    /// # Errors
+    /// The key cannot be read or made.
     pub fn new(server: Server, data_dir: PathBuf, config: &Config) -> Result<Links, IdentityError> {
         let identity = match relay_channels(config).next() {
             Some(_) => Some(Identity::load_or_make(&data_dir)?),

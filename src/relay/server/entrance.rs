@@ -23,7 +23,8 @@ pub struct Token(Secret);
 impl Token {
     /// Takes a token.
     ///
-    /// Errors: `invalid_request` when it is too short to be safe.
+    /// # Errors
+    /// `invalid_request` when it is too short to be safe.
     pub fn new(secret: Secret) -> Result<Token> {
         let length = secret.expose().chars().count();
         if length < TOKEN_CHARACTERS {
@@ -56,7 +57,8 @@ impl Entrance {
     /// `Authorization: Bearer` or as WebSocket subprotocol; false when it shows
     /// none.
     ///
-    /// Errors: `invalid_token` when it shows a wrong one; `rate_limited`.
+    /// # Errors
+    /// `invalid_token` when it shows a wrong one; `rate_limited`.
     pub fn admits(&self, head: &Head) -> Result<bool> {
         match shown(head) {
             Some(token) => self.check(&token, &head.peer).map(|()| true),
@@ -66,7 +68,8 @@ impl Entrance {
 
     /// Checks a token that `peer` shows.
     ///
-    /// Errors: `invalid_token`, `rate_limited`.
+    /// # Errors
+    /// `invalid_token`, `rate_limited`.
     pub fn check(&self, token: &Secret, peer: &Peer) -> Result<()> {
         let (address, now) = (AddressKey::of(peer.address), Instant::now());
         self.guesses.check(address, now)?;

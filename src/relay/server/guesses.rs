@@ -41,7 +41,8 @@ impl Guesses {
 
     /// Whether this address may try now.
     ///
-    /// Errors: `rate_limited`, with the seconds until the minute is over.
+    /// # Errors
+    /// `rate_limited`, with the seconds until the minute is over.
     pub fn check(&self, address: AddressKey, now: Instant) -> Result<()> {
         let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         match failures.get(&address) {

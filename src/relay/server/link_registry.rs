@@ -70,7 +70,8 @@ impl LinkRegistry {
     /// Binds a machine_id to a link, and says `linked` on it before any client
     /// comes. An older link of the same machine is closed.
     ///
-    /// Errors: `server_error` 503 when as many machines are linked as may be.
+    /// # Errors
+    /// `server_error` 503 when as many machines are linked as may be.
     pub fn bind(&self, link: &Arc<Link>, linked: String) -> Result<()> {
         let mut links = self.lock();
         if links.len() >= self.machines && !links.contains_key(&link.machine) {
@@ -124,7 +125,8 @@ impl Link {
 
     /// Lets a client in and tells the machine; none when the link is over.
     ///
-    /// Errors: `server_error` 503 when the machine has as many as it may.
+    /// # Errors
+    /// `server_error` 503 when the machine has as many as it may.
     pub fn enter(
         self: &Arc<Link>,
         client: Client,

@@ -133,14 +133,16 @@ pub struct RelayServer {
 impl RelayServer {
     /// Serves on `socket`.
     ///
-    /// Errors: the socket cannot be used, or no thread or descriptor is left.
+    /// # Errors
+    /// The socket cannot be used, or no thread or descriptor is left.
     pub fn start(options: Options, socket: TcpListener) -> io::Result<RelayServer> {
         RelayServer::start_behind(|listeners| listeners, options, socket)
     }
 
     /// The same with TLS: with `acceptor`'s certificate.
     ///
-    /// Errors: as [`RelayServer::start`].
+    /// # Errors
+    /// As [`RelayServer::start`].
     #[cfg(feature = "tls")]
     pub fn start_secure(
         acceptor: Acceptor,

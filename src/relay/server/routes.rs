@@ -48,7 +48,8 @@ impl Relay {
 
     /// The link of a machine that `peer` names.
     ///
-    /// Errors: `not_found`, whether the machine never was, is not there now or
+    /// # Errors
+    /// `not_found`, whether the machine never was, is not there now or
     /// cannot be; `rate_limited`.
     pub(super) fn find(&self, machine: Option<&MachineId>, peer: &Peer) -> Result<Arc<Link>> {
         let (address, now) = (client::key(peer), Instant::now());
@@ -121,7 +122,8 @@ impl Relay {
     /// Opens a WebSocket that names another machine, or that a machine links
     /// with.
     ///
-    /// Errors: the response that refuses it.
+    /// # Errors
+    /// The response that refuses it.
     pub fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
         self.lead(head).map_err(|error| refusal(&error))
     }
@@ -134,7 +136,8 @@ impl Relay {
 
     /// Answers a registration.
     ///
-    /// Errors: `invalid_token`, `invalid_request`.
+    /// # Errors
+    /// `invalid_token`, `invalid_request`.
     pub fn register(&self, request: &Request) -> Result<Response> {
         self.registration(request)
     }

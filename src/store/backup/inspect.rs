@@ -42,7 +42,8 @@ impl Contents {
 /// Looks into a backup or a database that nobody uses, and reads all of it when
 /// `thoroughly`. Writes nothing to it.
 ///
-/// Errors: it cannot be read, is not one of ours, was made by a newer Hearth, or
+/// # Errors
+/// It cannot be read, is not one of ours, was made by a newer Hearth, or
 /// is damaged; the watcher stopped it.
 pub fn inspect(path: &Path, thoroughly: bool, watch: &Watch) -> Result<Contents, BackupError> {
     let about = fs::metadata(path).map_err(|error| BackupError::io(path, "read", &error))?;
@@ -125,7 +126,8 @@ fn files(connection: &Connection) -> rusqlite::Result<Vec<Enclosed>> {
 /// write-ahead log, to a new file for its owner alone; what the copy holds is
 /// read and found whole, and on disk. The file must not exist.
 ///
-/// Errors: as [`inspect`], or the copy cannot be written; what was written of
+/// # Errors
+/// As [`inspect`], or the copy cannot be written; what was written of
 /// it stays for the caller to remove.
 pub fn unpack(backup: &Path, database: &Path, watch: &Watch) -> Result<Contents, BackupError> {
     let contents = inspect(backup, false, watch)?;

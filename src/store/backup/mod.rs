@@ -75,7 +75,8 @@ pub struct BackedUp {
 /// only when it was read back and found whole; until then, and after a crash,
 /// there is at most a file whose name ends with [`PARTIAL`].
 ///
-/// Errors: the database cannot be read or is damaged, the file exists or cannot
+/// # Errors
+/// The database cannot be read or is damaged, the file exists or cannot
 /// be written, the watcher stopped it. Nothing is left of the file then.
 pub fn back_up(order: &BackUp<'_>, watch: &Watch) -> Result<BackedUp, BackupError> {
     if !order.overwrite && fs::symlink_metadata(order.target).is_ok() {

@@ -8,7 +8,8 @@ const MAX_URL: usize = 4_000;
 /// The address as it is sent: without its fragment, and with what is not ASCII
 /// percent-encoded.
 ///
-/// Errors: why it is not fetched, for the model.
+/// # Errors
+/// Why it is not fetched, for the model.
 pub(super) fn check(url: &str) -> Result<String, String> {
     let url = url.trim();
     if url.len() > MAX_URL {

@@ -23,7 +23,8 @@ mod built_in {
         /// Agrees on keys with a machine. `ask` sends a request and returns the
         /// data of its response, or why there is none.
         ///
-        /// Errors: whoever answers is not the machine of this name.
+        /// # Errors
+        /// Whoever answers is not the machine of this name.
         pub fn agree(
             machine: &str,
             ask: &mut dyn FnMut(Value) -> Result<Value, String>,

@@ -15,7 +15,8 @@ pub struct Found {
 
 /// Finds the command that `words` begin with.
 ///
-/// Errors: a usage failure with the nearest known command.
+/// # Errors
+/// A usage failure with the nearest known command.
 pub fn find(words: &[&str]) -> Result<Found, Failure> {
     let mut level = COMMANDS;
     let mut path = String::from("hearth");

@@ -189,7 +189,8 @@ struct Open {
 impl Importer<'_> {
     /// Shows how much of the file has been read.
     ///
-    /// Errors: somebody wants it to stop.
+    /// # Errors
+    /// Somebody wants it to stop.
     fn note(&self, read: u64) -> Outcome {
         match self.line.note("importing", read, Some(self.total)) {
             true => Ok(()),

@@ -13,7 +13,8 @@ const RESET: &str = "\x1b[0m";
 
 /// The code of a text. Light modules are drawn, dark ones are background.
 ///
-/// Errors: the text is too long for a code.
+/// # Errors
+/// The text is too long for a code.
 pub fn code(text: &str) -> Result<String, Failure> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)
         .map_err(|_| Failure::failed("the address is too long for a QR code"))?;

@@ -198,7 +198,8 @@ struct Shown {
 impl Shown {
     /// What is to be known of the first certificate of a file.
     ///
-    /// Errors: it cannot be read.
+    /// # Errors
+    /// It cannot be read.
     fn of(path: &Path) -> Result<Shown, Failure> {
         let certificates = load_certificates(path).map_err(Failure::failed)?;
         let leaf = &certificates[0];
