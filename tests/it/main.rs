@@ -10,6 +10,8 @@ mod data;
 mod doctor;
 mod examples;
 mod faults;
+#[cfg(feature = "relay")]
+mod frozen;
 mod fuzz;
 mod http;
 mod mcp;

@@ -1,0 +1,330 @@
+//! A data directory as version 0.1.0 left it opens unchanged in this one.
+//!
+//! `tests/data/0.1.0` was made by the program of that version, driven over its
+//! own interfaces with a scripted model, and ended with kill -9 while a tool ran
+//! and a message waited behind it. It holds four people of all roles, tokens and
+//! sessions, conversations of every channel and two that were imported, turns in
+//! every state, approvals with every verdict and one that waits, memories,
+//! schedules, callbacks in every state, a summary, idempotency keys, a machine
+//! that registered and a relay identity. Afterwards SQLite copied its log into
+//! the file, and what would run out (sessions, the open question, the waiting
+//! callback, the keys) was put off to the year 2100 or beyond. Every secret in it
+//! is made up.
+//!
+//! `tests/data/0.1.0.json` beside it holds the credentials, and what 0.1.0 itself
+//! answered when it was asked for everything. Neither is ever made anew: a later
+//! version gets a directory of its own.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use super::scenarios::{check_integrity, count, look_into};
+use super::support::client::Client;
+use super::support::eventually;
+use super::support::home::Folder;
+use super::support::http::{Answer, post};
+use super::support::program::{Program, hearth, printed};
+use super::support::receiver::Receiver;
+
+const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
+const RELAY: [&str; 5] = ["relay", "--bind", "127.0.0.1", "--port", "0"];
+const RELAY_TOKEN: (&str, &str) = ("AUTH_TOKEN", "the relay token of the frozen data");
+const SECRET: (&str, &str) = ("X-Service-Secret", "the secret of the frozen doorbell");
+
+/// A copy of the frozen directory, and what its configuration leads to.
+struct Frozen {
+    folder: Folder,
+    receiver: Receiver,
+    relay: Program,
+    _relay_folder: Folder,
+    /// What 0.1.0 said of it.
+    known: Value,
+}
+
+impl Frozen {
+    fn copy() -> Frozen {
+        let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+        let known = fs::read_to_string(data.join("0.1.0.json")).unwrap();
+        let (folder, relay_folder) = (Folder::new(), Folder::new());
+        copy_private(&data.join("0.1.0"), folder.path());
+        Frozen {
+            folder,
+            receiver: Receiver::start(),
+            relay: Program::start_in(relay_folder.path(), &RELAY, &[RELAY_TOKEN]),
+            _relay_folder: relay_folder,
+            known: serde_json::from_str(&known).unwrap(),
+        }
+    }
+
+    /// What stands for the addresses in the configuration.
+    fn environment(&self) -> [(&'static str, String); 2] {
+        [
+            ("HEARTH_TEST_RECEIVER", self.receiver.url()),
+            (
+                "HEARTH_TEST_RELAY",
+                format!("ws://{}/ws", self.relay.address),
+            ),
+        ]
+    }
+
+    fn serve(&self) -> Program {
+        let mut command = hearth(self.folder.path());
+        command.args(SERVE).envs(self.environment());
+        Program::launch(command, self.folder.path())
+    }
+
+    /// Runs a command on it.
+    fn run(&self, arguments: &[&str]) -> Output {
+        let mut command = hearth(self.folder.path());
+        command.args(arguments).envs(self.environment());
+        command.output().unwrap()
+    }
+
+    fn token(&self, user: &str) -> &str {
+        self.known["tokens"][user].as_str().unwrap()
+    }
+
+    /// The rows that 0.1.0 answered a request with.
+    fn rows(&self, request: &Value, key: &str) -> Vec<Value> {
+        let answers = self.known["answers"].as_array().unwrap();
+        let known = answers.iter().find(|known| known["request"] == *request);
+        known.expect("it was asked")["data"][key]
+            .as_array()
+            .unwrap()
+            .clone()
+    }
+}
+
+/// Copies a directory as its owner's alone, which is what Hearth had made.
+fn copy_private(from: &Path, to: &Path) {
+    fs::set_permissions(to, Permissions::from_mode(0o700)).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let copy: PathBuf = to.join(path.file_name().unwrap());
+        if path.is_dir() {
+            fs::create_dir(&copy).unwrap();
+            copy_private(&path, &copy);
+        } else {
+            fs::copy(&path, &copy).unwrap();
+            fs::set_permissions(&copy, Permissions::from_mode(0o600)).unwrap();
+        }
+    }
+}
+
+/// Whether everything known is there: each member of an object, and the elements
+/// of a list in their order. More may be there.
+fn holds(found: &Value, known: &Value) -> bool {
+    match (found, known) {
+        (Value::Object(found), Value::Object(known)) => known
+            .iter()
+            .all(|(key, known)| found.get(key).is_some_and(|found| holds(found, known))),
+        (Value::Array(found), Value::Array(known)) => {
+            let mut found = found.iter();
+            known
+                .iter()
+                .all(|known| found.any(|found| holds(found, known)))
+        }
+        _ => found == known,
+    }
+}
+
+fn sign_in(program: &Program, user: &str, password: &str) -> Answer {
+    let body = json!({ "username": user, "password": password });
+    post(program.address, "/auth", &[], &body)
+}
+
+fn states(client: &mut Client) -> Value {
+    client.ask(json!({ "type": "server_info" }))["turns"].clone()
+}
+
+#[test]
+fn everything_of_0_1_0_is_still_there() {
+    let frozen = Frozen::copy();
+    let program = frozen.serve();
+    let mut admin = Client::websocket(program.address);
+    admin.authenticate(frozen.token("admin"));
+    eventually("what was cut off has gone on", || {
+        let states = states(&mut admin);
+        (states["running"] == 0 && states["queued"] == 0).then_some(())
+    });
+    eventually("the link to the relay", || {
+        let info = admin.ask(json!({ "type": "server_info" }));
+        (info["relays"][0]["state"] == "linked").then_some(())
+    });
+    let answers = frozen.known["answers"].as_array().unwrap();
+    assert!(answers.len() > 70);
+    for known in answers {
+        let found = admin.ask(known["request"].clone());
+        assert!(holds(&found, &known["data"]), "{found:#}, not {known:#}");
+    }
+
+    // The turn that a tool was running in, and the one behind it.
+    let found = admin.ask(json!({ "type": "search_messages", "query": "pump" }));
+    let conversation = &found["messages"][0]["conversation_id"];
+    let request = json!({ "type": "get_messages", "conversation_id": conversation });
+    let messages = admin.ask(request)["messages"].clone();
+    let texts: Vec<&str> = messages
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts.len(), 4, "{texts:?}");
+    assert_eq!(texts[0], "run the pump in the greenhouse");
+    assert_eq!(texts[1], "is the pump still on?");
+    assert!(texts[2].contains("the server was interrupted"), "{texts:?}");
+    assert_eq!(program.signal("TERM"), Some(0));
+
+    // What no interface shows.
+    let database = look_into(frozen.folder.path());
+    check_integrity(&database);
+    for (table, rows) in [
+        ("machines", 1),
+        ("allowed_tools", 1),
+        ("conversation_summaries", 1),
+        ("retold_conversations", 1),
+        ("idempotency", 2),
+        ("approvals", 5),
+    ] {
+        let found = count(&database, &format!("SELECT count(*) FROM {table}"));
+        assert_eq!(found, rows, "{table}");
+    }
+    drop(database);
+    let list = frozen.folder.path().join("files/list.txt");
+    assert_eq!(fs::read_to_string(list).unwrap(), "bread\n");
+    let usage = frozen.run(&["usage", "--json"]);
+    let usage: Value = serde_json::from_slice(&usage.stdout).unwrap();
+    assert!(holds(&usage, &frozen.known["usage"]), "{usage:#}");
+    let doctor = frozen.run(&["doctor", "--json"]);
+    let checks: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    assert_eq!(doctor.status.code(), Some(0), "{checks:#}");
+    for check in ["configuration", "data directory", "database"] {
+        let well = json!({ "checks": [{ "check": check, "level": "ok" }] });
+        assert!(holds(&checks, &well), "{check}: {checks:#}");
+    }
+    assert!(frozen.receiver.callbacks().is_empty(), "nothing was due");
+}
+
+#[test]
+fn everybody_of_0_1_0_may_do_what_they_could() {
+    let frozen = Frozen::copy();
+    let program = frozen.serve();
+    for (user, password) in frozen.known["passwords"].as_object().unwrap() {
+        let answer = sign_in(&program, user, password.as_str().unwrap());
+        assert_eq!(answer.status, 200, "{user}: {answer:?}");
+    }
+    assert_eq!(sign_in(&program, "anna", "something else").status, 401);
+    let client = |token: &str| {
+        let mut client = Client::websocket(program.address);
+        client.authenticate(token);
+        client
+    };
+    let list_users = || json!({ "type": "list_users" });
+    assert!(client(frozen.token("admin")).ask(list_users())["users"].is_array());
+    let mut viewer = client(frozen.token("viktor"));
+    let chat = json!({ "type": "chat", "message": "hello" });
+    assert_eq!(viewer.refused(chat), "unauthorized");
+    let mut anna = client(frozen.known["session"].as_str().unwrap());
+    assert_eq!(anna.refused(list_users()), "unauthorized");
+
+    // A repeated key joins the turn that it began.
+    let mut anna = client(frozen.token("anna"));
+    let conversations = anna.ask(json!({ "type": "list_conversations" }))["conversations"].clone();
+    let of_title = |title: &str| {
+        let rows = conversations.as_array().unwrap();
+        let found = rows.iter().find(|row| row["title"] == title);
+        found.expect("it is listed")["id"].clone()
+    };
+    let greeting = of_title("Grüße aus dem Garten 🌱, is the greenhouse closed?");
+    let repeated = anna.ask(json!({
+        "type": "chat", "message": "and the shed?", "conversation_id": greeting,
+        "idempotency_key": "anna-1",
+    }));
+    assert_eq!(repeated["response"], "You said: and the shed?");
+
+    // A program that sends the past with its message goes on where it was.
+    let well = of_title("how deep is the well?");
+    let bearer = format!("Bearer {}", frozen.token("anna"));
+    let said = [
+        ("user", "how deep is the well?"),
+        ("assistant", "You said: how deep is the well?"),
+        ("user", "and how wide?"),
+        ("assistant", "You said: and how wide?"),
+        ("user", "and how old?"),
+    ];
+    let messages: Vec<Value> = said
+        .iter()
+        .map(|(role, content)| json!({ "role": role, "content": content }))
+        .collect();
+    let answer = post(
+        program.address,
+        "/v1/chat/completions",
+        &[("authorization", &bearer)],
+        &json!({ "model": "hearth", "messages": messages }),
+    );
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let told = anna.ask(json!({ "type": "get_messages", "conversation_id": well }));
+    assert_eq!(told["messages"].as_array().unwrap().len(), 6, "{told:#}");
+
+    // The question that waited is answered, and its turn goes on.
+    let mut admin = client(frozen.token("admin"));
+    let approvals = admin.ask(json!({ "type": "list_approvals" }))["approvals"].clone();
+    let (approval, turn) = (&approvals[0]["approval_id"], &approvals[0]["turn_id"]);
+    admin.ask(json!({ "type": "approve", "approval_id": approval }));
+    eventually("the turn is done", || {
+        let view = admin.ask(json!({ "type": "get_turn", "turn_id": turn }));
+        (view["state"] == "done").then_some(())
+    });
+}
+
+#[test]
+fn callbacks_of_0_1_0_go_out_in_their_order_and_under_their_ids() {
+    let frozen = Frozen::copy();
+    let program = frozen.serve();
+    let mut admin = Client::websocket(program.address);
+    admin.authenticate(frozen.token("admin"));
+    let ids = ["pending", "held", "dead"].map(|state| {
+        let request = json!({ "type": "list_deliveries", "state": state });
+        let rows = frozen.rows(&request, "deliveries");
+        assert_eq!(rows.len(), 1, "{state}");
+        rows[0]["delivery_id"].as_str().unwrap().to_owned()
+    });
+    for (sent_again, expected) in [(&ids[0], &ids[..2]), (&ids[2], &ids[..])] {
+        admin.ask(json!({ "type": "retry_delivery", "delivery_id": sent_again }));
+        let callbacks = frozen.receiver.wait_for(expected.len());
+        let came: Vec<&str> = callbacks
+            .iter()
+            .map(|callback| callback.header("webhook-id").unwrap())
+            .collect();
+        assert_eq!(came, expected);
+    }
+    let callbacks = frozen.receiver.callbacks();
+    assert_eq!(callbacks[0].body["message"], "Heard: [door] somebody rang again");
+    assert_eq!(callbacks[2].body["conversation_id"], "water");
+    eventually("all are delivered", || {
+        let delivered = json!({ "type": "list_deliveries", "state": "delivered" });
+        let rows = admin.ask(delivered)["deliveries"].clone();
+        (rows.as_array().unwrap().len() == 4).then_some(())
+    });
+
+    // A repeated key begins no second turn; a new message is answered.
+    let ring = |key: &str, message: &str| {
+        let headers = [SECRET, ("idempotency-key", key)];
+        let body = json!({
+            "message": message, "user_id": "door", "conversation_id": "front-door",
+        });
+        let answer = post(program.address, "/webhook/doorbell", &headers, &body);
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["data"]["turn_id"].clone()
+    };
+    let request = json!({ "type": "list_deliveries", "state": "delivered" });
+    let first = &frozen.rows(&request, "deliveries")[0];
+    assert_eq!(ring("ring-1", "somebody rang"), first["turn_id"]);
+    ring("ring-2", "somebody is still there");
+    let callbacks = frozen.receiver.wait_for(4);
+    assert_eq!(callbacks[3].body["conversation_id"], "front-door");
+}
