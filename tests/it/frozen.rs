@@ -27,7 +27,7 @@ use super::support::client::Client;
 use super::support::eventually;
 use super::support::home::Folder;
 use super::support::http::{Answer, post};
-use super::support::program::{Program, hearth, printed};
+use super::support::program::{Program, hearth};
 use super::support::receiver::Receiver;
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
