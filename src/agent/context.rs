@@ -33,8 +33,8 @@ mod memories;
 pub mod scheduled;
 mod summary;
 
-use super::provider::ChatMessage;
 use super::tool::output::{cap_text, shorten};
+use crate::model::ChatMessage;
 use base::ids::base32_lower;
 use base::secret::sha256;
 use store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};

@@ -4,6 +4,7 @@ mod budget;
 pub mod context;
 pub mod mcp;
 pub mod meter;
+pub mod model;
 pub mod permission;
 pub mod provider;
 pub mod repetition;
@@ -17,7 +18,7 @@ use config::Config;
 use context::estimate::TokenCalibration;
 use mcp::Mcp;
 use meter::ModelMeter;
-use provider::Provider;
+use model::Provider;
 use tool::Toolbox;
 
 /// What answers under one configuration: a provider and the tools. Made anew

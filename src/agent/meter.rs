@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::provider::{ModelReply, ProviderError};
+use crate::model::{ModelReply, ProviderError};
 use base::measure::{Counter, Histogram, MILLISECOND, SECOND};
 
 /// Bounds of how long a model takes.

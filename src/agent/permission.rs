@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use super::provider::ToolSpec;
 use super::tool::output::shorten;
 use super::tool::{Source, Tool, Toolbox};
+use crate::model::ToolSpec;
 use config::{Permission, WebhookAccount};
 
 /// Characters of the arguments that a question to a person shows.

@@ -303,7 +303,10 @@ fn callbacks_of_0_1_0_go_out_in_their_order_and_under_their_ids() {
         assert_eq!(came, expected);
     }
     let callbacks = frozen.receiver.callbacks();
-    assert_eq!(callbacks[0].body["message"], "Heard: [door] somebody rang again");
+    assert_eq!(
+        callbacks[0].body["message"],
+        "Heard: [door] somebody rang again"
+    );
     assert_eq!(callbacks[2].body["conversation_id"], "water");
     eventually("all are delivered", || {
         let delivered = json!({ "type": "list_deliveries", "state": "delivered" });

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::provider::{ChatMessage, ToolSpec};
+use crate::model::{ChatMessage, ToolSpec};
 
 /// What a message costs beside its text.
 const MESSAGE_TOKENS: usize = 4;

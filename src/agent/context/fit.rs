@@ -4,7 +4,7 @@
 
 use super::estimate::{message_tokens, text_tokens};
 use super::{Context, PromptInput, Results, past_messages};
-use crate::provider::ChatMessage;
+use crate::model::ChatMessage;
 
 /// Of a model's room, the part that may be full before the oldest turns have to
 /// go: the present turn still grows.

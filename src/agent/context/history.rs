@@ -11,7 +11,7 @@ use std::time::Instant;
 use super::estimate::{TokenSample, text_tokens, tool_tokens};
 use super::fit::{Fitted, TokenBudget, fit};
 use super::{Context, PromptInput, budget, memories, summary};
-use crate::provider::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
+use crate::model::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
 use crate::tool::output::MAX_RESULT_CHARS;
 use crate::turn::{Stop, TurnContext};
 use base::error::Result;

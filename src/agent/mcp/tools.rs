@@ -10,7 +10,7 @@ use super::peer::{CallError, ReadTimeout};
 use super::server::Kept;
 use super::session::RemoteTool;
 use super::transport::seconds;
-use crate::provider::ToolSpec;
+use crate::model::ToolSpec;
 use crate::tool::output::shorten;
 use crate::tool::{Source, Tool, ToolContext};
 use net::cancel::Cancel;

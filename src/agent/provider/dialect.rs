@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::learned::ServerCapabilities;
 use super::refusal::Refusal;
 use super::reply_stream::ReplyStream;
-use super::{Cause, ModelReply, ModelRequest};
+use crate::model::{Cause, ModelReply, ModelRequest};
 use config::Quirks;
 use net::outbound::{Answer, OutboundError};
 

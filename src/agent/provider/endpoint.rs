@@ -3,7 +3,7 @@
 
 use ureq::http::Uri;
 
-use super::{Cause, ProviderError};
+use crate::model::{Cause, ProviderError};
 use base::secret::Secret;
 use net::outbound::{OutboundError, is_local};
 

@@ -1,10 +1,10 @@
 //! What a server turned out not to take. Servers and models differ, so the
 //! common form is sent first, and a refusal that names its cause changes it once.
 
-use super::ChatMessage;
 use super::dialect::RequestContext;
 use super::extra::own_members;
 use super::refusal::Refusal;
+use crate::model::ChatMessage;
 use config::Quirks;
 
 /// Findings about one model of one server. Everything is `false` at first.

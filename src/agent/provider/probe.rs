@@ -9,9 +9,11 @@ use serde_json::Value;
 use super::anthropic;
 use super::dialect::bearer;
 use super::endpoint::Endpoint;
+use super::endpoint_of;
 use super::refusal::Refusal;
-use super::{Cancel, ProviderError, endpoint_of};
+use crate::model::ProviderError;
 use config::{Api, ModelChoice, Preset};
+use net::cancel::Cancel;
 use net::outbound::{Answer, BODY_LIMIT, Outbound, OutboundError, Outgoing};
 use net::tls::Trust;
 

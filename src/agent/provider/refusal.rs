@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::endpoint::Endpoint;
 use super::retry::{Again, RetryDecision};
-use super::{Cause, ProviderError};
+use crate::model::{Cause, ProviderError};
 use net::outbound::Answer;
 
 /// Longer waits than this that a server asks for are not kept: a person waits.

@@ -11,7 +11,7 @@ use super::learned::ServerCapabilities;
 use super::refusal::Refusal;
 use super::reply_stream::ReplyStream;
 use super::retry::{Again, RetryDecision, with_retries};
-use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
+use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use config::Quirks;
 use net::outbound::{Outbound, OutboundError, Outgoing};
 use net::tls::Trust;

@@ -3,8 +3,9 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Cancel, ProviderError};
+use crate::model::ProviderError;
 use base::secret::random_fraction;
+use net::cancel::Cancel;
 
 /// Tries in all.
 const TRIES: u32 = 3;

@@ -7,9 +7,10 @@ use serde_json::{Value, json};
 use super::dialect::{Dialect, Options};
 use super::endpoint::Endpoint;
 use super::remote::Remote;
-use super::{Cancel, ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
+use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use base::secret::Secret;
 use config::Preset;
+use net::cancel::Cancel;
 use net::outbound::test_server::{Act, TestServer, chunk};
 use store::ToolCall;
 

@@ -1,6 +1,11 @@
 //! What holds for all providers.
 
+use std::time::{Duration, Instant};
+
 use super::*;
+use crate::model::ChatMessage;
+use base::error::Code;
+use net::cancel::Cancel;
 
 fn named(name: &str) -> Box<dyn Provider> {
     let choice = ModelChoice {

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::extra::wrap_members;
-use super::make_call_id;
+use crate::model::make_call_id;
 use store::ToolCall;
 
 /// A call as it is gathered.

@@ -10,9 +10,10 @@ use serde_json::{Map, Value};
 
 use super::process::{self, End};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
-use crate::provider::{Cancel, ToolSpec};
+use crate::model::ToolSpec;
 use base::secret::Secret;
 use config::CustomTool;
+use net::cancel::Cancel;
 
 /// What a program inherits of our own environment. The rest stays here: it may
 /// hold keys.

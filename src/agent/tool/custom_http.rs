@@ -10,9 +10,10 @@ use super::output::Captured;
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
-use crate::provider::{Cancel, ToolSpec};
+use crate::model::ToolSpec;
 use base::secret::Secret;
 use config::CustomTool;
+use net::cancel::Cancel;
 use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
 
 /// Bytes of an error's body that the model is shown.

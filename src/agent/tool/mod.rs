@@ -20,10 +20,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::provider::{Cancel, ToolSpec};
+use crate::model::ToolSpec;
 use base::clock::Clock;
 use base::ids::ConversationId;
 use config::{Config, CustomRun, CustomTool, Tools};
+use net::cancel::Cancel;
 use net::outbound::Outbound;
 use net::tls::Trust;
 use store::Store;

@@ -16,7 +16,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::process::Signal;
 
 use super::output::{Captured, Tail};
-use crate::provider::Cancel;
+use net::cancel::Cancel;
 use net::pipe::{drain, is_transient, readable, sleep, writable};
 use net::process_group::ProcessGroup;
 

@@ -10,7 +10,7 @@ use super::files::Workspace;
 use super::output::Captured;
 use super::process::{self, End};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled};
-use crate::provider::ToolSpec;
+use crate::model::ToolSpec;
 use config;
 use serde_json::json;
 

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::{Tool, ToolContext, Toolbox, check_arguments};
-use crate::provider::Cancel;
 use base::clock::Clock;
 use base::ids::ConversationId;
 use base::secret::reference;
 use config::Config;
+use net::cancel::Cancel;
 use store::{Begun, NewTurn, Store, Target};
 
 /// A database in a directory of its own, removed at the end.

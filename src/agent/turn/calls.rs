@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::{Loop, Progress, Stop};
+use crate::model::ModelReply;
 use crate::permission;
-use crate::provider::ModelReply;
 use crate::side_by_side::side_by_side;
 use crate::tool::{Tool, ToolContext, check_arguments, output};
 use base::error::Result;

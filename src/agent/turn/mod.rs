@@ -12,11 +12,12 @@ use std::time::Instant;
 use super::context::Context;
 use super::context::history::History;
 use super::permission::{Narrowing, Rules};
-use super::provider::{Cancel, ModelReply, ModelRequest, ProviderError, ToolSpec};
 use super::{Assistant, budget, context, permission, repetition};
+use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
 use base::clock::Clock;
 use base::error::{Error, Result};
 use config::{Permission, WebhookAccount};
+use net::cancel::Cancel;
 use store::{Approval, Message, Step, Store, ToolCall, Turn, Usage};
 
 /// What one run of a turn needs.

@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent::provider::Cancel;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, TurnId};
 use config::Limits;
+use net::cancel::Cancel;
 use store::{Message, Turn};
 
 /// Deliveries that may wait in memory; the rest wait in the database.

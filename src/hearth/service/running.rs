@@ -6,10 +6,10 @@ use super::queue::TurnJob;
 use super::turns::{cancelled, reply_of};
 use super::workers::Deferred;
 use super::{Service, views};
-use agent::provider::Cancel;
 use agent::turn::{self, Outcome, Progress, TurnContext};
 use base::error::{Code, Result};
 use base::ids::TurnId;
+use net::cancel::Cancel;
 use protocol::event::Kind;
 use store::{Message, Turn, TurnEnd, Usage};
 

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use agent::provider::Standing;
+use agent::model::Standing;
 use net::relays;
 use protocol::event;
 use serde_json::json;

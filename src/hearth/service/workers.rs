@@ -10,11 +10,11 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 use super::Service;
 use super::backups::Nightly;
 use super::queue::{Job, TurnJob};
-use agent::provider::Cancel;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, TurnId};
 use base::threads;
+use net::cancel::Cancel;
 use store::{Delivery, Turn, TurnEnd, TurnState, Usage};
 
 /// How often the timekeeper looks at what has no due time of its own.

@@ -3,8 +3,8 @@
 mod reply;
 mod request;
 
-use super::ModelReply;
 use super::dialect::{AttemptError, Dialect, EncodedRequest, Reading, RequestContext};
+use crate::model::ModelReply;
 
 /// The version of the API that every server knows, compatible ones included.
 pub const VERSION: &str = "2023-06-01";

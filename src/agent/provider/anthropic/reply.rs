@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 
 use super::origin;
-use crate::provider::ModelReply;
+use crate::model::ModelReply;
 use crate::provider::dialect::{AttemptError, Reading, has_error};
 use crate::provider::event_stream::EventStream;
 use crate::provider::extra::{arguments_object, wrap_members};

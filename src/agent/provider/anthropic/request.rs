@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::origin;
-use crate::provider::ChatMessage;
+use crate::model::ChatMessage;
 use crate::provider::dialect::RequestContext;
 use crate::provider::extra::{arguments_object, own_blocks};
 use crate::provider::plain_schema::parameters_of;

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::Anthropic;
+use crate::model::{ChatMessage, ModelReply};
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
-use crate::provider::{ChatMessage, ModelReply};
 use net::outbound::test_server::{Act, TestServer, json as answer, whole};
 use store::Usage;
 

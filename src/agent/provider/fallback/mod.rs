@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::dialect::Options;
-use super::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing, provider_of};
+use super::provider_of;
+use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing};
 use breaker::Breaker;
 use config::{ModelChoice, Preset};
 use net::outbound::is_local;

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::provider::ChatMessage;
+use crate::model::ChatMessage;
 use crate::provider::testing::{Ask, call, user};
 use net::outbound::test_server::{Act, TestServer, json as answer, stream};
 

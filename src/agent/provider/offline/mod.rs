@@ -8,10 +8,10 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::{
+use crate::context;
+use crate::model::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
-use crate::context;
 use intent::{Intent, wish_of};
 use serde_json::json;
 use store::ToolCall;

@@ -10,7 +10,7 @@ use super::plain_schema::parameters_of;
 use super::refusal::Refusal;
 use super::reply_stream::{ReplyStream, without_thoughts};
 use super::tool_call_builder::{ToolCallBuilder, finish_calls};
-use super::{ChatMessage, ModelReply};
+use crate::model::{ChatMessage, ModelReply};
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use serde_json::json;
 use store::{ToolCall, Usage};

@@ -9,13 +9,13 @@ mod stream;
 
 use serde_json::{Map, Value};
 
-use super::ModelReply;
 use super::dialect::{AttemptError, Dialect, EncodedRequest, Reading, RequestContext, has_error};
 use super::event_stream::EventStream;
 use super::extra::wrap_members;
 use super::refusal::Refusal;
 use super::reply_stream::without_thoughts;
 use super::tool_call_builder::{ToolCallBuilder, finish_calls};
+use crate::model::ModelReply;
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use reply::{Message, usage_of};
 use request::Body;

@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
+use crate::model::{ChatMessage, ToolSpec};
 use crate::provider::dialect::RequestContext;
 use crate::provider::extra::{own_members, sendable};
 use crate::provider::plain_schema::parameters_of;
-use crate::provider::{ChatMessage, ToolSpec};
 use base::ids::base32_lower;
 use base::secret::sha256;
 use serde_json::json;

@@ -10,7 +10,7 @@ use super::super::plain_schema::parameters_of;
 use super::super::refusal::Refusal;
 use super::super::reply_stream::ReplyStream;
 use super::super::tool_call_builder::{ToolCallBuilder, finish_calls};
-use super::super::{ChatMessage, ModelReply};
+use crate::model::{ChatMessage, ModelReply};
 use net::outbound::{Answer, BODY_LIMIT, OutboundError};
 use serde_json::json;
 use store::{ToolCall, Usage};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::{Source, Tool, ToolContext};
-use crate::provider::ToolSpec;
+use crate::model::ToolSpec;
 use base::clock::Timestamp;
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::builtin::{minute, required_text, text};
 use super::output::{page, text_of};
 use super::{Source, Tool, ToolContext};
-use crate::provider::ToolSpec;
+use crate::model::ToolSpec;
 use base::clock::Timestamp;
 use serde_json::json;
 pub(super) use workspace::Workspace;

@@ -11,7 +11,7 @@ use super::builtin::required_text;
 use super::custom_http::{cause, read};
 use super::output::{page, shorten};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, readable};
-use crate::provider::ToolSpec;
+use crate::model::ToolSpec;
 use address::{check, join};
 use config::{self, Reachable};
 use net::outbound::public::{is_at_home, why_not_public};

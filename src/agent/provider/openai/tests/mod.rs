@@ -11,12 +11,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::model::{ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec};
 use crate::provider::dialect::Options;
 use crate::provider::endpoint::Endpoint;
 use crate::provider::remote::Remote;
-use crate::provider::{Cancel, ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec};
 use base::secret::Secret;
 use config::Preset;
+use net::cancel::Cancel;
 use net::outbound::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
