@@ -2,6 +2,7 @@
 //! ids, an injected clock, secrets that cannot be printed, time zones and cron,
 //! measurement, and named threads. No I/O but random bytes and time-zone files.
 
+pub mod address;
 pub mod calendar;
 pub mod clock;
 #[cfg(feature = "sql")]

@@ -1,60 +1,51 @@
 //! Address patterns: who may connect (`allow_from`), and which proxies are
-//! believed (`trusted_proxies`).
+//! trusted (`trusted_proxies`).
 
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use serde::{Serialize, Serializer};
 
+use base::address::private_networks;
 use base::error::{Error, Result};
 
 /// A list of address patterns: `<a>.<b>.<c>.*` (contract section 2,
-/// `allow_from`), and as extensions exact addresses, CIDR and `*`.
+/// `allow_from`), and as extensions exact addresses, networks and `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AddressPatterns(pub(crate) Vec<AddressPattern>);
-
-/// One pattern: an address and how many of its leading bits must agree.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AddressPattern {
-    pub(crate) address: IpAddr,
-    pub(crate) prefix: u8,
-}
-
-/// Loopback, private (RFC 1918, RFC 4193) and link-local (RFC 3927, RFC 4291)
-/// addresses: a household and nobody else.
-const PRIVATE: [&str; 8] = [
-    "127.0.0.0/8",
-    "::1",
-    "10.0.0.0/8",
-    "172.16.0.0/12",
-    "192.168.0.0/16",
-    "fc00::/7",
-    "169.254.0.0/16",
-    "fe80::/10",
-];
+pub struct AddressPatterns(pub(crate) Vec<IpNet>);
 
 impl AddressPatterns {
     /// Reads a list of patterns.
     ///
     /// # Errors
-    /// `invalid_request` naming the first pattern that is none, and the
+    /// `invalid_request` naming the first string that is not a pattern, and the
     /// accepted forms.
     pub fn parse(patterns: &[&str]) -> Result<AddressPatterns> {
-        let mut parsed = Vec::with_capacity(patterns.len());
+        let mut networks = Vec::with_capacity(patterns.len());
         for pattern in patterns {
-            AddressPattern::parse_into(pattern, &mut parsed)?;
+            match *pattern {
+                "*" => networks.extend(AddressPatterns::all().0),
+                pattern => networks.push(network(pattern).ok_or_else(|| {
+                    Error::invalid_request(format!(
+                        "{pattern:?} is not an address pattern; it must be <a>.<b>.<c>.*, one \
+                         IPv4 or IPv6 address, a network such as 10.0.0.0/8 or fd00::/8, or *"
+                    ))
+                })?),
+            }
         }
-        Ok(AddressPatterns(parsed))
+        Ok(AddressPatterns(networks))
     }
 
     /// Loopback, private and link-local addresses.
     pub fn private() -> AddressPatterns {
-        AddressPatterns::parse(&PRIVATE).expect("the private addresses are patterns")
+        AddressPatterns(private_networks().collect())
     }
 
     /// Every address.
     pub fn all() -> AddressPatterns {
-        AddressPatterns::parse(&["*"]).expect("the star is a pattern")
+        let v4 = Ipv4Net::new_assert(Ipv4Addr::UNSPECIFIED, 0);
+        let v6 = Ipv6Net::new_assert(Ipv6Addr::UNSPECIFIED, 0);
+        AddressPatterns(vec![v4.into(), v6.into()])
     }
 
     /// No address at all.
@@ -62,98 +53,48 @@ impl AddressPatterns {
         AddressPatterns(Vec::new())
     }
 
-    /// Whether an address fits one of the patterns. An IPv4 address that came
-    /// in the clothes of IPv6 (`::ffff:192.0.2.1`) is treated as IPv4.
+    /// Whether an address matches one of the patterns. An IPv4-mapped address
+    /// (`::ffff:192.0.2.1`) is treated as IPv4.
     pub fn allows(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
-        self.0.iter().any(|pattern| pattern.fits(address))
+        self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// Whether no address fits.
+    /// Whether no address matches.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl AddressPattern {
-    /// `*` stands for both families, which takes two patterns.
-    fn parse_into(text: &str, parsed: &mut Vec<AddressPattern>) -> Result<()> {
-        let (v4, v6) = (Ipv4Addr::UNSPECIFIED, Ipv6Addr::UNSPECIFIED);
-        if text == "*" {
-            let everyone = [IpAddr::from(v4), IpAddr::from(v6)];
-            parsed.extend(everyone.map(|address| AddressPattern { address, prefix: 0 }));
-            return Ok(());
-        }
-        parsed.push(AddressPattern::parse(text).ok_or_else(|| {
-            Error::invalid_request(format!(
-                "{text:?} is not an address pattern; it must be <a>.<b>.<c>.*, one IPv4 or IPv6 \
-                 address, a network such as 10.0.0.0/8 or fd00::/8, or *"
-            ))
-        })?);
-        Ok(())
+fn network(pattern: &str) -> Option<IpNet> {
+    if let Some(start) = pattern.strip_suffix(".*") {
+        let address: Ipv4Addr = format!("{start}.0").parse().ok()?;
+        return Ipv4Net::new(address, 24).ok().map(IpNet::V4);
     }
-
-    fn parse(text: &str) -> Option<AddressPattern> {
-        if let Some(network) = text.strip_suffix(".*") {
-            return Some(AddressPattern {
-                address: format!("{network}.0").parse::<Ipv4Addr>().ok()?.into(),
-                prefix: 24,
-            });
-        }
-        let Some((address, prefix)) = text.split_once('/') else {
-            let address = text.parse::<IpAddr>().ok()?.to_canonical();
-            let prefix = bits(address);
-            return Some(AddressPattern { address, prefix });
-        };
-        let address: IpAddr = address.parse().ok()?;
-        let digits = !prefix.is_empty() && prefix.bytes().all(|byte| byte.is_ascii_digit());
-        let prefix: u8 = prefix.parse().ok().filter(|_| digits)?;
-        if prefix > bits(address) {
-            return None;
-        }
-        // Peers are compared in their canonical family, so a mapped network
-        // must be IPv4 too or it would never fit.
-        match (address.to_canonical(), address) {
-            (IpAddr::V4(plain), IpAddr::V6(_)) if prefix >= 96 => Some(AddressPattern {
-                address: plain.into(),
-                prefix: prefix - 96,
-            }),
-            _ => Some(AddressPattern { address, prefix }),
-        }
+    if let Ok(address) = pattern.parse::<IpAddr>() {
+        return Some(address.to_canonical().into());
     }
-
-    fn fits(&self, address: IpAddr) -> bool {
-        let differing = match (self.address, address) {
-            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
-                (u32::from(ours) ^ u32::from(theirs)).leading_zeros()
-            }
-            (IpAddr::V6(ours), IpAddr::V6(theirs)) => {
-                (u128::from(ours) ^ u128::from(theirs)).leading_zeros()
-            }
-            _ => return false,
-        };
-        differing >= u32::from(self.prefix)
-    }
-}
-
-/// How many bits an address of this family has.
-fn bits(address: IpAddr) -> u8 {
-    if address.is_ipv4() { 32 } else { 128 }
-}
-
-impl fmt::Display for AddressPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.prefix == bits(self.address) {
-            self.address.fmt(f)
-        } else {
-            write!(f, "{}/{}", self.address, self.prefix)
-        }
+    // Clients are compared in their canonical family, so a mapped network must
+    // be IPv4 too or it would never match.
+    match pattern.parse().ok()? {
+        IpNet::V6(mapped) if mapped.prefix_len() >= 96 => match mapped.addr().to_ipv4_mapped() {
+            Some(plain) => Ipv4Net::new(plain, mapped.prefix_len() - 96)
+                .ok()
+                .map(IpNet::V4),
+            None => Some(mapped.into()),
+        },
+        network => Some(network),
     }
 }
 
 impl Serialize for AddressPatterns {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.0.iter().map(AddressPattern::to_string))
+        serializer.collect_seq(self.0.iter().map(|network| {
+            match network.prefix_len() == network.max_prefix_len() {
+                true => network.addr().to_string(),
+                false => network.to_string(),
+            }
+        }))
     }
 }
 

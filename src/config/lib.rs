@@ -52,7 +52,7 @@ mod webhook_map;
 #[cfg(test)]
 mod tests;
 
-pub use address_patterns::{AddressPattern, AddressPatterns};
+pub use address_patterns::AddressPatterns;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use data::{Backup, Retention, TimeOfDay};
