@@ -17,7 +17,7 @@ use super::{Config, Permission};
 use base::secret::Secret;
 
 /// Where the server itself answers, here and below (protocol section 3).
-const TAKEN: [&str; 5] = ["/assets", "/auth", "/health", "/register", "/ws"];
+const TAKEN: [&str; 6] = ["/assets", "/auth", "/health", "/help", "/register", "/ws"];
 
 section! {
     /// One external system (contract section 2, `channels.webhook.accounts`).
@@ -60,7 +60,7 @@ const MOST_ATTEMPTS: u32 = 10;
 
 const INCOMING_PATH: Checked = Checked {
     expected: "a URL path that begins with /, has no query, and is neither / nor at or below \
-               /assets, /auth, /health, /register or /ws, which the server answers itself",
+               /assets, /auth, /health, /help, /register or /ws, which the server answers itself",
     check: |path| {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);
         path.starts_with('/')

@@ -39,7 +39,7 @@
 //! | [`net`] | listeners, limits, TLS; framing of HTTP, WebSocket and JSON lines; dialling, HTTP client, child processes |
 //! | [`agent`] | model providers, tools, MCP, context, permissions, the turn |
 //! | `relay` | the relay, a machine's link to one, and the encryption that the relay cannot read |
-//! | this one | [`service`], [`http`], [`webhook`], [`model_api`], `web`, [`metrics`], [`server`], [`cli`] |
+//! | this one | [`handbook`], [`service`], [`http`], [`webhook`], [`model_api`], `web`, [`metrics`], [`server`], [`cli`] |
 //!
 //! # What always holds
 //!
@@ -56,6 +56,7 @@
 compile_error!("Hearth runs on Linux alone: it needs eventfd, ppoll and /proc");
 
 pub mod cli;
+pub mod handbook;
 pub mod http;
 pub mod metrics;
 pub mod model_api;

@@ -13,6 +13,8 @@ mod faults;
 #[cfg(feature = "relay")]
 mod frozen;
 mod fuzz;
+mod handbook;
+mod handbook_examples;
 mod http;
 mod mcp;
 mod mcp_http;
@@ -27,8 +29,6 @@ mod noise;
 mod people;
 mod permissions;
 mod program;
-mod readme;
-mod readme_examples;
 #[cfg(feature = "relay")]
 mod relay_end_to_end;
 #[cfg(feature = "relay")]

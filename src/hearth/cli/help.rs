@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use super::commands::{COMMANDS, Command, Many};
+use super::Failure;
+use super::commands::{self, COMMANDS, Command, Many};
+use crate::handbook::{TOPICS, topic};
 
 /// Width of the column before a description.
 const COLUMN: usize = 26;
@@ -16,13 +18,48 @@ pub fn overview() -> String {
     for command in COMMANDS {
         line(&mut text, command.name, command.summary);
     }
+    text.push_str("\nTopics of the handbook (`hearth help TOPIC`):\n");
+    for topic in TOPICS {
+        line(&mut text, topic.name, topic.summary());
+    }
     text.push_str(
         "\nOptions:\n\
          \x20 -h, --help              Print this, or the help of a command\n\
          \x20 -V, --version           Print the version\n\n\
-         `hearth serve` is where to begin; `hearth help COMMAND` tells more.\n",
+         To begin, run `hearth serve`. For more, run `hearth help COMMAND` or `hearth help TOPIC`.\n",
     );
     text
+}
+
+/// What `hearth help WORD...` prints: a page of the handbook, the help of a
+/// command, or both where they share their name.
+///
+/// Errors: a usage failure where the words name neither.
+pub fn of(words: &[&str]) -> Result<String, Failure> {
+    let page = match words {
+        [name] => topic(name),
+        _ => None,
+    };
+    match (page, commands::find(words)) {
+        (Some(page), Ok(found)) => Ok(format!(
+            "{}\n{}",
+            page.text(),
+            of_command(&found.path, found.command)
+        )),
+        (Some(page), Err(_)) => Ok(page.text()),
+        (None, Ok(found)) => Ok(of_command(&found.path, found.command)),
+        (None, Err(error)) => Err(match words {
+            [word] => nearest(word, TOPICS.iter().map(|topic| topic.name)).map_or(error, |near| {
+                Failure::Usage {
+                    message: format!(
+                        "there is no command or topic `{word}`; did you mean `hearth help {near}`?"
+                    ),
+                    command: "hearth".to_owned(),
+                }
+            }),
+            _ => error,
+        }),
+    }
 }
 
 /// How a command is called, on one line.

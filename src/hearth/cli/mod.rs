@@ -193,10 +193,7 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
         Some("help") => {
             let text = match words.get(1) {
                 None => help::overview(),
-                Some(_) => {
-                    let found = commands::find(&words[1..])?;
-                    help::of_command(&found.path, found.command)
-                }
+                Some(_) => help::of(&words[1..])?,
             };
             context.output.write_all(text.as_bytes())?;
             return Ok(());

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use super::commands::{self, Command};
 use super::data_directory::DataDirectory;
 use super::{Context, run_in};
+use crate::handbook::{TOPICS, topic};
 use base::secret::reference;
 
 /// A directory that goes when it is dropped.
@@ -250,9 +251,11 @@ fn every_command_has_help_that_names_its_options_and_operands() {
     for (path, command) in all_commands() {
         let help = run_line(&format!("{path} --help"));
         assert_eq!((help.code, help.errors.as_str()), (0, ""), "{path}");
+        // Where a topic of the handbook has the same name, its page comes first.
+        let page = topic(path.trim_start()).map(|topic| topic.text() + "\n");
         assert_eq!(
             run_line(&format!("help{path}")).output,
-            help.output,
+            page.unwrap_or_default() + &help.output,
             "{path}"
         );
         assert!(
@@ -287,6 +290,34 @@ fn every_command_has_help_that_names_its_options_and_operands() {
     for command in commands::COMMANDS {
         assert!(overview.output.contains(command.summary));
     }
+}
+
+#[test]
+fn help_prints_the_pages_of_the_handbook() {
+    let overview = run_line("help").output;
+    for one in TOPICS {
+        assert!(overview.contains(one.summary()), "{}", one.name);
+        let help = run_line(&format!("help {}", one.name));
+        assert_eq!((help.code, help.errors.as_str()), (0, ""), "{}", one.name);
+        assert!(help.output.starts_with(&one.text()), "{}", one.name);
+    }
+    let both: Vec<&str> = TOPICS
+        .iter()
+        .map(|one| one.name)
+        .filter(|name| {
+            commands::COMMANDS
+                .iter()
+                .any(|command| command.name == *name)
+        })
+        .collect();
+    assert!(both.is_empty() || both == ["relay"], "{both:?}");
+    let typo = run_line("help brwoser");
+    assert_eq!(typo.code, 2);
+    assert!(
+        typo.errors.contains("did you mean `hearth help browser`?"),
+        "{}",
+        typo.errors
+    );
 }
 
 #[test]

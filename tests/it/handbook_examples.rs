@@ -1,7 +1,8 @@
-//! The README's examples print what it shows.
+//! The examples of README and handbook print what is shown there.
 //!
 //! A `console` block below `<!-- run -->` is run, in one shell with all the
-//! others, against one server. What varies (ids, times, ports) may be anything.
+//! others, against one server: those of the README first, then the handbook's in
+//! its order. What varies (ids, times, ports) may be anything.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
@@ -11,7 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::readme::readme;
+use super::handbook::{documents, text_of};
 use super::support::eventually;
 use super::support::home::Folder;
 use super::support::program::{Program, example, free_port, is_there};
@@ -25,17 +26,19 @@ struct Block {
 }
 
 struct Example {
-    line: usize,
+    /// The file and the line.
+    place: String,
     command: String,
     output: Vec<String>,
 }
 
 /// Blocks of the language `console`: a command begins with `$ ` and goes on
 /// with `> `, and what is below it is its output.
-fn blocks(readme: &str) -> Vec<Block> {
+fn blocks(document: &Path) -> Vec<Block> {
+    let text = text_of(document);
     let mut blocks = Vec::new();
     let mut mark = "";
-    let mut lines = (1..).zip(readme.lines());
+    let mut lines = (1..).zip(text.lines());
     while let Some((_, line)) = lines.next() {
         if line == "```console" {
             let mut commands: Vec<Example> = Vec::new();
@@ -43,7 +46,7 @@ fn blocks(readme: &str) -> Vec<Block> {
                 let newest = commands.last_mut();
                 if let Some(command) = line.strip_prefix("$ ") {
                     commands.push(Example {
-                        line: number,
+                        place: format!("{} line {number}", document.display()),
                         command: command.to_owned(),
                         output: Vec::new(),
                     });
@@ -77,7 +80,7 @@ fn blocks(readme: &str) -> Vec<Block> {
 /// Begins what one command printed; a control character that nothing prints.
 const SEPARATOR: char = '\u{1e}';
 
-/// The machine that the README links to a relay; a key of its own makes another
+/// The machine that the handbook links to a relay; a key of its own makes another
 /// one here.
 const MACHINE: &str = "6npfmfqwbiyl6pdoph5hhrlw2qbal2h4";
 
@@ -113,7 +116,7 @@ hearth() {
 "#;
 
 #[test]
-fn the_examples_print_what_the_readme_shows() {
+fn the_examples_print_what_is_shown() {
     if !is_there("bash") || !is_there("curl") {
         return;
     }
@@ -126,7 +129,7 @@ fn the_examples_print_what_the_readme_shows() {
     symlink(binary, checkout.join("target/release/hearth")).unwrap();
     symlink(binary, folder.path().join("hearth")).unwrap();
 
-    let blocks = blocks(&readme());
+    let blocks: Vec<Block> = documents().iter().flat_map(|path| blocks(path)).collect();
     let mut serve = Command::new("./target/release/hearth");
     serve
         .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
@@ -142,7 +145,7 @@ fn the_examples_print_what_the_readme_shows() {
         said.ends_with("hello\n\n").then_some(said)
     });
     let port = program.address.port();
-    // What the README calls its ports, and what they are here.
+    // What the examples call their ports, and what they are here.
     let ports = [
         ("5000", port),
         ("9000", free_port()),
@@ -234,7 +237,7 @@ fn the_examples_print_what_the_readme_shows() {
         checked += 1;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    assert!(checked >= 10, "only {checked} examples were found");
+    assert!(checked >= 40, "only {checked} examples were found");
 }
 
 /// Runs a shell, for at most a minute, and then ends what it has left running.
@@ -259,7 +262,7 @@ fn run_group(shell: &mut Command, file: &Path) -> String {
     fs::read_to_string(file).unwrap()
 }
 
-/// What a command printed and the README does not show.
+/// What a command printed and its document does not show.
 fn difference(example: &Example, printed: &str) -> Option<String> {
     let plain = |line: &str| without_what_varies(line.trim_end());
     let shown: Vec<String> = example.output.iter().map(|line| plain(line)).collect();
@@ -270,8 +273,8 @@ fn difference(example: &Example, printed: &str) -> Option<String> {
     };
     (!lines_match(shown, &found)).then(|| {
         format!(
-            "README.md line {}: {}\nprints\n{printed}\nand not\n{}\n",
-            example.line,
+            "{}: {}\nprints\n{printed}\nand not\n{}\n",
+            example.place,
             example.command,
             example.output.join("\n")
         )

@@ -1,0 +1,135 @@
+//! The handbook: one Markdown file per topic. `hearth help TOPIC` prints them, the
+//! web page shows them at /help, and code hosts render them as they are.
+//!
+//! `index.md` lists the topics in their order, each with its title and a summary.
+//! To add a topic, write the file, then add it to `index.md` and to [`TOPICS`].
+
+/// One page of the handbook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Topic {
+    /// What `hearth help` and the address on the web page call it.
+    pub name: &'static str,
+    /// Its path below the web page's files.
+    pub path: &'static str,
+    /// The Markdown source.
+    pub markdown: &'static str,
+}
+
+macro_rules! topic {
+    ($name:literal) => {
+        Topic {
+            name: $name,
+            path: concat!("handbook/", $name, ".md"),
+            markdown: include_str!(concat!($name, ".md")),
+        }
+    };
+}
+
+/// The page that lists all topics.
+pub const INDEX: Topic = topic!("index");
+
+/// Every topic, in the order of the index.
+pub const TOPICS: &[Topic] = &[
+    topic!("browser"),
+    topic!("models"),
+    topic!("tools"),
+    topic!("reminders"),
+    topic!("integrations"),
+    topic!("protocol"),
+    topic!("relay"),
+    topic!("security"),
+    topic!("encryption"),
+    topic!("configuration"),
+    topic!("limits"),
+    topic!("backups"),
+    topic!("operating"),
+    topic!("troubleshooting"),
+    topic!("performance"),
+    topic!("changelog"),
+];
+
+/// The topic of this name, if there is one.
+pub fn topic(name: &str) -> Option<&'static Topic> {
+    TOPICS.iter().find(|topic| topic.name == name)
+}
+
+impl Topic {
+    /// What the page is about, as the index says it.
+    pub fn summary(&self) -> &'static str {
+        let link = format!("]({}.md): ", self.name);
+        INDEX
+            .markdown
+            .lines()
+            .find_map(|line| Some(line.split_once(&link)?.1))
+            .unwrap_or_default()
+    }
+
+    /// The page for a terminal: the source without the comments that mark what
+    /// the tests run or write.
+    pub fn text(&self) -> String {
+        let mut text = String::with_capacity(self.markdown.len());
+        let mut was_blank = false;
+        for line in self.markdown.lines() {
+            let is_comment = line.starts_with("<!--") && line.ends_with("-->");
+            if is_comment || (line.is_empty() && was_blank) {
+                continue;
+            }
+            was_blank = line.is_empty();
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_index_lists_every_topic_in_order_under_its_title() {
+        let listed: Vec<&str> = INDEX
+            .markdown
+            .lines()
+            .filter(|line| line.starts_with("- ["))
+            .collect();
+        assert_eq!(listed.len(), TOPICS.len());
+        for (line, topic) in listed.into_iter().zip(TOPICS) {
+            let title = topic.markdown.lines().next().unwrap();
+            let title = title.strip_prefix("# ").unwrap();
+            let link = format!("- [{title}]({}.md): {}", topic.name, topic.summary());
+            assert_eq!(line, link);
+            assert!(!topic.summary().is_empty(), "{}", topic.name);
+        }
+    }
+
+    #[test]
+    fn every_file_is_a_topic() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/hearth/handbook");
+        let mut files: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter_map(|name| Some(name.strip_suffix(".md")?.to_owned()))
+            .filter(|name| name != "index")
+            .collect();
+        files.sort();
+        let mut names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
+        names.sort_unstable();
+        assert_eq!(files, names);
+    }
+
+    #[test]
+    fn a_terminal_gets_no_comments() {
+        let topic = Topic {
+            name: "sample",
+            path: "handbook/sample.md",
+            markdown: "# Sample\n\n<!-- run -->\n```console\n$ true\n```\n",
+        };
+        assert_eq!(topic.text(), "# Sample\n\n```console\n$ true\n```\n");
+        for topic in TOPICS {
+            assert!(!topic.text().contains("<!--"), "{}", topic.name);
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! README and handbook say what is: the lists of settings are those of the code,
+//! and all links lead somewhere.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use config::{SettingDoc, documentation};
+use base::error::Code;
+use hearth::handbook::TOPICS;
+use protocol::event::Name;
+use protocol::{command, people};
+
+/// The README, then the handbook in its order: paths below the project's folder.
+pub fn documents() -> Vec<PathBuf> {
+    let pages = TOPICS.iter().map(|topic| topic.name);
+    let pages = std::iter::once("index").chain(pages).map(page);
+    std::iter::once(PathBuf::from("README.md"))
+        .chain(pages)
+        .collect()
+}
+
+fn page(name: &str) -> PathBuf {
+    Path::new("src/hearth/handbook").join(format!("{name}.md"))
+}
+
+pub fn text_of(document: &Path) -> String {
+    fs::read_to_string(project().join(document)).unwrap()
+}
+
+fn project() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// With `UPDATE_HANDBOOK=1` in the environment the lists are written instead of
+/// compared.
+#[test]
+fn the_lists_of_settings_are_those_of_the_declaration() {
+    let (limits, settings): (Vec<_>, Vec<_>) = documentation()
+        .into_iter()
+        .filter(|setting| setting.key != "limits")
+        .partition(|setting| setting.key.starts_with("limits."));
+    for (name, mark, list) in [
+        ("configuration", "settings", settings_list(&settings)),
+        ("limits", "limits", limits_list(&limits)),
+    ] {
+        let document = page(name);
+        let old = text_of(&document);
+        let (begin, end) = (format!("<!-- {mark} -->\n"), format!("<!-- /{mark} -->\n"));
+        let from = old.find(&begin).expect(&begin) + begin.len();
+        let to = old.find(&end).expect(&end);
+        if old[from..to] == list {
+            continue;
+        }
+        assert!(
+            std::env::var_os("UPDATE_HANDBOOK").is_some(),
+            "{} is not what the declaration of the settings says; this writes it:\n\n    \
+             UPDATE_HANDBOOK=1 cargo test --test it handbook\n\nBetween {begin} and {end} there must be:\n{list}",
+            document.display()
+        );
+        let mut new = old.clone();
+        new.replace_range(from..to, &list);
+        fs::write(project().join(document), new).unwrap();
+    }
+}
+
+/// A list for each group of keys that belong together.
+fn settings_list(settings: &[SettingDoc]) -> String {
+    const ACCOUNTS: &str = "channels.webhook.accounts.NAME.";
+    let group = |setting: &SettingDoc| {
+        let first = setting.key.split(['.', '[']).next().unwrap();
+        match first {
+            _ if setting.key.starts_with(ACCOUNTS) => "Webhook accounts",
+            "channels" | "relay" | "tls" | "allowed_origins" | "allowed_hosts"
+            | "trusted_proxies" => "Connections",
+            "tools" => "Tools",
+            "mcp_servers" => "MCP servers",
+            "backup" | "retention" => "Backups and retention",
+            "openai_api" | "metrics" => "Other programs",
+            _ => "Model and permissions",
+        }
+    };
+    let mut titles: Vec<&str> = settings.iter().map(group).collect();
+    titles.sort_unstable();
+    titles.dedup();
+    titles.sort_by_key(|title| settings.iter().position(|one| group(one) == *title));
+    let mut text = String::new();
+    for title in titles {
+        writeln!(text, "\n## {title}\n").unwrap();
+        if title == "Webhook accounts" {
+            let accounts = ACCOUNTS.trim_end_matches('.');
+            writeln!(text, "These keys are below `{accounts}`:\n").unwrap();
+        }
+        for setting in settings.iter().filter(|setting| group(setting) == title) {
+            let writable = if setting.writable { " (writable)" } else { "" };
+            let key = setting.key.trim_start_matches(ACCOUNTS);
+            let value = match setting.default.as_str() {
+                "required" => format!("Required: {}.", setting.expects),
+                default => format!("Value: {}. Default: {}.", setting.expects, code(default)),
+            };
+            item(
+                &mut text,
+                &format!("`{key}`{writable}:"),
+                &setting.documentation,
+                &value,
+            );
+        }
+    }
+    text.push('\n');
+    text
+}
+
+fn limits_list(limits: &[SettingDoc]) -> String {
+    let mut text = "\n".to_owned();
+    for limit in limits {
+        let key = limit.key.trim_start_matches("limits.");
+        let allowed = limit.expects.trim_start_matches("an integer from ");
+        let value = format!("Default: {}. Allowed: {allowed}.", code(&limit.default));
+        item(
+            &mut text,
+            &format!("`{key}`:"),
+            &limit.documentation,
+            &value,
+        );
+    }
+    text.push('\n');
+    text
+}
+
+/// An item of a list, in lines that a terminal shows whole. The value begins a
+/// line of its own.
+fn item(text: &mut String, term: &str, documentation: &str, value: &str) {
+    const WIDTH: usize = 92;
+    for (first, words) in [
+        ("- ", format!("{term} {documentation}")),
+        ("  ", value.to_owned()),
+    ] {
+        let mut line = first.trim_end().to_owned();
+        for word in words.split_whitespace().map(literally) {
+            if line.len() + 1 + word.len() > WIDTH {
+                writeln!(text, "{line}").unwrap();
+                line = " ".to_owned();
+            }
+            if line.is_empty() {
+                line.push(' ');
+            }
+            line.push(' ');
+            line.push_str(&word);
+        }
+        writeln!(text, "{line}").unwrap();
+    }
+}
+
+/// A word that Markdown would read as markup or as an address, as code.
+fn literally(word: &str) -> String {
+    let is_plain = word.contains('`') || !(word.contains(['<', '*']) || word.contains("://"));
+    if is_plain {
+        return word.to_owned();
+    }
+    let inner = word
+        .trim_start_matches('(')
+        .trim_end_matches([',', ')', '.']);
+    word.replacen(inner, &format!("`{inner}`"), 1)
+}
+
+/// JSON in code, words as they are.
+fn code(text: &str) -> String {
+    match serde_json::from_str::<serde_json::Value>(text) {
+        Ok(_) => format!("`{text}`"),
+        Err(_) => text.to_owned(),
+    }
+}
+
+#[test]
+fn every_command_event_and_code_is_explained() {
+    let protocol = text_of(&page("protocol"));
+    let names = command::NAMES
+        .into_iter()
+        .chain(people::NAMES)
+        .chain(Name::ALL.map(Name::as_str))
+        .chain(Code::ALL.map(Code::as_str));
+    for name in names {
+        assert!(
+            protocol.contains(&format!("| `{name}`")),
+            "protocol.md has no row for {name}"
+        );
+    }
+}
+
+/// What a heading's link is called, by the rule that code hosts and the page have.
+fn anchors(text: &str) -> Vec<String> {
+    let mut is_code = false;
+    let mut anchors = Vec::new();
+    for line in text.lines() {
+        is_code ^= line.starts_with("```");
+        if is_code || !line.starts_with('#') {
+            continue;
+        }
+        let title = line.trim_start_matches('#').trim().to_lowercase();
+        let kept = title
+            .chars()
+            .filter(|letter| letter.is_alphanumeric() || matches!(letter, ' ' | '-'))
+            .map(|letter| if letter == ' ' { '-' } else { letter });
+        anchors.push(kept.collect());
+    }
+    anchors
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let mut links = 0;
+    for document in documents() {
+        let text = text_of(&document);
+        for link in text.split("](").skip(1) {
+            let target = &link[..link.find(')').unwrap()];
+            links += 1;
+            if target.starts_with("https://") {
+                continue;
+            }
+            let (path, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let path = match path {
+                "" => document.clone(),
+                _ => document.parent().unwrap().join(path),
+            };
+            assert!(
+                project().join(&path).exists(),
+                "{} links to {target}, which is not there",
+                document.display()
+            );
+            assert!(
+                anchor.is_empty() || anchors(&text_of(&path)).iter().any(|one| one == anchor),
+                "{} links to {target}, and there is no such heading",
+                document.display()
+            );
+        }
+    }
+    assert!(links > 60, "only {links} links were found");
+}
+
+#[test]
+fn the_readme_stays_short() {
+    let lines = text_of(Path::new("README.md")).lines().count();
+    assert!(lines <= 330, "README.md has {lines} lines");
+}
