@@ -13,7 +13,7 @@ use super::{address, check, say, sign_in};
 const STYLE: &str = include_str!("../../src/hearth/web/page/style.css");
 
 /// Every control that a screen reader would meet has a name.
-fn check_names(page: &mut Page, place: &str) {
+pub fn check_names(page: &mut Page, place: &str) {
     let tree = page.call("Accessibility.getFullAXTree", json!({}));
     let mut controls = 0;
     for node in tree["nodes"].as_array().unwrap() {
@@ -72,6 +72,7 @@ fn whatever_can_be_used_has_a_name() {
         "people",
         "webhooks",
         "status",
+        "help",
     ] {
         go(&mut page, name);
         check_names(&mut page, name);

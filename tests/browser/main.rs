@@ -6,6 +6,7 @@
 mod chromium;
 mod elsewhere;
 mod files;
+mod handbook;
 mod looks;
 mod pages;
 mod relay;

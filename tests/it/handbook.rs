@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use config::{SettingDoc, documentation};
 use base::error::Code;
+use config::{SettingDoc, documentation};
 use hearth::handbook::TOPICS;
 use protocol::event::Name;
 use protocol::{command, people};

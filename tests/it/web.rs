@@ -4,16 +4,20 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 
 use flate2::bufread::GzDecoder;
+use hearth::handbook::TOPICS;
 
 use super::support::home::{Folder, Home};
 use super::support::http::get;
 use super::support::socket::exchange;
 
-/// Most bytes of the whole page on the wire.
+/// Most bytes of the whole page on the wire, but for the handbook.
 const BUDGET: usize = 60_000;
+/// Most bytes of the handbook and its script, before compression.
+const HANDBOOK_BUDGET: usize = 128 * 1024;
 /// What browsers say they accept.
 const BROWSER: &str = "Accept-Encoding: gzip, deflate, br, zstd\r\n";
 
@@ -50,9 +54,11 @@ fn addresses(address: SocketAddr) -> BTreeSet<String> {
         "people",
         "webhooks",
         "status",
+        "help",
     ] {
         found.insert(format!("{folder}{page}.js"));
     }
+    found.insert(format!("{folder}help.css"));
     found
 }
 
@@ -176,6 +182,42 @@ fn a_file_is_compressed_for_those_who_accept_it() {
 }
 
 #[test]
+fn the_handbook_is_served_beside_the_page() {
+    let home = Home::offline();
+    assert_eq!(
+        get(home.address(), "/help").body,
+        get(home.address(), "/").body
+    );
+    let files = addresses(home.address());
+    let folder = files.iter().next().unwrap();
+    let folder = &folder[..=folder.rfind('/').unwrap()];
+    let mut bytes = 0;
+    for name in std::iter::once("index").chain(TOPICS.iter().map(|topic| topic.name)) {
+        let path = format!("{folder}handbook/{name}.md");
+        let head = head_of(home.address(), "HEAD", &path, "");
+        assert!(head.starts_with("HTTP/1.1 200 "), "{path}: {head}");
+        assert!(
+            head.contains("Content-Type: text/markdown; charset=utf-8\r\n"),
+            "{head}"
+        );
+        assert!(
+            head.contains("Cache-Control: public, max-age=31536000, immutable\r\n"),
+            "{head}"
+        );
+        let served = get(home.address(), &path).body;
+        let written = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/hearth/handbook");
+        let written = fs::read_to_string(written.join(format!("{name}.md"))).unwrap();
+        assert_eq!(served, written, "{name}");
+        bytes += served.len();
+    }
+    for name in ["help.css", "help.js"] {
+        bytes += get(home.address(), &format!("{folder}{name}")).body.len();
+    }
+    println!("{bytes} bytes of handbook");
+    assert!(bytes <= HANDBOOK_BUDGET, "{bytes} bytes");
+}
+
+#[test]
 fn a_file_of_another_version_is_not_found() {
     let home = Home::offline();
     for path in [
@@ -201,7 +243,10 @@ fn the_page_is_small_and_asks_nobody_else() {
     for path in addresses(home.address()) {
         let head = head_of(home.address(), "HEAD", &path, BROWSER);
         let length = header(&head, "Content-Length");
-        bytes += length.parse::<usize>().unwrap();
+        // Loaded with the handbook alone, and counted with it.
+        if !path.contains("/help.") {
+            bytes += length.parse::<usize>().unwrap();
+        }
         if path.ends_with(".png") {
             continue;
         }
@@ -270,6 +315,11 @@ fn an_export_holds_every_file_and_writes_over_nothing() {
         let served = get(home.address(), &path);
         let written = fs::read(page.join(&path[1..])).unwrap_or_else(|_| panic!("{path}"));
         assert_eq!(written, served.body.as_bytes(), "{path}");
+        let handbook = path.rsplit_once('/').unwrap().0[1..].to_owned() + "/handbook";
+        for topic in TOPICS {
+            let written = page.join(&handbook).join(format!("{}.md", topic.name));
+            assert_eq!(fs::read_to_string(written).unwrap(), topic.markdown());
+        }
     }
     let index = fs::read_to_string(page.join("index.html")).unwrap();
     assert!(!index.contains("\"/"), "it works below any path");

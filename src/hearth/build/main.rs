@@ -1,9 +1,8 @@
 //! What cargo runs before it compiles: says which commit this is, compresses the
 //! web page, and asks the linker for packed relocations.
 
+mod assets;
 mod commit;
-#[cfg(feature = "web")]
-mod page;
 
 use std::env;
 use std::error::Error;
@@ -15,8 +14,10 @@ const PACKED_RELOCATIONS: (u32, u32) = (2, 36);
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/hearth/build");
     commit::tell();
-    #[cfg(feature = "web")]
-    page::compress()?;
+    assets::compress_handbook()?;
+    if env::var_os("CARGO_FEATURE_WEB").is_some() {
+        assets::compress_page()?;
+    }
     if can_pack_relocations() {
         println!("cargo::rustc-link-arg-bins=-Wl,-z,pack-relative-relocs");
     }

@@ -20,7 +20,7 @@ pub fn overview() -> String {
     }
     text.push_str("\nTopics of the handbook (`hearth help TOPIC`):\n");
     for topic in TOPICS {
-        line(&mut text, topic.name, topic.summary());
+        line(&mut text, topic.name, &topic.summary());
     }
     text.push_str(
         "\nOptions:\n\

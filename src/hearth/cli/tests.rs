@@ -296,7 +296,7 @@ fn every_command_has_help_that_names_its_options_and_operands() {
 fn help_prints_the_pages_of_the_handbook() {
     let overview = run_line("help").output;
     for one in TOPICS {
-        assert!(overview.contains(one.summary()), "{}", one.name);
+        assert!(overview.contains(&one.summary()), "{}", one.name);
         let help = run_line(&format!("help {}", one.name));
         assert_eq!((help.code, help.errors.as_str()), (0, ""), "{}", one.name);
         assert!(help.output.starts_with(&one.text()), "{}", one.name);

@@ -4,6 +4,10 @@
 //! `index.md` lists the topics in their order, each with its title and a summary.
 //! To add a topic, write the file, then add it to `index.md` and to [`TOPICS`].
 
+use std::io::Read as _;
+
+use flate2::bufread::GzDecoder;
+
 /// One page of the handbook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topic {
@@ -11,8 +15,8 @@ pub struct Topic {
     pub name: &'static str,
     /// Its path below the web page's files.
     pub path: &'static str,
-    /// The Markdown source.
-    pub markdown: &'static str,
+    /// The Markdown source, compressed (RFC 1952).
+    pub gzip: &'static [u8],
 }
 
 macro_rules! topic {
@@ -20,7 +24,7 @@ macro_rules! topic {
         Topic {
             name: $name,
             path: concat!("handbook/", $name, ".md"),
-            markdown: include_str!(concat!($name, ".md")),
+            gzip: include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".md.gz")),
         }
     };
 }
@@ -53,33 +57,52 @@ pub fn topic(name: &str) -> Option<&'static Topic> {
     TOPICS.iter().find(|topic| topic.name == name)
 }
 
+/// A file as it was before the build script compressed it.
+pub(crate) fn unpack(gzip: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    GzDecoder::new(gzip)
+        .read_to_end(&mut plain)
+        .expect("the build script compressed it");
+    plain
+}
+
 impl Topic {
+    /// The Markdown source.
+    pub fn markdown(&self) -> String {
+        String::from_utf8(unpack(self.gzip)).expect("the handbook is UTF-8")
+    }
+
     /// What the page is about, as the index says it.
-    pub fn summary(&self) -> &'static str {
+    pub fn summary(&self) -> String {
         let link = format!("]({}.md): ", self.name);
-        INDEX
-            .markdown
-            .lines()
-            .find_map(|line| Some(line.split_once(&link)?.1))
+        let index = INDEX.markdown();
+        let mut lines = index.lines();
+        lines
+            .find_map(|line| Some(line.split_once(&link)?.1.to_owned()))
             .unwrap_or_default()
     }
 
     /// The page for a terminal: the source without the comments that mark what
     /// the tests run or write.
     pub fn text(&self) -> String {
-        let mut text = String::with_capacity(self.markdown.len());
-        let mut was_blank = false;
-        for line in self.markdown.lines() {
-            let is_comment = line.starts_with("<!--") && line.ends_with("-->");
-            if is_comment || (line.is_empty() && was_blank) {
-                continue;
-            }
-            was_blank = line.is_empty();
-            text.push_str(line);
-            text.push('\n');
-        }
-        text
+        printable(&self.markdown())
     }
+}
+
+/// Markdown without the comments that mark what the tests run or write.
+fn printable(markdown: &str) -> String {
+    let mut text = String::with_capacity(markdown.len());
+    let mut was_blank = false;
+    for line in markdown.lines() {
+        let is_comment = line.starts_with("<!--") && line.ends_with("-->");
+        if is_comment || (line.is_empty() && was_blank) {
+            continue;
+        }
+        was_blank = line.is_empty();
+        text.push_str(line);
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]
@@ -90,14 +113,15 @@ mod tests {
 
     #[test]
     fn the_index_lists_every_topic_in_order_under_its_title() {
-        let listed: Vec<&str> = INDEX
-            .markdown
+        let index = INDEX.markdown();
+        let listed: Vec<&str> = index
             .lines()
             .filter(|line| line.starts_with("- ["))
             .collect();
         assert_eq!(listed.len(), TOPICS.len());
         for (line, topic) in listed.into_iter().zip(TOPICS) {
-            let title = topic.markdown.lines().next().unwrap();
+            let markdown = topic.markdown();
+            let title = markdown.lines().next().unwrap();
             let title = title.strip_prefix("# ").unwrap();
             let link = format!("- [{title}]({}.md): {}", topic.name, topic.summary());
             assert_eq!(line, link);
@@ -122,12 +146,8 @@ mod tests {
 
     #[test]
     fn a_terminal_gets_no_comments() {
-        let topic = Topic {
-            name: "sample",
-            path: "handbook/sample.md",
-            markdown: "# Sample\n\n<!-- run -->\n```console\n$ true\n```\n",
-        };
-        assert_eq!(topic.text(), "# Sample\n\n```console\n$ true\n```\n");
+        let markdown = "# Sample\n\n<!-- run -->\n```console\n$ true\n```\n";
+        assert_eq!(printable(markdown), "# Sample\n\n```console\n$ true\n```\n");
         for topic in TOPICS {
             assert!(!topic.text().contains("<!--"), "{}", topic.name);
         }

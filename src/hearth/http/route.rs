@@ -10,7 +10,7 @@ use net::exchange::{Head, Response};
 pub enum Route {
     Health,
     Welcome,
-    /// A file of the web front end.
+    /// The handbook, or a file of the web front end.
     Asset,
     Authentication,
     Registration,
@@ -32,6 +32,7 @@ impl Route {
             ("/auth", _) => Route::Authentication,
             ("/ws/register", _) => Route::Registration,
             ("/ws", _) => Route::Socket,
+            ("/help", _) => Route::Asset,
             (path, _) if path.starts_with("/assets/") => Route::Asset,
             _ => Route::Other,
         }
@@ -87,6 +88,8 @@ mod tests {
             ("GET", "/", &[], None),
             ("HEAD", "/", &[], None),
             ("POST", "/", &[], Some(405)),
+            ("GET", "/help", &[], None),
+            ("POST", "/help", &[], Some(405)),
             ("HEAD", "/assets/1/app.js", &[], None),
             ("POST", "/assets/1/app.js", &[JSON], Some(405)),
             ("POST", "/auth", &[JSON], None),
@@ -121,6 +124,7 @@ mod tests {
             ("/ws", Route::Socket, Route::Other),
             ("/hooks/a", Route::Other, Route::Other),
             ("/assets/1/app.js", Route::Asset, Route::Other),
+            ("/help", Route::Asset, Route::Other),
             ("/assets", Route::Other, Route::Other),
             ("/auth/", Route::Other, Route::Other),
             ("/Health", Route::Other, Route::Other),

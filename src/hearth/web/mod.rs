@@ -7,16 +7,15 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::Read as _;
 
-use flate2::bufread::GzDecoder;
-
+use crate::handbook;
 use crate::http::Pages;
 use base::error::Error;
 use base::secret::sha256;
 use net::exchange::{Head, Response};
 
 /// One file of the page.
+#[derive(Clone, Copy)]
 struct Asset {
     name: &'static str,
     media_type: &'static str,
@@ -27,16 +26,23 @@ struct Asset {
 impl Asset {
     /// The file as it was before the build script compressed it.
     fn plain(&self) -> Vec<u8> {
-        let mut plain = Vec::new();
-        GzDecoder::new(self.gzip)
-            .read_to_end(&mut plain)
-            .expect("the build script compressed it");
-        plain
+        handbook::unpack(self.gzip)
     }
 }
 
 /// Everything but the page itself.
 static ASSETS: &[Asset] = include!(concat!(env!("OUT_DIR"), "/assets.rs"));
+
+/// Every file but the page itself: the assets, and the handbook that help.js shows.
+fn files() -> impl Iterator<Item = Asset> {
+    let handbook = std::iter::once(&handbook::INDEX).chain(handbook::TOPICS);
+    let handbook = handbook.map(|topic| Asset {
+        name: topic.path,
+        media_type: "text/markdown; charset=utf-8",
+        gzip: topic.gzip,
+    });
+    ASSETS.iter().copied().chain(handbook)
+}
 
 /// The page, with a mark where the assets' version stands.
 const INDEX: &str = include_str!("page/index.html");
@@ -82,8 +88,8 @@ pub struct Web {
 impl Web {
     /// Prepares the page: its assets' version is made of their content.
     pub fn new() -> Web {
-        let mut digests = Vec::with_capacity(ASSETS.len() * 32);
-        for asset in ASSETS {
+        let mut digests = Vec::new();
+        for asset in files() {
             digests.extend_from_slice(&sha256(asset.gzip));
         }
         let version = hex(&sha256(&digests)[..8]);
@@ -102,18 +108,16 @@ impl Web {
             .replace("\"/assets/", "\"assets/")
             .replacen("<title>", &policy, 1);
         let mut files = vec![("index.html".to_owned(), index.into_bytes())];
-        files.extend(ASSETS.iter().map(|asset| {
+        files.extend(self::files().map(|asset| {
             let path = format!("assets/{}/{}", self.version, asset.name);
             (path, asset.plain())
         }));
         files
     }
 
-    fn asset(&self, path: &str) -> Option<&'static Asset> {
+    fn asset(&self, path: &str) -> Option<Asset> {
         let (version, name) = path.strip_prefix("/assets/")?.split_once('/')?;
-        ASSETS
-            .iter()
-            .find(|asset| version == self.version && asset.name == name)
+        files().find(|asset| version == self.version && asset.name == name)
     }
 }
 
@@ -125,7 +129,7 @@ impl Default for Web {
 
 impl Pages for Web {
     fn page(&self, head: &Head) -> Response {
-        if head.path == "/" {
+        if matches!(head.path.as_str(), "/" | "/help") {
             let body = Cow::Owned(self.index.clone().into_bytes());
             return respond(head, "text/html; charset=utf-8", ASK_AGAIN, body);
         }

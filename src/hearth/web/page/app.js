@@ -12,9 +12,10 @@ const PAGES = [
   ["people", "People"],
   ["webhooks", "Webhooks"],
   ["status", "Status"],
+  ["help", "Help"],
 ];
 /** What anybody may see; the rest is for admins. */
-const OPEN_PAGES = ["tools", "memories", "reminders", "status"];
+const OPEN_PAGES = ["tools", "memories", "reminders", "status", "help"];
 
 /** A module that did not come is a TypeError of the browser's. */
 const said = (error) => error instanceof TypeError ? "A part of this page could not be loaded. Reload to try again: Hearth may have been updated." : error.message;
@@ -22,6 +23,7 @@ const said = (error) => error instanceof TypeError ? "A part of this page could 
 begin();
 
 async function begin() {
+  if (location.pathname.endsWith("/help")) return (await import("./help.js")).alone(root);
   const link = new URLSearchParams(location.hash.slice(1));
   if (link.has("relay")) {
     // A link may fill in the form, when asked for; it never connects.
@@ -68,7 +70,8 @@ function showSignIn(note, known = way()) {
     h("label.check", stay, "Stay signed in on this device"),
     away, problem, button,
     h("details.quiet.small", h("summary", "Forgot the password?"),
-      h("p", "Whoever runs Hearth can set a new one: ", h("code", "hearth user passwd NAME"))));
+      h("p", "Whoever runs Hearth can set a new one: ", h("code", "hearth user passwd NAME"))),
+    !isExported && h("a.small", { href: "help" }, "Help"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;
