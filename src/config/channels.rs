@@ -39,7 +39,7 @@ section! {
         pub name: String = name();
         /// Listening port; 0 lets the system choose.
         pub port: u16 = integer(0..=65_535).or(DEFAULT_PORT);
-        /// The one address of this machine to listen on.
+        /// The only address of this machine to listen on.
         pub bind: Option<IpAddr> = Bind.optional("all addresses");
         /// Addresses that may connect.
         pub allow_from: AddressPatterns = Addresses
@@ -55,11 +55,11 @@ section! {
         pub name: String = name();
         /// The relay's WebSocket address, best with `wss://`.
         pub url: String = Url(&["wss", "ws"]).required();
-        /// The relay's AUTH_TOKEN, which admits this machine to it.
+        /// The relay's AUTH_TOKEN, which lets this machine link to it.
         pub auth_token: Option<Secret> = SecretText.optional("none");
-        /// Whether clients must talk to this machine so that the relay cannot read it: required
-        /// refuses those that do not, optional takes both. It speaks of connections through this
-        /// relay; direct ones are protected by `tls`.
+        /// Whether clients must encrypt what they send, so that the relay cannot read it:
+        /// `required` refuses those that do not, `optional` accepts both. This concerns connections
+        /// through this relay; `tls` protects direct ones.
         pub encryption: Encryption = ENCRYPTION.or(Encryption::Optional);
     }
 }
@@ -68,7 +68,7 @@ section! {
     /// The webhook channel: its accounts, and its own port if it has one.
     #[derive(Clone, Debug)]
     pub struct WebhookChannel {
-        /// A port that serves only webhooks and /health, for exposing just that.
+        /// A port that serves only webhooks and /health, so that you can expose nothing else.
         pub port: Option<u16> = integer(0..=65_535).optional("every tcp channel serves webhooks");
         /// External systems, by name.
         pub accounts: Vec<WebhookAccount> = Accounts.required();

@@ -46,7 +46,7 @@ pub struct CustomTool {
     /// Whether it only reads, so that running it twice, or beside others, does
     /// no harm.
     pub read_only: bool,
-    /// Most seconds that one run may take.
+    /// Longest run, in seconds.
     pub timeout_seconds: u64,
     /// Most bytes of output that are kept.
     pub output_bytes: usize,
@@ -83,7 +83,7 @@ pub enum CustomRun {
 section! {
     /// A tool as the file has it.
     struct Declaration {
-        /// Name for the model.
+        /// The tool's name, for the model.
         name: String = TOOL_NAME.required();
         /// What the tool does and when to use it, for the model.
         description: String = Text(1..=4_000).required();
@@ -95,16 +95,16 @@ section! {
         command: Option<Vec<String>> = filled_list(Text(0..=10_000)).optional("none");
         /// Request to make instead of running a program.
         http: Option<Http> = object().optional("none");
-        /// Environment variables of the program, beside PATH, HOME, LANG and TZ.
+        /// Environment variables of the program, in addition to PATH, HOME, LANG and TZ.
         env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
         directory: Option<String> = DIRECTORY.optional("the data directory");
-        /// Whether the tool only reads: then it runs beside others, and again after a crash.
+        /// Whether the tool only reads. Such tools run side by side, and again after a crash.
         read_only: bool = Flag.or(false);
-        /// Most seconds that one run may take.
+        /// Longest run, in seconds.
         timeout_seconds: u64 = integer(1..=3_600).or(30);
-        /// Most bytes of the tool's output that the model gets.
+        /// Longest output that the model gets, in bytes.
         output_bytes: usize = integer(256..=1024 * 1024).or(65_536);
     }
 }
@@ -114,11 +114,11 @@ section! {
     struct Http {
         /// HTTP method.
         method: &'static str = METHODS.or("GET");
-        /// Address. `{name}` stands for the argument of that name.
+        /// URL. `{name}` is replaced by the argument of that name.
         url: String = Text(8..=4_000).required();
-        /// Headers by name. `{name}` stands for the argument of that name.
+        /// Headers by name. `{name}` is replaced by the argument of that name.
         headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
-        /// Body as JSON, in whose strings `{name}` stands for the argument of that name.
+        /// JSON body. In its strings, `{name}` is replaced by the argument of that name.
         body: Option<Value> = Json.optional("the arguments");
     }
 }

@@ -15,12 +15,11 @@ section! {
     /// The section `backup`: the nightly backups.
     #[derive(Clone, Debug, Serialize)]
     pub struct Backup {
-        /// Nightly backups that are kept; 0 turns them off. A night that was missed is made up for
-        /// after the next start.
+        /// Nightly backups to keep; 0 turns them off. A missed backup is made after the next start.
         pub keep: usize = integer(0..=1_000).or(7);
-        /// Where they go: better another disk.
+        /// Where to store them, preferably on another disk.
         pub directory: Option<PathBuf> = Directory.optional("`backups` in the data directory");
-        /// When they are made: the local time of day.
+        /// When to make them: the local time of day.
         pub at: TimeOfDay = TimeRule.or(TimeOfDay { hour: 3, minute: 30 });
     }
 }
@@ -29,7 +28,7 @@ section! {
     /// The section `retention`: what is deleted when it is old.
     #[derive(Clone, Debug, Serialize)]
     pub struct Retention {
-        /// Days after which a conversation is deleted in which nothing was said. Memories stay.
+        /// Days without a message after which a conversation is deleted. Memories stay.
         pub conversations_days: Option<u32> = integer(1..=36_500).optional("kept for ever");
     }
 }

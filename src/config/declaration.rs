@@ -11,7 +11,7 @@ use super::problems::suggestion;
 use super::reader::Reader;
 
 /// What is to be known of one setting: a row of `hearth config keys` and of the
-/// README's table.
+/// handbook's list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingDoc {
     /// Where it stands: `limits.turn_seconds`, `channels[tcp].port`,

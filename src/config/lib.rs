@@ -129,74 +129,74 @@ section! {
     pub struct Config {
         /// Model provider. `offline` answers from simple rules and needs neither key nor network.
         pub provider: String = ProviderName.or(OFFLINE.to_owned()), writable;
-        /// The provider's API key. Without one, that in the environment variable that is usual for
-        /// the provider (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...), if it is at its usual address.
+        /// The provider's API key. If it is missing and the provider is at its usual address,
+        /// Hearth reads the provider's usual environment variable (OPENAI_API_KEY,
+        /// ANTHROPIC_API_KEY, ...).
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable"), writable;
         /// The model's name at the provider.
         pub model: String = Text(1..=200).or(OFFLINE.to_owned()), writable;
         /// Sampling temperature; sent to the provider only when set.
         pub temperature: Option<f64> = Number(0.0..=2.0).optional("the provider's own"), writable;
-        /// Where the provider is, when not at its usual address; required for `openai-compatible`.
+        /// The provider's address, if it is not the usual one; required for `openai-compatible`.
         pub base_url: Option<String> = Url(&["https", "http"])
             .optional("the provider's usual address"), writable;
-        /// What the assistant is told about itself before every conversation.
+        /// System prompt: the instructions that begin every conversation.
         pub system_prompt: String = Text(0..=100_000)
             .or_shown(SYSTEM_PROMPT.to_owned(), "a short one that suits a household"), writable;
-        /// Most tokens of one reply.
+        /// Largest reply, in tokens.
         pub max_tokens: Option<u32> = integer(1..=10_000_000)
             .optional("the provider's own"), writable;
-        /// The model's window in tokens: how much it can be shown at once. Older parts of a
-        /// conversation are summarised to fit. Ollama is told, and loads the model anew when it
-        /// changes.
+        /// Context window of the model, in tokens. Older parts of a conversation are summarised to
+        /// fit. Ollama gets this value too, and reloads the model when it changes.
         pub context_tokens: Option<u32> = integer(2_048..=10_000_000)
             .optional("128000 at the large providers, 16384 with ollama, else 8192"), writable;
-        /// How hard the model thinks before it answers.
+        /// Reasoning effort.
         pub reasoning_effort: Option<&'static str> = EFFORTS
             .optional("the model's own"), writable;
-        /// Models to ask, in this order, when the first one does not answer: its server is down, or
-        /// refuses the key or has no quota left.
+        /// Models to ask, in this order, when the first one fails: its server is down, refuses the
+        /// key or has no quota left.
         pub fallback: Vec<ModelChoice> = list(object::<ModelChoice>())
             .or_shown(Vec::new(), "[]"), writable;
-        /// What models may cost.
+        /// Limits on what models may cost.
         pub budget: Budget = object(), writable;
-        /// Whether tools run: ask prompts before each run, allow runs all, deny blocks all.
+        /// Whether tools run: `ask` asks before each run, `allow` runs all tools, `deny` blocks
+        /// all.
         pub permission_mode: Permission = PERMISSIONS.or(Permission::Ask), writable;
-        /// Overrides `permission_mode` for single tools, by name.
+        /// Permissions of single tools, by name; they override `permission_mode`.
         pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
             .or(BTreeMap::new()), writable;
-        /// The household's time zone, which reminders, routines and the assistant go by: an IANA
-        /// name such as Europe/Berlin.
+        /// Time zone of reminders, routines and the assistant: an IANA name such as Europe/Berlin.
         pub time_zone: Option<String> = TIME_ZONE.optional("the system's"), writable;
-        /// Ways in: listening ports, links to relays, and webhook accounts.
+        /// How clients reach the server: listening ports, links to relays, and webhook accounts.
         pub channels: Vec<Channel> = Channels;
-        /// Being a relay for other machines too.
+        /// Whether this server is also a relay for other machines.
         pub relay: RelaySettings = object();
         /// What a client may cost the server.
         pub limits: Limits = LimitsRule;
-        /// Encryption of the ports, and whom Hearth trusts where it calls others.
+        /// TLS certificates: the server's own, and those that Hearth trusts when it calls others.
         pub tls: Tls = TlsRule;
-        /// Tools that the model may use: built-in ones that can be set, and your own.
+        /// Tools that the model may use: settings of built-in ones, and your own.
         pub tools: Tools = ToolsRule;
         /// Servers of the Model Context Protocol, by name, whose tools the model may use.
         pub mcp_servers: Vec<McpServer> = McpServers;
-        /// The interfaces of OpenAI and Ollama.
+        /// The interfaces for programs made for OpenAI or Ollama.
         pub openai_api: OpenAiApi = object();
-        /// Measurements.
+        /// Metrics for Prometheus.
         pub metrics: Metrics = object();
-        /// Origins of web pages that may use the server, beside its own.
+        /// Origins of web pages that may use the server, in addition to its own.
         pub allowed_origins: Vec<String> = list(ORIGIN).or(Vec::new());
-        /// Host names under which browsers may reach the server, beside addresses, localhost and
-        /// names that end in .local, .lan or .home.arpa.
+        /// Host names under which browsers may reach the server, in addition to addresses,
+        /// localhost and names that end in .local, .lan or .home.arpa.
         pub allowed_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         pub trusted_proxies: AddressPatterns = Addresses.or(AddressPatterns::none());
         /// The nightly backups.
         pub backup: Backup = object();
-        /// What is deleted when it is old.
+        /// How long to keep things.
         pub retention: Retention = object();
         /// Threads that run turns and deliver replies.
         pub workers: usize = integer(1..=256).or(16);
-        /// What is logged; HEARTH_LOG in the server's environment wins over it.
+        /// What is logged. HEARTH_LOG in the server's environment overrides it.
         pub log_level: &'static str = LOG_LEVELS.or("info");
         /// How long a session token is valid, in days.
         pub session_days: u32 = integer(1..=3_650).or(30);
@@ -223,7 +223,7 @@ pub enum Permission {
 }
 
 /// Every setting, in the order of the declaration: what `hearth config keys`
-/// and the README's table show.
+/// and the handbook's list show.
 pub fn documentation() -> Vec<SettingDoc> {
     let mut docs = Vec::new();
     Config::document("", &mut docs);

@@ -20,66 +20,67 @@ section! {
     /// their unit; what has none is a count.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
     pub struct Limits {
-        /// Connections at a time in all.
+        /// Connections in total.
         pub connections: usize = integer(1..=1_000_000).or(1_024);
-        /// Connections at a time from one address (IPv6: from one /64 network).
+        /// Connections from one address (IPv6: from one /64 network).
         pub connections_per_address: usize = integer(1..=1_000_000).or(64);
-        /// Connections at a time from one address that have not signed in yet.
+        /// Connections from one address that have not signed in yet.
         pub unauthenticated_per_address: usize = integer(1..=1_000_000).or(16);
-        /// Most bytes of the head of an HTTP request: request line and headers.
+        /// Bytes of the head of an HTTP request: request line and headers.
         pub head_bytes: usize = integer(KIB..=MIB).or(16 * 1024);
-        /// Most headers of an HTTP request.
+        /// Headers of an HTTP request.
         pub head_count: usize = integer(16..=1_024).or(64);
-        /// Seconds within which the head of a request must have come, however slowly it trickles.
+        /// Seconds until the head of a request must be complete, however slowly it arrives.
         pub head_seconds: u64 = integer(1..=3_600).or(10);
-        /// Most bytes of the body of any HTTP request.
+        /// Bytes of the body of any HTTP request.
         pub body_bytes: usize = integer(KIB..=64 * MIB).or(1024 * 1024);
-        /// Most bytes of the body of a webhook request.
+        /// Bytes of the body of a webhook request.
         pub webhook_body_bytes: usize = integer(KIB..=64 * MIB).or(256 * 1024);
-        /// Most bytes of the body of a sign-in request.
+        /// Bytes of the body of a sign-in request.
         pub auth_body_bytes: usize = integer(256..=MIB).or(4 * 1024);
-        /// Seconds within which the body of a request must have come.
+        /// Seconds until the body of a request must be complete.
         pub body_seconds: u64 = integer(1..=3_600).or(15);
-        /// Seconds that a kept-alive HTTP connection may wait for its next request.
+        /// Seconds that an idle HTTP connection is kept open for its next request.
         pub idle_seconds: u64 = integer(1..=3_600).or(30);
         /// Seconds between two pings on a WebSocket connection.
         pub ping_seconds: u64 = integer(1..=3_600).or(30);
-        /// Seconds of silence after which a connection is taken for dead; more than `ping_seconds`.
+        /// Seconds of silence after which a connection is closed; more than `ping_seconds`.
         pub dead_seconds: u64 = integer(2..=7_200).or(75);
         /// Seconds within which a new connection must sign in.
         pub auth_seconds: u64 = integer(1..=3_600).or(10);
-        /// Most bytes of a WebSocket or TCP message before signing in.
+        /// Bytes of a WebSocket or TCP message before signing in.
         pub unauthenticated_message_bytes: usize = integer(256..=MIB).or(4 * 1024);
-        /// Most bytes of a WebSocket or TCP message after signing in.
+        /// Bytes of a WebSocket or TCP message after signing in.
         pub message_bytes: usize = integer(KIB..=64 * MIB).or(1024 * 1024);
-        /// Most bytes that wait to be sent to one client before it is let go.
+        /// Bytes that may wait to be sent to one client before it is disconnected.
         pub outbox_bytes: usize = integer(64 * KIB..=256 * MIB).or(1024 * 1024);
-        /// Requests at a time that one connection may have unanswered.
+        /// Unanswered requests of one connection.
         pub in_flight: usize = integer(1..=10_000).or(32);
-        /// Commands per second that one connection may send in the long run.
+        /// Commands per second of one connection, on average.
         pub commands_per_second: u32 = integer(1..=1_000_000).or(50);
-        /// Commands that one connection may send at once.
+        /// Commands of one connection in a burst.
         pub commands_burst: u32 = integer(1..=1_000_000).or(100);
-        /// Turns that may wait for a worker in all.
+        /// Turns that may wait for a worker, in total.
         pub waiting_turns: usize = integer(1..=1_000_000).or(1_000);
         /// Turns that may wait in one conversation.
         pub waiting_turns_per_conversation: usize = integer(1..=1_000_000).or(16);
-        /// Seconds that a turn may work, not counting what it waits for approvals.
+        /// Seconds that a turn may run, not counting the time it waits for approvals.
         pub turn_seconds: u64 = integer(1..=86_400).or(300);
-        /// Times that the model may call tools within one turn.
+        /// Rounds of tool calls in one turn.
         pub tool_rounds: usize = integer(1..=1_000).or(16);
-        /// Webhook requests per second that one account may send in the long run.
+        /// Webhook requests per second of one account, on average.
         pub webhook_per_second: u32 = integer(1..=1_000_000).or(20);
-        /// Webhook requests that one account may send at once.
+        /// Webhook requests of one account in a burst.
         pub webhook_burst: u32 = integer(1..=1_000_000).or(100);
-        /// Webhook requests at a time that may wait for their reply (`Prefer: wait`); further ones
-        /// get theirs by callback.
+        /// Webhook requests that may wait for their reply (`Prefer: wait`) at the same time; the
+        /// others get theirs by callback.
         pub webhook_waiting: usize = integer(0..=10_000).or(64);
-        /// Seconds within which a receiver must have answered a callback.
+        /// Seconds until a receiver must have answered a callback.
         pub callback_seconds: u64 = integer(1..=60).or(15);
-        /// Failed sign-ins within 5 minutes, for an address or a user, before further ones must wait.
+        /// Failed sign-ins within 5 minutes, of an address or a user, before further ones have to
+        /// wait.
         pub login_failures: u32 = integer(1..=10_000).or(5);
-        /// Seconds after which a tool that waits for approval is denied.
+        /// Seconds after which a tool call that waits for approval is denied.
         pub approval_seconds: u64 = integer(1..=MONTH).or(86_400);
     }
 }

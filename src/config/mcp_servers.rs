@@ -96,25 +96,25 @@ fn prefix(name: &str) -> String {
 section! {
     /// A server as the file has it.
     struct Declaration {
-        /// Program that is started as the server, such as npx or uvx.
+        /// Program that Hearth starts as the server, such as npx or uvx.
         command: Option<String> = Text(1..=4_000).optional("none");
         /// Arguments of the program.
         args: Vec<String> = list(Text(0..=10_000)).or_shown(Vec::new(), "[]");
-        /// Environment variables of the program, beside HOME, LANG, LOGNAME, PATH, SHELL, TERM, TZ
-        /// and USER.
+        /// Environment variables of the program, in addition to HOME, LANG, LOGNAME, PATH, SHELL,
+        /// TERM, TZ and USER.
         env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
         cwd: Option<String> = DIRECTORY.optional("the data directory");
-        /// Address of a server that runs by itself (Streamable HTTP), in place of `command`.
+        /// Address of a server that is already running (Streamable HTTP), instead of `command`.
         url: Option<String> = Url(&["https", "http"]).optional("none");
         /// Headers of every request to `url`, such as Authorization.
         headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
-        /// How the server is spoken to; it follows from `command` and `url`.
+        /// Transport. It follows from `command` or `url` and can be left out.
         kind("type"): Option<Kind> = KINDS.optional("stdio with `command`, http with `url`");
-        /// Whether the server is left alone.
+        /// Whether Hearth ignores the server.
         disabled: bool = Flag.or(false);
-        /// Most seconds that a call of one of its tools may take without news of its progress.
+        /// Longest time that a tool call may take without reporting progress, in seconds.
         timeout_seconds: u64 = integer(1..=3_600).or(60);
     }
 }

@@ -10,7 +10,7 @@ section! {
     pub struct Metrics {
         /// Whether `GET /metrics` answers, in Prometheus's text format.
         pub enabled: bool = Flag.or(false);
-        /// What a scraper must send as `Authorization: Bearer ...`, from wherever it asks.
+        /// The token that a scraper must send as `Authorization: Bearer ...`, whatever its address.
         pub token: Option<Secret> = SecretText.optional("none: only loopback may ask");
     }
 }

@@ -12,8 +12,8 @@ section! {
         /// Whether programs made for OpenAI (`/v1/...`) and Ollama (`/api/...`) may talk to the
         /// assistant, with an API token as their key.
         pub enabled: bool = Flag.or(false);
-        /// The user as whom programs without a token act on `/api/...`, from loopback and private
-        /// addresses alone: for clients of Ollama that can send no key. Whoever is in your network
+        /// The user for programs that send no token to `/api/...`, from loopback and private
+        /// addresses only: for clients of Ollama that cannot send a key. Anybody in your network
         /// can then talk to the assistant as this user.
         pub ollama_user: Option<String> = Text(1..=64).optional("nobody: a token is needed");
     }

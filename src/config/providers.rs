@@ -163,9 +163,10 @@ section! {
         pub provider: String = ProviderName.required();
         /// The model's name at this provider.
         pub model: String = Text(1..=200).required();
-        /// This provider's API key; without one, the environment variable that is usual for it.
+        /// This provider's API key. If it is missing, Hearth reads the provider's usual environment
+        /// variable.
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable");
-        /// Where this provider is, when not at its usual address.
+        /// This provider's address, if it is not the usual one.
         pub base_url: Option<String> = Url(&["https", "http"])
             .optional("the provider's usual address");
     }
@@ -214,8 +215,8 @@ section! {
     /// What models may cost: the section `budget`.
     #[derive(Clone, Debug, Default)]
     pub struct Budget {
-        /// Most tokens, in and out together, of a calendar month (UTC). When they are used up,
-        /// turns end with an error until the next month or a higher budget.
+        /// Tokens per calendar month (UTC), input and output together. When they are used up, turns
+        /// end with an error until the next month or until you raise the budget.
         pub monthly_tokens: Option<u64> = integer(1..=1_000_000_000_000_000)
             .optional("no limit");
     }

@@ -15,10 +15,10 @@ section! {
     /// The section `relay`.
     #[derive(Clone, Debug)]
     pub struct RelaySettings {
-        /// Whether this server is also a relay, to which other machines link and which leads
-        /// clients to them.
+        /// Whether this server is also a relay: other machines link to it, and it connects clients
+        /// to them.
         pub enabled: bool = Flag.or(false);
-        /// What machines and clients must show to use the relay: at least 32 characters.
+        /// The token that machines and clients must send to use the relay: at least 32 characters.
         pub auth_token: Option<Secret> = RelayToken.optional("the environment variable AUTH_TOKEN");
     }
 }

@@ -16,14 +16,14 @@ section! {
     /// The section `tls`. Paths are absolute.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
     pub struct Tls {
-        /// File with the server's certificate and those between it and its authority (PEM). With
-        /// it, every port speaks TLS, and nothing else. It is read again when it changes. A
-        /// relative path is one in the data directory; `hearth tls self-signed` makes such files.
+        /// File with the server's certificate and any intermediate certificates (PEM). With it,
+        /// every port speaks TLS and nothing else. It is reloaded when it changes. A relative path
+        /// is relative to the data directory; `hearth tls self-signed` creates such files.
         pub cert: Option<PathBuf> = FilePath.optional("none: no TLS");
         /// File with the private key of `cert` (PEM).
         pub key: Option<PathBuf> = FilePath.optional("none");
-        /// File with certificates (PEM) that are trusted beside the public authorities wherever
-        /// Hearth calls others by https or wss: that of a certificate authority of your own.
+        /// File with certificates (PEM), such as that of your own certificate authority, which
+        /// Hearth trusts in addition to the public ones when it calls others by https or wss.
         pub ca_file: Option<PathBuf> = FilePath.optional("none");
     }
 }

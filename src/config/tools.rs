@@ -35,14 +35,14 @@ section! {
     /// `tools.web_fetch`: reading web pages.
     #[derive(Clone, Debug, Serialize)]
     pub struct WebFetch {
-        /// Whether the tool exists.
+        /// Whether the tool is available.
         pub enabled: bool = Flag.or(true);
-        /// Hosts and addresses that may be fetched although they are not on the public internet:
-        /// host names, or address patterns as in `allow_from`.
+        /// Hosts that may be fetched although they are not on the public internet: host names, or
+        /// address patterns as in `allow_from`.
         pub allow: Reachable = ReachableRule.or(Reachable::default());
-        /// Most seconds that one fetch may take, redirects included.
+        /// Longest fetch, in seconds, including redirects.
         pub timeout_seconds: u64 = integer(1..=300).or(20);
-        /// Most bytes of a page that are read.
+        /// Longest page, in bytes; the rest is not read.
         pub max_bytes: usize = integer(1_024..=64 * 1024 * 1024).or(2 * 1024 * 1024);
     }
 }
@@ -52,9 +52,9 @@ section! {
     /// work.
     #[derive(Clone, Debug, Serialize)]
     pub struct Files {
-        /// Whether the tools list_files, read_file and write_file exist.
+        /// Whether the tools `list_files`, `read_file` and `write_file` are available.
         pub enabled: bool = Flag.or(true);
-        /// The workspace directory. It must not hold the server's own data.
+        /// The workspace directory. It must not contain the server's own data.
         pub directory: Option<PathBuf> = Directory.optional("`files` in the data directory");
     }
 }
@@ -63,11 +63,11 @@ section! {
     /// `tools.run_command`: shell commands, off unless the owner wants them.
     #[derive(Clone, Debug, Serialize)]
     pub struct RunCommand {
-        /// Whether the tool exists. A command can do whatever the server's own user can.
+        /// Whether the tool is available. A command can do whatever the server's user can.
         pub enabled: bool = Flag.or(false);
-        /// Most seconds that one command may take; then it is killed with its children.
+        /// Longest command, in seconds; then it is killed with its child processes.
         pub timeout_seconds: u64 = integer(1..=3_600).or(60);
-        /// Most bytes of a command's output that the model gets.
+        /// Longest output that the model gets, in bytes.
         pub output_bytes: usize = integer(256..=1024 * 1024).or(65_536);
     }
 }

@@ -25,17 +25,17 @@ section! {
     pub struct WebhookAccount {
         /// The account's name.
         pub name: String = Text(1..=64).or_shown(String::new(), "its key under accounts");
-        /// URL path on which the account's POST requests are accepted. With `metrics` or
-        /// `openai_api` enabled, /metrics or /v1 and /api are the server's too, unless the webhook
-        /// channel has a `port` of its own.
+        /// URL path of the account's POST requests. With `metrics` enabled, /metrics is not
+        /// available either, nor /v1 and /api with `openai_api`, unless the webhook channel has its
+        /// own `port`.
         pub incoming_path: String = INCOMING_PATH.required();
         /// URL that receives the replies by POST.
         pub outgoing_url: String = Url(&["https", "http"]).required();
-        /// Shared secret, required of incoming requests and sent with outgoing ones in
+        /// Shared secret. Incoming requests must send it, and outgoing ones do, in
         /// `X-Service-Secret`.
         pub secret: Option<Secret> = SecretText.optional("none: anyone who can connect may post");
-        /// The secret before the last change. It is accepted beside `secret`, and callbacks are
-        /// signed with both, until the other side knows the new one.
+        /// The previous secret, for the time until the other side knows the new one. It is accepted
+        /// as well as `secret`, and callbacks are signed with both.
         pub secret_previous: Option<Secret> = SecretText.optional("none");
         /// Model for this account's turns.
         pub model: Option<String> = Text(1..=200).optional("the server's `model`");
@@ -43,13 +43,13 @@ section! {
         pub permission_mode: Option<Permission> = super::PERMISSIONS.optional("the server's");
         /// The only tools offered in this account's turns.
         pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");
-        /// Seconds that a turn of this account may work.
+        /// Seconds that a turn of this account may run.
         pub timeout_seconds: Option<u64> = integer(1..=86_400).optional("`limits.turn_seconds`");
-        /// Attempts at a callback before it is given up: 10 take 32 hours.
+        /// Attempts at a callback before Hearth gives up: 10 take 32 hours.
         pub max_attempts: u32 = integer(1..=10).or(MOST_ATTEMPTS);
-        /// Whether new messages are taken. What was accepted before is still answered.
+        /// Whether new messages are accepted. Earlier ones are still answered.
         pub enabled: bool = Flag.or(true);
-        /// How the JSON of a system that has its own form becomes a message.
+        /// How to turn JSON of a different form into a message.
         pub map: Option<WebhookMap> = object::<WebhookMap>()
             .optional("the body has `message`, `user_id` and `conversation_id`");
     }

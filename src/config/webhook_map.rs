@@ -17,7 +17,7 @@ section! {
         pub message: Template = TemplateRule.required();
         /// The speaker's name.
         pub user_id: Option<Template> = TemplateRule.optional("none");
-        /// What tells conversations apart: bodies that give the same go on with one.
+        /// The name of the conversation: requests with the same name continue it.
         pub conversation_id: Option<Template> = TemplateRule
             .optional("every request begins a conversation");
     }

@@ -313,7 +313,7 @@ fn every_setting_is_documented() {
             expects: "an integer from 1 to 86400".into(),
             default: "300".into(),
             documentation:
-                "Seconds that a turn may work, not counting what it waits for approvals.".into(),
+                "Seconds that a turn may run, not counting the time it waits for approvals.".into(),
             writable: false,
         }
     );
