@@ -12,3 +12,4 @@ pub mod ids;
 pub mod measure;
 pub mod secret;
 pub mod threads;
+pub mod url;

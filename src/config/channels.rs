@@ -13,9 +13,10 @@ use super::declaration::{Declared, Rule, SettingDoc, is_comment, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
-use super::rules::{Checked, Choice, SecretText, Text, Url, integer};
+use super::rules::{Checked, Choice, SecretText, Text, UrlText, integer};
 use super::webhook_accounts::{Accounts, WebhookAccount, check_paths};
 use base::secret::Secret;
+use base::url::is_exposed;
 
 /// The port of a `tcp` channel that names none (contract section 1).
 pub const DEFAULT_PORT: u16 = 5000;
@@ -54,7 +55,7 @@ section! {
         /// The channel's name in logs.
         pub name: String = name();
         /// The relay's WebSocket address, best with `wss://`.
-        pub url: String = Url(&["wss", "ws"]).required();
+        pub url: String = UrlText(&["wss", "ws"]).required();
         /// The relay's AUTH_TOKEN, which lets this machine link to it.
         pub auth_token: Option<Secret> = SecretText.optional("none");
         /// Whether clients must encrypt what they send, so that the relay cannot read it:
@@ -307,8 +308,7 @@ fn read_kind(
 }
 
 fn warn_about_relay(reader: &mut Reader<'_>, path: &KeyPath, relay: &RelayChannel) {
-    let local = super::web_address::WebAddress::parse(&relay.url).is_some_and(|url| url.is_local());
-    if relay.url.starts_with("ws://") && !local {
+    if is_exposed(&relay.url) {
         let path = path.key("url");
         reader.warn(
             &path,

@@ -13,8 +13,8 @@ use super::problems::suggestion;
 use super::reader::Reader;
 use super::rules::{Checked, Choice, Flag, SecretText, Text, integer};
 use super::tool_parameters::{Parameters, empty_schema};
-use super::web_address::WebAddress;
 use base::secret::Secret;
+use base::url::Url;
 
 /// Names of the built-in tools, which no other tool may take.
 pub const BUILTIN_TOOLS: [&str; 11] = [
@@ -209,8 +209,8 @@ fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &Http, paramet
     let host_start = http.url.find("://").map_or(0, |place| place + 3);
     let host_length = http.url[host_start..].find(['/', '?', '#']);
     let host_end = host_length.map_or(http.url.len(), |length| host_start + length);
-    let fixed = WebAddress::parse(&http.url[..host_end])
-        .is_some_and(|address| matches!(address.scheme, "http" | "https"));
+    let fixed = Url::parse(&http.url[..host_end])
+        .is_ok_and(|url| matches!(url.scheme.as_str(), "http" | "https"));
     if !fixed {
         reader.problem(
             &url,

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use base::url::is_exposed;
+
 use super::declaration::{Section, is_comment};
 use super::key_path::{KeyPath, Step};
 use super::lines::Lines;
 use super::problems::{Finding, Problems, suggestion};
 use super::reader::{Environment, Reader};
-use super::web_address::WebAddress;
 use super::webhook_accounts::check_shared_paths;
 use super::{
     BUILTIN_TOOLS, Channel, Config, Declared, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset,
@@ -178,10 +179,8 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
             ),
         );
     }
-    let insecure = choice.base_url.as_deref().is_some_and(|url| {
-        url.starts_with("http://") && !WebAddress::parse(url).is_some_and(|url| url.is_local())
-    });
-    if insecure && choice.api_key.is_some() {
+    let is_exposed = choice.base_url.as_deref().is_some_and(is_exposed);
+    if is_exposed && choice.api_key.is_some() {
         reader.warn(
             &path.key("base_url"),
             "\"base_url\" carries the API key unencrypted; https:// does not",

@@ -45,7 +45,6 @@ mod settings;
 mod tls;
 mod tool_parameters;
 mod tools;
-mod web_address;
 mod webhook_accounts;
 mod webhook_map;
 
@@ -81,7 +80,7 @@ use limits::LimitsRule;
 use mcp_servers::McpServers;
 use names::{HOST, ORIGIN, TIME_ZONE, TOOL_NAME};
 use providers::ProviderName;
-use rules::{Choice, Number, SecretText, Text, Url, integer};
+use rules::{Choice, Number, SecretText, Text, UrlText, integer};
 use tls::TlsRule;
 use tools::ToolsRule;
 
@@ -138,7 +137,7 @@ section! {
         /// Sampling temperature; sent to the provider only when set.
         pub temperature: Option<f64> = Number(0.0..=2.0).optional("the provider's own"), writable;
         /// The provider's address, if it is not the usual one; required for `openai-compatible`.
-        pub base_url: Option<String> = Url(&["https", "http"])
+        pub base_url: Option<String> = UrlText(&["https", "http"])
             .optional("the provider's usual address"), writable;
         /// System prompt: the instructions that begin every conversation.
         pub system_prompt: String = Text(0..=100_000)

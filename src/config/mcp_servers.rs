@@ -16,7 +16,7 @@ use super::key_path::KeyPath;
 use super::names::{HEADER, NAME, VARIABLE};
 use super::readable::host_only;
 use super::reader::Reader;
-use super::rules::{Choice, Flag, SecretText, Text, Url, integer};
+use super::rules::{Choice, Flag, SecretText, Text, UrlText, integer};
 use base::secret::Secret;
 use serde_json::json;
 
@@ -107,7 +107,7 @@ section! {
         /// Where the program runs.
         cwd: Option<String> = DIRECTORY.optional("the data directory");
         /// Address of a server that is already running (Streamable HTTP), instead of `command`.
-        url: Option<String> = Url(&["https", "http"]).optional("none");
+        url: Option<String> = UrlText(&["https", "http"]).optional("none");
         /// Headers of every request to `url`, such as Authorization.
         headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
         /// Transport. It follows from `command` or `url` and can be left out.

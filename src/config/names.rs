@@ -4,8 +4,8 @@
 
 use super::declaration::is_comment;
 use super::rules::Checked;
-use super::web_address::WebAddress;
 use base::calendar::Zone;
+use base::url::Url;
 
 /// A name of the owner's choice, as accounts have.
 pub(super) const NAME: Checked = Checked {
@@ -30,10 +30,8 @@ pub(super) const TOOL_NAME: Checked = Checked {
 pub(super) const ORIGIN: Checked = Checked {
     expected: "an origin such as https://home.example, in lower case and without a path",
     check: |text| {
-        WebAddress::parse(text).is_some_and(|address| {
-            matches!(address.scheme, "http" | "https")
-                && address.user.is_none()
-                && address.origin() == text
+        Url::parse(text).is_ok_and(|url| {
+            matches!(url.scheme.as_str(), "http" | "https") && url.origin() == text
         })
     },
 };

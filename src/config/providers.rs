@@ -8,9 +8,9 @@ use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
-use super::rules::{SecretText, Text, Url, integer};
-use super::web_address::masked;
+use super::rules::{SecretText, Text, UrlText, integer};
 use base::secret::Secret;
+use base::url::masked;
 use serde_json::json;
 
 /// The kind of API that a provider speaks.
@@ -167,7 +167,7 @@ section! {
         /// variable.
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable");
         /// This provider's address, if it is not the usual one.
-        pub base_url: Option<String> = Url(&["https", "http"])
+        pub base_url: Option<String> = UrlText(&["https", "http"])
             .optional("the provider's usual address");
     }
 }

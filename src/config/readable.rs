@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::web_address::{MASK, WebAddress, masked};
 use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
+use base::url::{MASK, Url, masked};
 use serde_json::json;
 
 impl Config {
@@ -118,9 +118,9 @@ fn summary(account: &WebhookAccount) -> Value {
 /// Chat services put their secret into the path of a webhook URL, so only the
 /// host of one is shown.
 pub(super) fn host_only(url: &str) -> String {
-    match WebAddress::parse(url) {
-        Some(address) if address.rest.len() > 1 => format!("{}/{MASK}", address.origin()),
-        Some(address) => address.origin(),
-        None => MASK.to_owned(),
+    match Url::parse(url) {
+        Ok(url) if url.path.len() > 1 || url.query.is_some() => format!("{}/{MASK}", url.origin()),
+        Ok(url) => url.origin(),
+        Err(_) => MASK.to_owned(),
     }
 }

@@ -11,8 +11,8 @@ use super::declaration::Rule;
 use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
-use super::web_address::{MASK, WebAddress};
 use base::secret::Secret;
+use base::url::{MASK, Url};
 
 /// A whole number in a range.
 pub(super) struct Integer<T> {
@@ -241,9 +241,9 @@ fn choose(
 }
 
 /// An absolute URL of one of some schemes.
-pub(super) struct Url(pub &'static [&'static str]);
+pub(super) struct UrlText(pub &'static [&'static str]);
 
-impl Rule for Url {
+impl Rule for UrlText {
     type Output = String;
 
     fn expected(&self) -> String {
@@ -254,9 +254,10 @@ impl Rule for Url {
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
         let expected = self.expected();
         let text = reader.text(path, &expected, value)?;
-        let Some(address) =
-            WebAddress::parse(&text).filter(|address| self.0.contains(&address.scheme))
-        else {
+        let url = Url::parse(&text)
+            .ok()
+            .filter(|url| self.0.contains(&url.scheme.as_str()) && text.starts_with(&url.scheme));
+        let Some(url) = url else {
             // The malformed text may hold a password.
             if text.contains('@') {
                 reader.problem(path, format!("\"{path}\" must be {expected}"));
@@ -265,14 +266,14 @@ impl Rule for Url {
             }
             return None;
         };
-        if address.user == Some(MASK) {
+        if url.user.as_deref() == Some(MASK) {
             reader.problem(
                 path,
                 format!("\"{path}\" is masked; give the real user and password in its place"),
             );
             return None;
         }
-        if address.user.is_some() {
+        if url.user.is_some() {
             reader.secrets.push(path.clone());
         }
         Some(text)

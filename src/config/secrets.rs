@@ -10,9 +10,9 @@ use super::document::to_text;
 use super::key_path::{KeyPath, Step};
 use super::problems::Problems;
 use super::reader::{Reader, variable};
-use super::web_address::{MASK, masked};
 use super::{Config, Declared};
 use base::secret::Secret;
+use base::url::{MASK, masked};
 
 /// A user and password inside a URL, masked.
 const MASKED_USER: &str = "://***@";

@@ -14,9 +14,9 @@ use super::file;
 use super::key_path::{KeyPath, Step};
 use super::problems::{Problems, suggestion};
 use super::reader::{Environment, variable};
-use super::web_address::MASK;
 use super::{Config, Permission, documentation};
 use base::error::{Error, Result};
+use base::url::MASK;
 
 /// The shared handle on the configuration file and what is in force of it.
 /// Edits are serialised, also with those of other processes.

@@ -10,11 +10,11 @@ use super::declaration::{Rule, SettingDoc, section};
 use super::key_path::KeyPath;
 use super::names::{NAME, TOOL_NAME};
 use super::reader::Reader;
-use super::rules::{Checked, Flag, SecretText, Text, Url, integer};
-use super::web_address::WebAddress;
+use super::rules::{Checked, Flag, SecretText, Text, UrlText, integer};
 use super::webhook_map::WebhookMap;
 use super::{Config, Permission};
 use base::secret::Secret;
+use base::url::is_exposed;
 
 /// Where the server itself answers, here and below (protocol section 3).
 const TAKEN: [&str; 6] = ["/assets", "/auth", "/health", "/help", "/register", "/ws"];
@@ -30,7 +30,7 @@ section! {
         /// own `port`.
         pub incoming_path: String = INCOMING_PATH.required();
         /// URL that receives the replies by POST.
-        pub outgoing_url: String = Url(&["https", "http"]).required();
+        pub outgoing_url: String = UrlText(&["https", "http"]).required();
         /// Shared secret. Incoming requests must send it, and outgoing ones do, in
         /// `X-Service-Secret`.
         pub secret: Option<Secret> = SecretText.optional("none: anyone who can connect may post");
@@ -150,8 +150,7 @@ impl Rule for Account {
         }
         if let Some(secret) = &account.secret {
             reader.warn_if_short(&path.key("secret"), secret.expose());
-            let local = WebAddress::parse(&account.outgoing_url).is_some_and(|url| url.is_local());
-            if account.outgoing_url.starts_with("http://") && !local {
+            if is_exposed(&account.outgoing_url) {
                 let path = path.key("outgoing_url");
                 reader.warn(
                     &path,

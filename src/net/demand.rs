@@ -6,9 +6,9 @@ use std::borrow::Cow;
 use base::error::{Error, Result};
 use base::secret::Secret;
 
-use crate::authority::Authority;
 use crate::exchange::{Head, Response};
 use crate::forwarded;
+use base::url::Authority;
 use protocol::fields::Fields;
 
 /// Demands one of the methods in `allowed`, which is the value of `Allow`

@@ -13,7 +13,6 @@
 //! ([`stream`]), and every buffer a bound.
 
 pub mod admission;
-pub mod authority;
 mod body;
 pub mod bucket;
 pub mod cancel;

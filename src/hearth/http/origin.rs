@@ -8,7 +8,7 @@
 //! makes their page's origin and our host the same.
 
 use base::error::{Error, Result};
-use net::authority::{Authority, Host};
+use base::url::{Authority, Host};
 use net::exchange::Head;
 
 /// Endings of names that no public DNS zone holds, so that no attacker owns
