@@ -2,55 +2,120 @@
 
 use rusqlite::{Connection, Row, params};
 
-use super::failure::Outcome;
-use super::turns::{find_unfinished, insert_steps};
-use super::*;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{row, rows};
+use crate::words::words;
 use base::clock::Timestamp;
+use base::error::{Error, Result};
 use base::ids::{ApprovalId, ConversationId, TurnId};
 
 /// Most rows of one list.
 const MOST: i64 = 1000;
 
+/// A question to the owner.
+#[derive(Clone, Debug)]
+pub struct Approval {
+    /// What `approve` and `deny` take.
+    pub id: ApprovalId,
+    /// The turn that waits for it.
+    pub turn_id: TurnId,
+    /// The turn's conversation.
+    pub conversation_id: ConversationId,
+    /// The call of the model's reply that it is about.
+    pub call_id: String,
+    /// The tool that would run.
+    pub tool: String,
+    /// The arguments as JSON text.
+    pub arguments: String,
+    /// Why it is asked, in words for a person.
+    pub reason: String,
+    /// When it was asked.
+    pub created_at: Timestamp,
+    /// From then on it counts as denied.
+    pub expires_at: Timestamp,
+    /// Absent while it waits.
+    pub decision: Option<Decision>,
+}
+
+/// A question to store.
+#[derive(Clone, Debug)]
+pub struct NewApproval {
+    /// The call of the model's reply that it is about.
+    pub call_id: String,
+    /// The tool that would run.
+    pub tool: String,
+    /// As JSON text.
+    pub arguments: String,
+    /// Why it is asked, in words for a person.
+    pub reason: String,
+}
+
+/// The owner's answer, or time's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// What was decided.
+    pub verdict: Verdict,
+    /// A user's name, or `timeout`.
+    pub by: String,
+}
+
+/// Yes or no, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// This call.
+    ApprovedOnce,
+    /// This tool for the rest of the conversation.
+    ApprovedConversation,
+    /// This tool from now on.
+    ApprovedAlways,
+    /// The call is refused; the turn goes on without it.
+    Denied,
+    /// Nobody answered in time: the same as denied.
+    Expired,
+}
+
+words! { Verdict {
+    ApprovedOnce: "approved",
+    ApprovedConversation: "approved_conversation",
+    ApprovedAlways: "approved_always",
+    Denied: "denied",
+    Expired: "expired",
+} }
+
+impl Verdict {
+    /// Whether the tool may run.
+    pub fn is_approval(self) -> bool {
+        matches!(
+            self,
+            Verdict::ApprovedOnce | Verdict::ApprovedConversation | Verdict::ApprovedAlways
+        )
+    }
+}
+
+/// What came of a decision.
+#[derive(Clone, Debug)]
+pub struct Decided {
+    /// The question with its answer.
+    pub approval: Approval,
+    /// Whether the turn goes on now.
+    pub resumes: bool,
+}
+
 impl Store {
-    /// Puts the turn away until its approvals are decided: steps, approvals and
-    /// state `waiting_approval` in one commit.
+    /// Undecided approvals, oldest first, at most 1,000.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or already at its end;
-    /// `invalid_request` without approvals, for nothing would wake the turn.
-    pub fn suspend_turn(
-        &self,
-        id: TurnId,
-        steps: Vec<Step>,
-        approvals: Vec<NewApproval>,
-        expires_at: Timestamp,
-    ) -> Result<Vec<Approval>> {
-        self.write(move |write| {
-            let turn = find_unfinished(write, id)?;
-            if approvals.is_empty() {
-                return Err(Error::invalid_request(format!(
-                    "the turn {id} has no approval to wait for"
-                ))
-                .into());
-            }
-            insert_steps(write, id, &steps)?;
-            write.execute(
-                "UPDATE turns SET state = 'waiting_approval' WHERE id = ?",
-                params![id],
-            )?;
-            approvals
-                .into_iter()
-                .map(|new| insert(write, &turn, new, expires_at))
-                .collect()
-        })
-    }
-
-    /// Undecided approvals, oldest first, at most 1,000.
+    /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
         self.read(|connection| rows(connection, WAITING_APPROVALS, params![MOST], from_row))
     }
 
     /// All approvals of a turn, in order, at most 1,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn approvals_of(&self, turn: TurnId) -> Result<Vec<Approval>> {
         self.read(|connection| {
             rows(
@@ -72,6 +137,9 @@ impl Store {
     }
 
     /// Ids of the undecided approvals whose time has come, at most 1,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Vec<ApprovalId>> {
         // Asked every second: on the writer's connection, so that an idle
         // server needs no other. Deciding one waits for the commit of both.
@@ -86,6 +154,9 @@ impl Store {
     }
 
     /// Whether the owner allowed this tool for the rest of this conversation.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn is_allowed_in(&self, conversation: ConversationId, tool: &str) -> Result<bool> {
         self.read(|connection| {
             let allowed = row(
@@ -99,32 +170,24 @@ impl Store {
     }
 }
 
-/// What came of a decision.
-#[derive(Clone, Debug)]
-pub struct Decided {
-    /// The question with its answer.
-    pub approval: Approval,
-    /// Whether the turn goes on now.
-    pub resumes: bool,
-}
-
-pub(super) const WAITING_APPROVALS: &str = "SELECT * FROM approvals \
+pub(crate) const WAITING_APPROVALS: &str = "SELECT * FROM approvals \
      INDEXED BY approvals_undecided WHERE verdict IS NULL ORDER BY id LIMIT ?";
 
-pub(super) const EXPIRED_APPROVALS: &str = "SELECT id FROM approvals \
+pub(crate) const EXPIRED_APPROVALS: &str = "SELECT id FROM approvals \
      INDEXED BY approvals_undecided WHERE verdict IS NULL AND expires_at <= ?1 \
      ORDER BY expires_at LIMIT ?2";
 
-fn insert(
+pub(crate) fn insert(
     write: &Write<'_>,
-    turn: &Turn,
+    turn_id: TurnId,
+    conversation_id: ConversationId,
     new: NewApproval,
     expires_at: Timestamp,
 ) -> Outcome<Approval> {
     let approval = Approval {
         id: write.id(),
-        turn_id: turn.id,
-        conversation_id: turn.conversation_id,
+        turn_id,
+        conversation_id,
         call_id: new.call_id,
         tool: new.tool,
         arguments: new.arguments,
@@ -186,7 +249,7 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
 }
 
 /// Closes what is still asked about a turn that ends.
-pub(super) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
+pub(crate) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
     write.execute(
         "UPDATE approvals SET verdict = ?2, decided_by = 'timeout', decided_at = ?3
          WHERE turn_id = ?1 AND verdict IS NULL",

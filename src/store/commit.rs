@@ -1,9 +1,8 @@
-//! The writer thread: many jobs, one commit.
+//! The writer thread: group commit.
 //!
-//! A commit under `synchronous = FULL` costs an fsync whatever is in it. So
-//! the thread runs all jobs that have queued in one transaction, commits, and
-//! only then answers those who wait for the disk. While it syncs, the next
-//! jobs queue.
+//! A commit under `synchronous = FULL` costs an fsync, whatever its size. So the
+//! thread commits whatever has queued in one transaction, then answers the
+//! callers. The next jobs queue while it syncs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,28 +11,28 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rusqlite::Connection;
 
-use super::failure::{Failure, Outcome, is_storage_fault};
-use super::meter::WriterMeter;
-use super::writer::{Answer, Job, Write};
+use crate::failure::{Failure, Outcome, is_storage_fault};
+use crate::job::{Acknowledge, Job, Write};
+use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
 
-/// How long a transaction stays open for more when nobody waits for its commit.
-pub(super) const BEHIND: Duration = Duration::from_millis(5);
-/// Most jobs of one transaction: bounds how long the first one waits.
+/// How long a transaction stays open for more jobs when nobody waits for it.
+const DEFERRED_COMMIT: Duration = Duration::from_millis(5);
+/// Most jobs of one transaction: limits how long the first one waits.
 const MOST_JOBS: usize = 256;
 /// How often an unwritable database is tried again.
 const PROBE_EVERY: Duration = Duration::from_secs(1);
-/// Bytes that a probe writes. More than a page, so that it tells a disk with
-/// room from one whose last block is not quite full.
+/// Bytes that a probe writes. More than a page, because a full disk may still have
+/// room in its last block.
 const PROBE_BYTES: i32 = 64 * 1024;
-/// Frames (of 4 KiB) in the write-ahead log that are not yet in the database
-/// file, from which on they are copied there.
+/// A checkpoint runs once this many frames (of 4 KiB) of the write-ahead log are
+/// not in the database file.
 const CHECKPOINT_FRAMES: i64 = 1000;
 
-/// What the writer thread owns.
-pub(super) struct Committer {
+/// The writer thread's own state.
+pub(crate) struct Committer {
     connection: Connection,
     ids: Sequence,
     clock: Clock,
@@ -48,15 +47,15 @@ pub(super) struct Committer {
 #[derive(Default)]
 struct Batch {
     jobs: usize,
-    /// Those whose callers wait for the commit, and what came of each.
+    /// Jobs whose callers wait for the commit, with their results.
     waiting: Vec<(Box<Job>, Result<()>)>,
-    /// When the first job ran whose caller was answered already.
-    behind_since: Option<Instant>,
+    /// When the first job with a deferred commit ran.
+    deferred_since: Option<Instant>,
     changed: bool,
 }
 
 impl Batch {
-    /// Tells the callers. `lost` takes the place of a success, not of a refusal.
+    /// Answers the callers. `lost` replaces a success, but not an error.
     fn answer(self, lost: Option<&Error>) {
         for (job, result) in self.waiting {
             job.answer(result.and(lost.cloned().map_or(Ok(()), Err)));
@@ -101,9 +100,9 @@ impl Committer {
                 Err(RecvTimeoutError::Disconnected) => break,
             }
         }
-        // So that the file alone is the whole database, for whoever copies it.
+        // Then the file alone is the whole database and can be copied.
         if let Err(error) = self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)") {
-            log::warn!("the write-ahead log could not be emptied at the end: {error}");
+            log::warn!("the write-ahead log could not be emptied at shutdown: {error}");
         }
     }
 
@@ -112,22 +111,22 @@ impl Committer {
         let mut next = Some(first);
         while let Some(job) = next {
             self.run_job(job, &mut batch);
-            next = self.following(&batch);
+            next = self.next_job(&batch);
         }
         self.commit(batch);
     }
 
     /// The next job of this transaction, or none when it is time to commit.
-    fn following(&self, batch: &Batch) -> Option<Box<Job>> {
+    fn next_job(&self, batch: &Batch) -> Option<Box<Job>> {
         if batch.jobs >= MOST_JOBS {
             return None;
         }
         if let Ok(job) = self.jobs.try_recv() {
             return Some(job);
         }
-        let lingers = batch.waiting.is_empty() && batch.changed;
-        let since = batch.behind_since.filter(|_| lingers)?;
-        self.jobs.recv_deadline(since + BEHIND).ok()
+        let may_wait = batch.waiting.is_empty() && batch.changed;
+        let since = batch.deferred_since.filter(|_| may_wait)?;
+        self.jobs.recv_deadline(since + DEFERRED_COMMIT).ok()
     }
 
     fn run_job(&mut self, mut job: Box<Job>, batch: &mut Batch) {
@@ -142,12 +141,12 @@ impl Committer {
         let changes = self.connection.total_changes();
         let result = self.in_savepoint(&mut job);
         if self.connection.is_autocommit() {
-            // SQLite undoes the whole transaction for some errors of the disk.
-            // What the earlier jobs did is gone, whatever they returned.
+            // SQLite rolls the whole transaction back after some disk errors: the
+            // earlier jobs are undone too, whatever they returned.
             self.set_writable(false);
             let lost = Error::server(
                 "the database could not be written",
-                format_args!("{} jobs were undone with a failing one", batch.jobs),
+                format_args!("{} jobs were rolled back with a failing one", batch.jobs),
             )
             .with_status(503);
             job.answer(result.and(Err(lost.clone())));
@@ -155,16 +154,16 @@ impl Committer {
             return;
         }
         batch.changed |= result.is_ok() && self.connection.total_changes() != changes;
-        match job.answer {
-            Answer::Committed => batch.waiting.push((job, result)),
-            Answer::Behind => {
-                batch.behind_since.get_or_insert_with(Instant::now);
+        match job.acknowledge {
+            Acknowledge::AfterCommit => batch.waiting.push((job, result)),
+            Acknowledge::AfterRun => {
+                batch.deferred_since.get_or_insert_with(Instant::now);
                 job.answer(result);
             }
         }
     }
 
-    /// Runs a job so that its failure undoes it alone.
+    /// Runs a job in a savepoint, so that its failure undoes it alone.
     fn in_savepoint(&mut self, job: &mut Job) -> Result<()> {
         let ran = self.try_job(job);
         if let Err(Failure::Sql(error)) = &ran {
@@ -183,13 +182,13 @@ impl Committer {
         if self.connection.is_autocommit() {
             return ran;
         }
-        // Releasing writes what the full-text index held back, so it can fail
-        // like any statement.
+        // RELEASE writes what the full-text index has buffered, so it can fail like
+        // any statement.
         ran.and_then(|()| Ok(self.execute("RELEASE job")?))
             .inspect_err(|_| self.undo_job())
     }
 
-    /// Undoes the running job, or everything if that is not possible.
+    /// Undoes the running job, or the whole transaction if that fails.
     fn undo_job(&self) {
         let undone = self
             .execute("ROLLBACK TO job")
@@ -201,7 +200,7 @@ impl Committer {
 
     fn commit(&mut self, batch: Batch) {
         if self.connection.is_autocommit() {
-            // Undone already, and everyone in it was told.
+            // Rolled back already, and its callers have their answers.
             return batch.answer(None);
         }
         let began = Instant::now();
@@ -224,7 +223,7 @@ impl Committer {
         }
     }
 
-    /// Tries whether the disk takes data again: writes some and deletes it.
+    /// Tests whether the disk accepts data again: writes some and deletes it.
     fn probe(&mut self) {
         let probed = self.connection.execute_batch(&format!(
             "BEGIN IMMEDIATE;
@@ -244,9 +243,8 @@ impl Committer {
         }
     }
 
-    /// Copies the write-ahead log into the database file once enough of it has
-    /// gathered. SQLite would do so inside a commit, before its callers are
-    /// answered; here they have been.
+    /// Copies the write-ahead log into the database file once it is long enough.
+    /// SQLite would do so inside a commit, before the callers have their answers.
     fn checkpoint_if_due(&self) {
         let checked =
             self.checkpoint("PRAGMA wal_checkpoint(NOOP)")
@@ -259,7 +257,7 @@ impl Committer {
         }
     }
 
-    /// Runs a checkpoint; returns how many frames it left to copy.
+    /// Runs a checkpoint and returns how many frames remain to be copied.
     fn checkpoint(&self, sql: &str) -> rusqlite::Result<i64> {
         self.connection
             .prepare_cached(sql)?
@@ -292,7 +290,7 @@ impl Committer {
             log::info!("the database can be written again");
         } else {
             self.probe_at = Instant::now() + PROBE_EVERY;
-            log::error!("the database cannot be written; trying again every second");
+            log::error!("the database cannot be written; retrying every second");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How a connection to the database file is opened.
+//! Opening connections to the database file.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -6,40 +6,40 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-/// How long a statement waits for another program's lock.
+/// How long a statement waits for the lock of another program.
 const BUSY_WAIT: Duration = Duration::from_millis(5000);
 
 /// What a connection is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Purpose {
+pub(crate) enum Purpose {
     Write,
     Read,
 }
 
-/// Opens an existing file, without looking into it yet.
+/// Opens an existing file without reading it.
 ///
 /// Each connection is used by one thread at a time, so SQLite's own mutex
 /// around it is left out.
-pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(BUSY_WAIT)?;
-    // Else SQLite plans a cached statement with LIMIT ? or a range anew
-    // whenever its parameters are bound: a seventh of a chat turn's work.
+    // Otherwise SQLite plans a cached statement with LIMIT ? or a range again each
+    // time it is bound: a seventh of the work of a chat turn.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 
 /// The write-ahead log of the database at `path`.
-pub(super) fn log_of(path: &Path) -> PathBuf {
+pub(crate) fn log_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push("-wal");
     PathBuf::from(name)
 }
 
-/// Sets what every connection needs. SQLite keeps only `journal_mode` in the
-/// file; the rest belongs to the connection and is set on each.
-pub(super) fn prepare(connection: &Connection, purpose: Purpose) -> rusqlite::Result<()> {
+/// Sets the PRAGMAs that every connection needs. SQLite stores only `journal_mode`
+/// in the file.
+pub(crate) fn prepare(connection: &Connection, purpose: Purpose) -> rusqlite::Result<()> {
     match purpose {
         Purpose::Write => {
             connection.execute_batch(

@@ -1,19 +1,51 @@
-//! Conversations and their messages.
+//! Conversations: their list, and how one begins and ends.
 
 use rusqlite::{Connection, Row, params};
 
-use super::failure::Outcome;
-use super::*;
-use base::ids::{ConversationId, MessageId, TurnId};
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{row, rows};
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{ConversationId, MessageId};
 use protocol::command::ConversationCursor;
 
-/// Most rows of one page, whatever a caller asks for.
+/// Most conversations of one page, whatever a caller asks for.
 const PAGE: usize = 1000;
-/// Most text of one page of messages, in bytes: a client's connection holds the
-/// page in memory.
-const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
 /// Longest title made from a message, in characters.
 const TITLE_CHARACTERS: usize = 60;
+
+/// A conversation.
+#[derive(Clone, Debug)]
+pub struct Conversation {
+    /// Rises with the time at which it was made.
+    pub id: ConversationId,
+    /// The first message's first line, cut, until somebody renames it.
+    pub title: String,
+    /// Where it began: `websocket`, `lines`, `webhook:ACCOUNT`, ...
+    pub channel: String,
+    /// For a webhook conversation, the caller's own name for it.
+    pub external_name: Option<String>,
+    /// When its first message was stored.
+    pub created_at: Timestamp,
+    /// When its newest message was stored.
+    pub updated_at: Timestamp,
+    /// Messages of both roles.
+    pub message_count: u64,
+    /// The id of its newest message: orders the list and is its cursor.
+    pub latest: MessageId,
+}
+
+/// A page of conversations, newest activity first.
+#[derive(Clone, Debug)]
+pub struct ConversationPage {
+    /// At most as many as were asked for.
+    pub conversations: Vec<Conversation>,
+    /// Where the next page begins; `None` on the last.
+    pub next: Option<ConversationCursor>,
+}
 
 impl Store {
     /// A conversation.
@@ -25,6 +57,9 @@ impl Store {
     }
 
     /// A page of at most 1,000 conversations, newest activity first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn conversations(
         &self,
         limit: usize,
@@ -51,73 +86,6 @@ impl Store {
         Ok(ConversationPage {
             conversations,
             next,
-        })
-    }
-
-    /// The latest `limit` messages (at most 1,000, and about 4 MiB of text, but
-    /// always one) before `before`, oldest first.
-    ///
-    /// # Errors
-    /// `not_found`.
-    pub fn messages(
-        &self,
-        id: ConversationId,
-        limit: usize,
-        before: Option<MessageId>,
-    ) -> Result<MessagePage> {
-        let limit = limit.min(PAGE);
-        let before = before.map_or(i64::MAX, MessageId::as_i64);
-        let (mut messages, has_more) = self.read(|connection| {
-            let page = page_of_messages(
-                connection,
-                PAGE_OF_MESSAGES,
-                params![id, before, limit as i64 + 1],
-                limit,
-            )?;
-            if page.0.is_empty() {
-                find(connection, id)?;
-            }
-            Ok(page)
-        })?;
-        messages.reverse();
-        Ok(MessagePage { messages, has_more })
-    }
-
-    /// The next `limit` messages (at most 1,000, and about 4 MiB of text, but
-    /// always one) after `after`, oldest first. Empty at the end.
-    pub fn messages_after(
-        &self,
-        id: ConversationId,
-        limit: usize,
-        after: Option<MessageId>,
-    ) -> Result<Vec<Message>> {
-        let limit = limit.min(PAGE);
-        let after = after.map_or(i64::MIN, MessageId::as_i64);
-        self.read(|connection| {
-            let page = page_of_messages(
-                connection,
-                "SELECT * FROM messages
-                 WHERE conversation_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
-                params![id, after, limit as i64],
-                limit,
-            )?;
-            Ok(page.0)
-        })
-    }
-
-    /// One message.
-    ///
-    /// # Errors
-    /// `not_found`.
-    pub fn message(&self, id: MessageId) -> Result<Message> {
-        self.read(|connection| {
-            row(
-                connection,
-                "SELECT * FROM messages WHERE id = ?",
-                params![id],
-                message_from_row,
-            )?
-            .ok_or_else(|| Error::not_found(format!("there is no message {id}")).into())
         })
     }
 
@@ -165,65 +133,12 @@ impl Store {
             }
         })
     }
-
-    /// Messages that hold all words of `query`, newest first, at most `limit`,
-    /// 1,000, and about 4 MiB of text. Only where there are fewer than that, the
-    /// last word may also be the beginning of one.
-    pub fn search_messages(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
-        let Some(query) = fulltext::every_word(query) else {
-            return Ok(Vec::new());
-        };
-        let limit = limit.min(PAGE);
-        self.read(|connection| {
-            let search = |query: &str| {
-                let parameters = params![query, limit as i64 + 1];
-                page_of_messages(connection, SEARCH_MESSAGES, parameters, limit)
-            };
-            // A common word as a prefix costs far more than the word itself.
-            let (found, is_full) = search(&query)?;
-            match fulltext::while_typing(&query) {
-                Some(query) if !is_full => Ok(search(&query)?.0),
-                _ => Ok(found),
-            }
-        })
-    }
 }
 
-/// The first messages of a statement, at most `limit` and no more text than a
-/// page holds, but always one; and whether there are more rows.
-fn page_of_messages(
-    connection: &Connection,
-    sql: &str,
-    parameters: impl rusqlite::Params,
-    limit: usize,
-) -> Outcome<(Vec<Message>, bool)> {
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(parameters)?;
-    let mut messages: Vec<Message> = Vec::new();
-    let mut bytes = 0;
-    while let Some(row) = rows.next()? {
-        bytes += length(row, "content")?;
-        if messages.len() == limit || (bytes > PAGE_BYTES && !messages.is_empty()) {
-            return Ok((messages, true));
-        }
-        messages.push(message_from_row(row)?);
-    }
-    Ok((messages, false))
-}
-
-pub(super) const PAGE_OF_CONVERSATIONS: &str =
+pub(crate) const PAGE_OF_CONVERSATIONS: &str =
     "SELECT * FROM conversations WHERE latest < ?1 ORDER BY latest DESC LIMIT ?2";
 
-pub(super) const PAGE_OF_MESSAGES: &str = "SELECT * FROM messages \
-     WHERE conversation_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
-
-/// The full-text index gives its rows in the order of their ids, so `LIMIT`
-/// ends the search early; CROSS JOIN keeps SQLite from turning it around.
-pub(super) const SEARCH_MESSAGES: &str = "SELECT m.* FROM messages_fts f \
-     CROSS JOIN messages m ON m.id = f.rowid \
-     WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2";
-
-pub(super) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
+pub(crate) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
     row(
         connection,
         "SELECT * FROM conversations WHERE id = ?",
@@ -233,63 +148,26 @@ pub(super) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conve
     .ok_or_else(|| not_found(id).into())
 }
 
-fn not_found(id: ConversationId) -> Error {
+pub(crate) fn not_found(id: ConversationId) -> Error {
     Error::not_found(format!("there is no conversation {id}"))
 }
 
-/// A message's place: the conversation it is part of from now on.
-pub(super) struct Place {
+/// The conversation of a new message.
+pub(crate) struct Placement {
     pub conversation_id: ConversationId,
     pub external_name: Option<String>,
 }
 
-/// The conversation for a new message; made when the target asks for it.
-pub(super) fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Place> {
-    match &new.target {
-        Target::Existing(id) => row(
-            write.connection,
-            "SELECT external_name FROM conversations WHERE id = ?",
-            params![id],
-            |row| {
-                Ok(Place {
-                    conversation_id: *id,
-                    external_name: row.get(0)?,
-                })
-            },
-        )?
-        .ok_or_else(|| not_found(*id).into()),
-        Target::New => create(write, new, None, new.account.as_deref(), None),
-        Target::ReplayedHistory(replayed_history) => {
-            replayed_history::place(write, new, replayed_history)
-        }
-        Target::Named { account, name } => {
-            let known = row(
-                write.connection,
-                "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2",
-                params![account, name],
-                |row| row.get(0),
-            )?;
-            match known {
-                Some(conversation_id) => Ok(Place {
-                    conversation_id,
-                    external_name: Some(name.clone()),
-                }),
-                None => create(write, new, None, Some(account), Some(name)),
-            }
-        }
-    }
-}
-
-/// Makes a conversation. One of a webhook account that the caller did not name
-/// is called by its id, so that the caller can go on with it by the name that
-/// the callback tells. `first` is its first message, where that is not the new one.
-pub(super) fn create(
+/// Creates a conversation and takes its title from `message`. One of a webhook
+/// account that the caller did not name gets its id as its name, so that the
+/// caller can continue it by the name in the callback.
+pub(crate) fn create(
     write: &Write<'_>,
-    new: &NewTurn,
-    first: Option<&str>,
+    channel: &str,
+    message: &str,
     account: Option<&str>,
     name: Option<&str>,
-) -> Outcome<Place> {
+) -> Outcome<Placement> {
     let conversation_id: ConversationId = write.id();
     let external_name = match (account, name) {
         (Some(_), None) => Some(conversation_id.to_string()),
@@ -301,14 +179,14 @@ pub(super) fn create(
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0)",
         params![
             conversation_id,
-            title(first.unwrap_or(&new.message)),
-            new.channel,
+            title(message),
+            channel,
             account,
             external_name,
             write.now,
         ],
     )?;
-    Ok(Place {
+    Ok(Placement {
         conversation_id,
         external_name,
     })
@@ -325,45 +203,6 @@ fn title(message: &str) -> String {
     cut.trim_end().to_owned()
 }
 
-/// Stores a message and makes it its conversation's newest.
-pub(super) fn insert_message(
-    write: &Write<'_>,
-    conversation_id: ConversationId,
-    turn_id: TurnId,
-    role: Role,
-    content: String,
-    speaker: Option<String>,
-) -> Outcome<Message> {
-    let message = Message {
-        id: write.id(),
-        conversation_id,
-        turn_id: Some(turn_id),
-        role,
-        content,
-        speaker,
-        created_at: write.now,
-    };
-    write.execute(
-        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-        params![
-            message.id,
-            conversation_id,
-            turn_id,
-            role,
-            message.content,
-            message.speaker,
-            message.created_at,
-        ],
-    )?;
-    write.execute(
-        "UPDATE conversations
-         SET updated_at = ?2, message_count = message_count + 1, latest = ?3 WHERE id = ?1",
-        params![conversation_id, message.created_at, message.id],
-    )?;
-    Ok(message)
-}
-
 fn conversation_from_row(row: &Row<'_>) -> rusqlite::Result<Conversation> {
     Ok(Conversation {
         id: row.get("id")?,
@@ -375,34 +214,4 @@ fn conversation_from_row(row: &Row<'_>) -> rusqlite::Result<Conversation> {
         message_count: row.get::<_, i64>("message_count")?.unsigned_abs(),
         latest: row.get("latest")?,
     })
-}
-
-pub(super) fn message_from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
-    Ok(Message {
-        id: row.get("id")?,
-        conversation_id: row.get("conversation_id")?,
-        turn_id: row.get("turn_id")?,
-        role: row.get("role")?,
-        content: row.get("content")?,
-        speaker: row.get("speaker")?,
-        created_at: row.get("created_at")?,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_is_the_first_line_cut_at_60_characters() {
-        for (message, expected) in [
-            ("hello", "hello"),
-            ("\n\n  first \nsecond", "first"),
-            (&"ä".repeat(61), &"ä".repeat(60)),
-            (&format!("{} b", "a".repeat(59)), &"a".repeat(59)),
-            ("one\r\ntwo", "one"),
-        ] {
-            assert_eq!(title(message), expected);
-        }
-    }
 }

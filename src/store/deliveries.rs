@@ -3,15 +3,96 @@
 //! Of the undelivered callbacks of a conversation only the oldest is `pending`;
 //! the later ones are `held` and move up when it is delivered or dead.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, Row, params};
 
-use super::failure::Outcome;
-use super::*;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{row, rows};
+use crate::words::words;
 use base::clock::Timestamp;
-use base::ids::{ConversationId, DeliveryId};
+use base::error::{Error, Result};
+use base::ids::{ConversationId, DeliveryId, TurnId};
 
 /// Most rows of one list, whatever a caller asks for.
 const MOST: usize = 1000;
+
+/// A callback to send, stored in the same commit as the turn's end.
+#[derive(Clone, Debug)]
+pub struct NewDelivery {
+    /// The webhook account to whose `outgoing_url` it goes.
+    pub account: String,
+    /// The JSON body, exactly as it is sent on every attempt.
+    pub body: String,
+    /// How long after the turn's end the first attempt is due.
+    pub delay: Duration,
+}
+
+/// Where a delivery stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryState {
+    /// To be sent at `next_at`.
+    Pending,
+    /// An earlier one of its conversation must be over first.
+    Held,
+    /// The receiver took it.
+    Delivered,
+    /// Given up; a person may send it again.
+    Dead,
+}
+
+words! { DeliveryState {
+    Pending: "pending",
+    Held: "held",
+    Delivered: "delivered",
+    Dead: "dead",
+} }
+
+/// A webhook callback with all its attempts.
+#[derive(Clone, Debug)]
+pub struct Delivery {
+    /// Sent as `webhook-id`, the same on every attempt.
+    pub id: DeliveryId,
+    /// The turn whose end it tells.
+    pub turn_id: TurnId,
+    /// Callbacks of one conversation are sent in order.
+    pub conversation_id: ConversationId,
+    /// The webhook account to whose `outgoing_url` it goes.
+    pub account: String,
+    /// The JSON body, exactly as it is sent on every attempt.
+    pub body: String,
+    /// Whether it is to be sent, was taken or was given up.
+    pub state: DeliveryState,
+    /// Attempts made so far.
+    pub attempts: u32,
+    /// When the turn ended.
+    pub created_at: Timestamp,
+    /// When the next attempt is due.
+    pub next_at: Timestamp,
+    /// What the last attempt met, in words.
+    pub last_error: Option<String>,
+}
+
+/// What came of one attempt at a delivery.
+#[derive(Clone, Debug)]
+pub enum Attempt {
+    /// The receiver took it.
+    Delivered,
+    /// To be tried again at this time.
+    Retry {
+        /// What this attempt met, in words.
+        error: String,
+        /// When to try again.
+        next_at: Timestamp,
+    },
+    /// Given up.
+    Dead {
+        /// Why no other attempt is made, in words.
+        error: String,
+    },
+}
 
 impl Store {
     /// A delivery.
@@ -44,6 +125,9 @@ impl Store {
 
     /// Makes the callbacks due that waited for a response to take their place:
     /// after a start there is none.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn release_delayed_deliveries(&self) -> Result<()> {
         self.write(|write| {
             write.execute(
@@ -77,6 +161,9 @@ impl Store {
 
     /// When the next pending delivery is due. Only a time to look again: it may
     /// rest on what is not on disk yet.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         self.deferred_commit(|write| {
             let next = row(write.connection, NEXT_DELIVERY, params![], |row| row.get(0))?;
@@ -91,16 +178,18 @@ impl Store {
     /// # Errors
     /// `not_found`.
     pub fn record_attempt(&self, id: DeliveryId, attempt: Attempt) -> Result<Delivery> {
-        let answer = match attempt {
-            Attempt::Delivered => Answer::Behind,
-            Attempt::Retry { .. } | Attempt::Dead { .. } => Answer::Committed,
-        };
-        self.inner
-            .writer
-            .call(answer, move |write| record(write, id, attempt))
+        let is_delivered = matches!(attempt, Attempt::Delivered);
+        let store_it = move |write: &Write<'_>| record(write, id, attempt);
+        match is_delivered {
+            true => self.deferred_commit(store_it),
+            false => self.write(store_it),
+        }
     }
 
     /// The newest deliveries, of one state or of all, at most 1,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn deliveries(&self, state: Option<DeliveryState>, limit: usize) -> Result<Vec<Delivery>> {
         let limit = limit.min(MOST) as i64;
         self.read(|connection| match state {
@@ -146,32 +235,37 @@ impl Store {
     }
 }
 
-pub(super) const DUE_DELIVERIES: &str = "SELECT * FROM deliveries INDEXED BY deliveries_due \
+pub(crate) const DUE_DELIVERIES: &str = "SELECT * FROM deliveries INDEXED BY deliveries_due \
      WHERE state = 'pending' AND next_at <= ?1 ORDER BY next_at LIMIT ?2";
 
-pub(super) const NEXT_DELIVERY: &str = "SELECT min(next_at) FROM deliveries \
+pub(crate) const NEXT_DELIVERY: &str = "SELECT min(next_at) FROM deliveries \
      INDEXED BY deliveries_due WHERE state = 'pending'";
 
-pub(super) const DELIVERIES_OF_STATE: &str = "SELECT * FROM deliveries \
+pub(crate) const DELIVERIES_OF_STATE: &str = "SELECT * FROM deliveries \
      INDEXED BY deliveries_by_state WHERE state = ?1 ORDER BY id DESC LIMIT ?2";
 
-pub(super) const UNDELIVERED_BY_STATE: &str = "SELECT state, count(*) FROM deliveries \
+pub(crate) const UNDELIVERED_BY_STATE: &str = "SELECT state, count(*) FROM deliveries \
      INDEXED BY deliveries_by_state WHERE state IN ('pending', 'held', 'dead') GROUP BY state";
 
-pub(super) const OLDEST_UNDELIVERED: &str = "SELECT id FROM deliveries \
+pub(crate) const OLDEST_UNDELIVERED: &str = "SELECT id FROM deliveries \
      INDEXED BY deliveries_by_conversation \
      WHERE conversation_id = ? AND finished_at IS NULL ORDER BY id LIMIT 1";
 
 /// Stores the callback of a turn that ends.
-pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcome<Delivery> {
-    let state = match oldest_undelivered(write, turn.conversation_id)? {
+pub(crate) fn insert(
+    write: &Write<'_>,
+    turn_id: TurnId,
+    conversation_id: ConversationId,
+    new: NewDelivery,
+) -> Outcome<Delivery> {
+    let state = match oldest_undelivered(write, conversation_id)? {
         Some(_) => DeliveryState::Held,
         None => DeliveryState::Pending,
     };
     let delivery = Delivery {
         id: write.id(),
-        turn_id: turn.id,
-        conversation_id: turn.conversation_id,
+        turn_id,
+        conversation_id,
         account: new.account,
         body: new.body,
         state,
@@ -198,7 +292,7 @@ pub(super) fn insert(write: &Write<'_>, turn: &Turn, new: NewDelivery) -> Outcom
     Ok(delivery)
 }
 
-pub(super) fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Outcome<Delivery> {
+pub(crate) fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Outcome<Delivery> {
     let delivery = find(write.connection, id)?;
     match attempt {
         _ if delivery.state == DeliveryState::Delivered => return Ok(delivery),

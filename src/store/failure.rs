@@ -1,20 +1,20 @@
-//! What can go wrong inside a database job, and what the caller is told of it.
+//! What can go wrong inside a database job, and the error that the caller gets.
 
 use rusqlite::ErrorCode;
 
-use base::error::Error;
+use base::error::{Code, Error};
 
-/// Why a job failed. `?` makes one of a refusal as well as of an SQL error.
+/// Why a job failed. `?` converts both our own errors and those of SQLite.
 #[derive(Debug)]
-pub(super) enum Failure {
-    /// The request cannot be done, and the caller is told why.
+pub(crate) enum Failure {
+    /// The request is invalid; the caller gets this error.
     Refused(Error),
-    /// SQLite failed; the caller learns only that, the log learns what.
+    /// SQLite failed; the details go to the log only.
     Sql(Box<rusqlite::Error>),
 }
 
 /// What a database job returns.
-pub(super) type Outcome<T> = Result<T, Failure>;
+pub(crate) type Outcome<T> = Result<T, Failure>;
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Failure {
@@ -29,7 +29,7 @@ impl From<rusqlite::Error> for Failure {
 }
 
 impl Failure {
-    /// What a caller who wanted to read is told.
+    /// The error for a caller of a read.
     pub fn on_read(self) -> Error {
         match self {
             Failure::Refused(error) => error,
@@ -38,7 +38,7 @@ impl Failure {
         }
     }
 
-    /// What a caller who wanted to write is told.
+    /// The error for a caller of a write.
     pub fn on_write(self) -> Error {
         match self {
             Failure::Refused(error) => error,
@@ -59,8 +59,8 @@ impl Failure {
     }
 }
 
-/// Whether the disk or the file is at fault rather than the statement.
-pub(super) fn is_storage_fault(error: &rusqlite::Error) -> bool {
+/// Whether the disk or the file caused it rather than the statement.
+pub(crate) fn is_storage_fault(error: &rusqlite::Error) -> bool {
     matches!(
         error.sqlite_error_code(),
         Some(
@@ -86,10 +86,19 @@ fn busy() -> Error {
     Error::overloaded("the database is busy: another program is using it", 1)
 }
 
-/// SQLite's words with its extended code, which tells one I/O error from another.
+/// SQLite's message with its extended code, which distinguishes I/O errors.
 fn detail(error: &rusqlite::Error) -> String {
     match error.sqlite_error() {
         Some(sqlite) => format!("{error} (SQLite code {})", sqlite.extended_code),
         None => error.to_string(),
     }
+}
+
+/// The error of every call after `Store::close`.
+pub(crate) fn closed() -> Error {
+    Error::new(
+        Code::ServerError,
+        "the database is closed: the server is stopping",
+    )
+    .with_status(503)
 }

@@ -8,20 +8,20 @@
 const MOST_WORDS: usize = 32;
 
 /// A query for texts that hold all words. None when there is no word in it.
-pub(super) fn every_word(text: &str) -> Option<String> {
+pub(crate) fn every_word(text: &str) -> Option<String> {
     let words: Vec<String> = words(text).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
 /// What [`every_word`] gave, with the last word as a prefix: a person may still
 /// be typing it. None where that would fit nearly every text.
-pub(super) fn while_typing(every_word: &str) -> Option<String> {
+pub(crate) fn while_typing(every_word: &str) -> Option<String> {
     let (_, last) = every_word.rsplit_once(' ').unwrap_or(("", every_word));
     (last.len() > "\"x\"".len()).then(|| format!("{every_word}*"))
 }
 
 /// A query for texts that hold any of the words, each as a prefix.
-pub(super) fn any_word(text: &str) -> Option<String> {
+pub(crate) fn any_word(text: &str) -> Option<String> {
     let words: Vec<String> = words(text).map(|word| word + "*").collect();
     (!words.is_empty()).then(|| words.join(" OR "))
 }
@@ -29,7 +29,7 @@ pub(super) fn any_word(text: &str) -> Option<String> {
 /// A query for texts that hold any of the words that may tell what a text is
 /// about: those of at least three letters, and where there is no alphabet, all.
 /// Longer ones are taken as a prefix.
-pub(super) fn telling_words(text: &str) -> Option<String> {
+pub(crate) fn telling_words(text: &str) -> Option<String> {
     let words: Vec<String> = words(text)
         .filter_map(|word| {
             let letters = word.chars().filter(|letter| letter.is_alphanumeric());

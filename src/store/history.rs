@@ -2,14 +2,53 @@
 
 use rusqlite::{Connection, Row, Statement, params};
 
-use super::conversations::message_from_row;
-use super::failure::Outcome;
-use super::turns::step_from_row;
-use super::*;
+use crate::conversations;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::messages::{Message, message_from_row};
+use crate::query::{length, row, rows};
+use crate::steps::{Step, step_from_row};
+use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
+
+/// An earlier turn as the model sees it again.
+#[derive(Clone, Debug)]
+pub struct PastTurn {
+    /// Which turn it was.
+    pub id: TurnId,
+    /// Where its message came from, as [`Turn::channel`].
+    pub channel: String,
+    /// What the person said.
+    pub message: Message,
+    /// In the order in which they happened.
+    pub steps: Vec<Step>,
+    /// Absent when the turn failed or was stopped.
+    pub reply: Option<Message>,
+}
+
+/// What the model is told in place of a conversation's oldest turns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The newest turn that it covers.
+    pub turn_id: TurnId,
+    /// The text.
+    pub content: String,
+}
+
+/// What is read of a conversation for one turn.
+#[derive(Clone, Debug, Default)]
+pub struct Past {
+    /// In place of the oldest turns, once there were too many of them.
+    pub summary: Option<Summary>,
+    /// The newest turns that the summary does not cover, oldest first.
+    pub turns: Vec<PastTurn>,
+    /// Whether turns were left out between the summary and `turns`.
+    pub has_more: bool,
+}
 
 /// Most turns at once, whatever a caller asks for.
 const MOST_TURNS: usize = 1000;
+
 /// Most steps of one turn.
 const MOST_STEPS: i64 = 10_000;
 
@@ -22,6 +61,9 @@ impl Store {
     /// Reading ends with the turn whose text goes beyond `most_bytes`: it is
     /// left out like all before it, or, as the newest, given without its steps.
     /// What this costs does not depend on the length of the conversation.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn past(
         &self,
         id: ConversationId,
@@ -109,14 +151,14 @@ impl Store {
     }
 }
 
-pub(super) const SUMMARY: &str =
+pub(crate) const SUMMARY: &str =
     "SELECT turn_id, content FROM conversation_summaries WHERE conversation_id = ?";
 
-pub(super) const PAST_TURNS: &str = "SELECT id, message_id, reply_id, channel FROM turns \
+pub(crate) const PAST_TURNS: &str = "SELECT id, message_id, reply_id, channel FROM turns \
      WHERE conversation_id = ?1 AND id > ?2 AND id < ?3 AND state = 'done' \
      ORDER BY id DESC LIMIT ?4";
 
-pub(super) const PAST_STEPS: &str =
+pub(crate) const PAST_STEPS: &str =
     "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2";
 
 /// The steps of a turn, and how much is left of `bytes` after them; none when

@@ -4,19 +4,32 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::failure::Outcome;
-use super::*;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::row;
 use base::clock::Timestamp;
+use base::error::Error;
 use base::ids::TurnId;
 
+/// A key under which a request runs once (within 24 hours).
+#[derive(Clone, Debug)]
+pub struct IdempotencyKey {
+    /// Whose key it is: `user:ID` or `webhook:ACCOUNT`.
+    pub scope: String,
+    /// The caller's key, 1 to 255 characters.
+    pub key: String,
+    /// SHA-256 of what was asked: the same key with another request is refused.
+    pub request: [u8; 32],
+}
+
 /// How long a key holds (protocol section 2).
-pub(super) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
+pub(crate) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// The turn that this key began earlier, if it still holds.
 ///
 /// # Errors
 /// `invalid_request` with HTTP 422 when it was for another request.
-pub(super) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
+pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
     let earlier = row(
         write.connection,
         "SELECT turn_id, request, created_at FROM idempotency WHERE scope = ?1 AND key = ?2",
@@ -42,7 +55,7 @@ pub(super) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<O
 }
 
 /// Notes that this key began this turn.
-pub(super) fn note(write: &Write<'_>, key: &IdempotencyKey, turn: TurnId) -> Outcome<()> {
+pub(crate) fn note(write: &Write<'_>, key: &IdempotencyKey, turn: TurnId) -> Outcome<()> {
     write.execute(
         "INSERT OR REPLACE INTO idempotency (scope, key, request, turn_id, created_at)
          VALUES (?1, ?2, ?3, ?4, ?5)",

@@ -2,9 +2,14 @@
 
 use rusqlite::params;
 
-use super::failure::Outcome;
-use super::*;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::messages::Role;
+use crate::query::row;
+use crate::turns::TurnState;
 use base::clock::Timestamp;
+use base::error::Result;
 use base::ids::{self, ConversationId, MessageId, TurnId};
 
 /// What the name of a source begins with until everything of it is there.
@@ -65,6 +70,9 @@ struct Last {
 
 impl Store {
     /// Begins to take a conversation in; none when it is there already.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Importing>> {
         let (source, channel) = (new.source.clone(), new.channel.clone());
         let begun = self.write(move |write| begin(write, &new))?;
@@ -113,6 +121,9 @@ impl Importing {
 
     /// Adds messages, in the order in which they were said. One call is one
     /// transaction: give it some hundred at most.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn add(&mut self, messages: Vec<ImportedMessage>) -> Result<()> {
         let (id, channel, mut last) = (self.id, self.channel.clone(), self.last);
         self.last = self.store.write(move |write| {
@@ -125,6 +136,9 @@ impl Importing {
     }
 
     /// Notes that everything is there.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn finish(self) -> Result<()> {
         let Importing {
             store, id, source, ..

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::connection::{self, Purpose};
-use super::schema::{self, Cause, OpenError};
+use crate::connection::{self, Purpose};
+use crate::schema::{self, Cause, OpenError};
 use base::clock::Timestamp;
 
 /// Steps of SQLite's machine between two looks at the watcher: some
@@ -126,7 +126,7 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
 ///
 /// # Errors
 /// It is not there, cannot be read, or is not ours.
-pub(super) fn open_to_look(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn open_to_look(path: &Path) -> Result<Connection, OpenError> {
     let failed = |error| OpenError::new(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
@@ -145,7 +145,7 @@ fn check(path: &Path, pragma: &str, watch: &Watch) -> rusqlite::Result<Option<Ve
 }
 
 /// Runs `integrity_check` or `quick_check`; none when the watcher stopped it.
-pub(super) fn run_check(
+pub(crate) fn run_check(
     connection: &mut Connection,
     pragma: &str,
     watch: &Watch,

@@ -2,11 +2,15 @@
 
 use rusqlite::params;
 
-use super::*;
+use crate::database::Store;
+use base::error::Result;
 use base::ids::MachineId;
 
 impl Store {
     /// Notes a machine that registered, by its id. A repeat updates its name.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn register_machine(
         &self,
         id: &MachineId,

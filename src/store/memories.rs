@@ -2,13 +2,31 @@
 
 use rusqlite::{Row, params};
 
-use super::*;
+use crate::database::Store;
+use crate::fulltext;
+use crate::query::{row, rows};
+use base::clock::Timestamp;
+use base::error::{Error, Result};
 use base::ids::MemoryId;
 
 /// The part of the best memory's rank that another one needs to be relevant.
 const RELEVANT: f64 = 0.2;
+
 /// Most rows of one list.
 const MOST: usize = 1000;
+
+/// Something that the assistant was asked to remember.
+#[derive(Clone, Debug)]
+pub struct Memory {
+    /// What `delete_memory` takes.
+    pub id: MemoryId,
+    /// One fact, as the model worded it; unique.
+    pub content: String,
+    /// Who said it.
+    pub speaker: Option<String>,
+    /// When it was first remembered.
+    pub created_at: Timestamp,
+}
 
 impl Store {
     /// Remembers a text, durably. The same text is remembered once; white
@@ -48,6 +66,9 @@ impl Store {
 
     /// The memories that fit `query` best, at most `limit` (and 1,000); any
     /// word may match, as a prefix and without regard to accents.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn recall(&self, query: &str, limit: usize) -> Result<Vec<Memory>> {
         let Some(query) = fulltext::any_word(query) else {
             return Ok(Vec::new());
@@ -66,6 +87,9 @@ impl Store {
     /// The memories that may matter for a message, best first, at most `limit`
     /// (and 1,000). Words of one or two letters do not count, nor does what
     /// fits far worse than the best: common words fit nearly everything.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn relevant_memories(&self, message: &str, limit: usize) -> Result<Vec<Memory>> {
         let Some(query) = fulltext::telling_words(message) else {
             return Ok(Vec::new());
@@ -87,6 +111,9 @@ impl Store {
     }
 
     /// All memories, newest first, at most 1,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn memories(&self) -> Result<Vec<Memory>> {
         self.read(|connection| {
             rows(

@@ -4,16 +4,40 @@ use std::path::Path;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::failure::Outcome;
-use super::*;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{row, rows};
+use crate::schema::OpenError;
+use crate::tokens::{SESSION, UserRole};
+use crate::{integrity, schedules};
 use base::clock::Timestamp;
+use base::error::{Error, Result};
 use base::ids::UserId;
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
 
+/// A person with an account.
+#[derive(Clone, Debug)]
+pub struct User {
+    /// Stays when the password or the role changes.
+    pub id: UserId,
+    /// As typed when it was added; unique without regard to case.
+    pub name: String,
+    /// The most that any of the user's tokens may do.
+    pub role: UserRole,
+    /// The argon2id hash in PHC form.
+    pub password_hash: String,
+    /// When the account was added.
+    pub created_at: Timestamp,
+}
+
 impl Store {
     /// When the first user was made: since then this household is in use.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn in_use_since(&self) -> Result<Option<Timestamp>> {
         // On the connection that is there: an idle server opens no reader.
         self.deferred_commit(|write| {
@@ -66,11 +90,17 @@ impl Store {
     }
 
     /// The user of this name, in any case.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn user(&self, name: &str) -> Result<Option<User>> {
         self.read(|connection| by_name(connection, name))
     }
 
     /// All users, by name, at most 10,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn users(&self) -> Result<Vec<User>> {
         self.read(|connection| {
             rows(

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use rusqlite::params;
 
-use super::*;
+use crate::database::Store;
+use crate::idempotency;
+use crate::query::row;
+use base::error::Result;
 use base::ids::{self, ConversationId};
 
 /// How long deliveries are kept after their end.
@@ -67,6 +70,9 @@ impl Store {
     /// Deletes the longest unused of the conversations in which nothing was
     /// said for `idle`, or a part of it when it is long. Memories stay. Returns
     /// whether there was one.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn delete_idle_conversation(&self, idle: Duration) -> Result<bool> {
         self.write(move |write| {
             let until = write.now.minus(idle);
@@ -91,6 +97,9 @@ impl Store {
 
     /// Deletes idempotency keys older than 24 hours, expired tokens, and
     /// deliveries that were delivered or given up more than 30 days ago.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn purge(&self) -> Result<()> {
         for (sql, age) in OLD_ROWS {
             while self.delete_old(sql, age)? == AT_ONCE {}

@@ -1,4 +1,4 @@
-//! The pool of connections that read.
+//! The pool of reader connections.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,18 +7,18 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::Connection;
 
-use super::connection::{self, Purpose};
-use super::failure::{Failure, Outcome};
+use crate::connection::{self, Purpose};
+use crate::failure::{Failure, Outcome, closed};
 use base::error::{Error, Result};
 
 /// Most connections that read at once.
 const READERS: usize = 4;
-/// How long a caller waits for one of them.
+/// How long a caller waits for a free one.
 const READER_WAIT: Duration = Duration::from_secs(5);
 
-/// At most [`READERS`] connections, each opened when it is first needed: an
-/// idle server holds none.
-pub(super) struct Readers {
+/// At most [`READERS`] connections, each opened when it is first needed: an idle
+/// server has none.
+pub(crate) struct Readers {
     path: PathBuf,
     idle: Receiver<Connection>,
     give_back: Sender<Connection>,
@@ -41,13 +41,13 @@ impl Readers {
         }
     }
 
-    /// Runs statements on a reader. They see what was committed when each began.
+    /// Runs statements on a reader. Each sees what was committed when it began.
     pub fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
         let lent = self.lend()?;
         work(lent.connection()).map_err(Failure::on_read)
     }
 
-    /// Closes the readers. Later calls fail; one under way ends normally.
+    /// Closes the idle readers. Later calls fail; running ones end normally.
     pub fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
         while self.idle.try_recv().is_ok() {}
@@ -62,7 +62,7 @@ impl Readers {
 
     fn take(&self) -> Result<Connection> {
         if self.closed.load(Ordering::SeqCst) {
-            return Err(super::closed());
+            return Err(closed());
         }
         if let Ok(connection) = self.idle.try_recv() {
             return Ok(connection);
@@ -84,12 +84,15 @@ impl Readers {
             });
         }
         self.idle.recv_timeout(self.wait).map_err(|_| {
-            Error::overloaded("the database is busy: too many requests read from it", 1)
+            Error::overloaded(
+                "the database is busy: too many requests are reading from it",
+                1,
+            )
         })
     }
 }
 
-/// A connection on loan; gives itself back, also when the work panics.
+/// A borrowed connection; dropping it returns it, even after a panic.
 struct Lent<'a> {
     readers: &'a Readers,
     connection: Option<Connection>,
@@ -108,7 +111,7 @@ impl Drop for Lent<'_> {
         if let Some(connection) = self.connection.take()
             && !self.readers.closed.load(Ordering::SeqCst)
         {
-            // There is room: no more connections exist than the channel holds.
+            // Never full: the channel holds as many as there are connections.
             let _ = self.readers.give_back.try_send(connection);
         }
     }
@@ -117,12 +120,11 @@ impl Drop for Lent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TempDir, open};
+    use crate::testing::{TempDir, TestStore, open};
 
     #[test]
     fn more_threads_than_readers_take_turns() {
-        let dir = TempDir::new();
-        let store = open(&dir);
+        let store = TestStore::new();
         let readers = &store.inner.readers;
         std::thread::scope(|scope| {
             for _ in 0..16 {
@@ -162,8 +164,7 @@ mod tests {
 
     #[test]
     fn a_reader_comes_back_after_a_panic_and_cannot_write() {
-        let dir = TempDir::new();
-        let store = open(&dir);
+        let store = TestStore::new();
         let readers = &store.inner.readers;
         for _ in 0..2 * READERS {
             let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -7,42 +7,67 @@
 
 use rusqlite::{Connection, params};
 
-use super::conversations::{Place, create, insert_message, message_from_row};
-use super::failure::Outcome;
-use super::*;
-use base::ids::{ConversationId, TurnId};
+use crate::conversations::{Placement, create};
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::messages::{PAGE_OF_MESSAGES, Role, insert_message, message_from_row};
+use crate::query::rows;
+use crate::turns::TurnState;
+use base::ids::{ConversationId, TurnId, UserId};
 use base::secret::sha256;
+
+/// What a client sends that names no conversation and tells the whole past.
+#[derive(Clone, Debug)]
+pub struct ReplayedHistory {
+    /// Whose conversations are looked through.
+    pub user_id: UserId,
+    /// What was said before, oldest first.
+    pub history: Vec<Exchange>,
+    /// What the model is to keep to in this turn, beside the system prompt.
+    pub instructions: Option<String>,
+}
+
+/// A message and its reply, as a client tells them. Neither is empty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Exchange {
+    /// What the user said.
+    pub message: String,
+    /// What was answered.
+    pub reply: String,
+}
 
 /// Most conversations that are compared with a history.
 const MOST_CANDIDATES: i64 = 8;
+
 /// Most exchanges of a history that are compared, and stored; the newest ones.
 const MOST_EXCHANGES: usize = 200;
+
 /// Exchanges from which on a history that leaves out the conversation's
 /// beginning is still taken for it: clients cut old messages off.
 const ENOUGH_EXCHANGES: usize = 4;
 
 /// The conversation that a new message goes on with.
-pub(super) fn place(
+pub(crate) fn place(
     write: &Write<'_>,
-    new: &NewTurn,
-    replayed_history: &ReplayedHistory,
-) -> Outcome<Place> {
-    let history = newest(&replayed_history.history);
-    let place = match find(write.connection, replayed_history, history)? {
-        Some(conversation_id) => Place {
+    replayed: &ReplayedHistory,
+    channel: &str,
+    message: &str,
+    speaker: Option<&str>,
+) -> Outcome<Placement> {
+    let history = newest(&replayed.history);
+    let placement = match find(write.connection, replayed.user_id, history)? {
+        Some(conversation_id) => Placement {
             conversation_id,
             external_name: None,
         },
         None => {
-            let title_of = replayed_history
-                .history
-                .first()
-                .map(|first| first.message.as_str());
-            let place = create(write, new, title_of, None, None)?;
+            let first = replayed.history.first();
+            let title_of = first.map_or(message, |first| &first.message);
+            let placement = create(write, channel, title_of, None, None)?;
             for exchange in history {
-                store(write, new, place.conversation_id, exchange)?;
+                store(write, channel, speaker, placement.conversation_id, exchange)?;
             }
-            place
+            placement
         }
     };
     write.execute(
@@ -50,12 +75,12 @@ pub(super) fn place(
          VALUES (?1, ?2, ?3)
          ON CONFLICT (conversation_id) DO UPDATE SET newest = ?3",
         params![
-            place.conversation_id,
-            replayed_history.user_id,
-            sha256(new.message.as_bytes())
+            placement.conversation_id,
+            replayed.user_id,
+            sha256(message.as_bytes())
         ],
     )?;
-    Ok(place)
+    Ok(placement)
 }
 
 fn newest(history: &[Exchange]) -> &[Exchange] {
@@ -65,7 +90,7 @@ fn newest(history: &[Exchange]) -> &[Exchange] {
 /// The user's newest conversation that ends in this history.
 fn find(
     connection: &Connection,
-    replayed_history: &ReplayedHistory,
+    user: UserId,
     history: &[Exchange],
 ) -> Outcome<Option<ConversationId>> {
     let Some(last) = history.last() else {
@@ -74,11 +99,7 @@ fn find(
     let candidates: Vec<ConversationId> = rows(
         connection,
         CANDIDATES,
-        params![
-            replayed_history.user_id,
-            sha256(last.message.as_bytes()),
-            MOST_CANDIDATES
-        ],
+        params![user, sha256(last.message.as_bytes()), MOST_CANDIDATES],
         |row| row.get(0),
     )?;
     for candidate in candidates {
@@ -89,12 +110,12 @@ fn find(
     Ok(None)
 }
 
-pub(super) const CANDIDATES: &str = "SELECT conversation_id FROM retold_conversations \
+pub(crate) const CANDIDATES: &str = "SELECT conversation_id FROM retold_conversations \
      WHERE user_id = ?1 AND newest = ?2 ORDER BY conversation_id DESC LIMIT ?3";
 
 /// Whether a conversation is this history, or ends in it if it is long enough.
 fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) -> Outcome<bool> {
-    let mut statement = connection.prepare_cached(conversations::PAGE_OF_MESSAGES)?;
+    let mut statement = connection.prepare_cached(PAGE_OF_MESSAGES)?;
     let most = 2 * history.len() as i64 + 1;
     let mut rows = statement.query(params![id, i64::MAX, most])?;
     for exchange in history.iter().rev() {
@@ -120,34 +141,27 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
 /// Stores what was said elsewhere as a turn that is over.
 fn store(
     write: &Write<'_>,
-    new: &NewTurn,
+    channel: &str,
+    speaker: Option<&str>,
     conversation_id: ConversationId,
     exchange: &Exchange,
 ) -> Outcome<()> {
     let turn_id: TurnId = write.id();
-    let insert = |role, content: &String, speaker: Option<String>| {
-        insert_message(
-            write,
-            conversation_id,
-            turn_id,
-            role,
-            content.clone(),
-            speaker,
-        )
+    let insert = |role, content: &str, speaker: Option<&str>| {
+        let (content, speaker) = (content.to_owned(), speaker.map(str::to_owned));
+        insert_message(write, conversation_id, turn_id, role, content, speaker)
     };
-    let message = insert(Role::User, &exchange.message, new.speaker.clone())?;
+    let message = insert(Role::User, &exchange.message, speaker)?;
     let reply = insert(Role::Assistant, &exchange.reply, None)?;
     write.execute(
         "INSERT INTO turns
-             (id, conversation_id, state, channel, account, message_id, reply_id, created_at,
-              finished_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
+             (id, conversation_id, state, channel, message_id, reply_id, created_at, finished_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
         params![
             turn_id,
             conversation_id,
             TurnState::Done,
-            new.channel,
-            new.account,
+            channel,
             message.id,
             reply.id,
             write.now,

@@ -5,20 +5,84 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
-use super::failure::Outcome;
-use super::*;
+use crate::conversations;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::messages::Message;
+use crate::new_turn::{self, Begun, NewTurn, Target};
+use crate::query::{row, rows};
+use crate::turns::Turn;
 use base::calendar::Timing;
 use base::clock::Timestamp;
-use base::ids::ScheduleId;
+use base::error::{Error, Result};
+use base::ids::{ConversationId, ScheduleId};
+
+/// The channel of the turns that schedules begin, but of those that a webhook
+/// account asked for.
+pub const SCHEDULE_CHANNEL: &str = "schedule";
 
 /// Most schedules of a household: they are few, and each may cost a model call
 /// a minute.
 const MOST: usize = 200;
+
 /// Most characters of a prompt.
 const PROMPT_CHARACTERS: usize = 4_000;
+
 /// How far a clock may step back before what was planned by it is planned again.
 /// Less than that is left as it is, so that no run comes twice.
 const STEP_BACK: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// A prompt that runs once, or again and again.
+#[derive(Clone, Debug)]
+pub struct Schedule {
+    /// What `delete_schedule` takes.
+    pub id: ScheduleId,
+    /// What is said to the assistant: 1 to 4,000 characters.
+    pub prompt: String,
+    /// Who asked for it.
+    pub owner: Option<String>,
+    /// Where it runs; absent until its own conversation is made by the first run.
+    pub conversation_id: Option<ConversationId>,
+    /// That of its turns, as [`Conversation::channel`](super::Conversation::channel).
+    pub channel: String,
+    /// The webhook account that gets the replies, too.
+    pub account: Option<String>,
+    /// When it runs.
+    pub timing: Timing,
+    /// When it last ran.
+    pub last_at: Option<Timestamp>,
+    /// Whether it is left out until it is resumed.
+    pub is_paused: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A schedule to store.
+#[derive(Clone, Debug)]
+pub struct NewSchedule {
+    /// What is said to the assistant: 1 to 4,000 characters.
+    pub prompt: String,
+    /// Who asks for it.
+    pub owner: Option<String>,
+    /// Where it runs: must exist; absent for a conversation of its own.
+    pub conversation_id: Option<ConversationId>,
+    /// That of its turns.
+    pub channel: String,
+    /// The webhook account that gets the replies, too.
+    pub account: Option<String>,
+    /// When it runs.
+    pub timing: Timing,
+}
+
+/// What came of a run of a schedule.
+#[derive(Clone, Debug)]
+pub struct ScheduleRun {
+    /// The new turn, queued.
+    pub turn: Turn,
+    /// Its message.
+    pub message: Message,
+}
 
 impl Store {
     /// Stores a schedule, durably.
@@ -85,6 +149,9 @@ impl Store {
     }
 
     /// All schedules, the next one first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn schedules(&self) -> Result<Vec<Schedule>> {
         self.read(all)
     }
@@ -123,6 +190,9 @@ impl Store {
     }
 
     /// The schedules that are due at `now`, the longest due first.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
         // On the writer's connection: it opens no reader on a server that has
         // nothing to do. One that is not committed yet is committed with its run.
@@ -132,6 +202,9 @@ impl Store {
     }
 
     /// When the next schedule is due.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn next_schedule_at(&self) -> Result<Option<Timestamp>> {
         self.deferred_commit(|write| {
             let next = row(write.connection, NEXT_SCHEDULE, params![], |row| row.get(0))?;
@@ -141,6 +214,9 @@ impl Store {
 
     /// The schedules that come again and whose next time was found by a clock
     /// that was more than a day ahead of `now`.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn misplanned_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
         let latest = now.plus(STEP_BACK);
         self.deferred_commit(move |write| {
@@ -154,6 +230,9 @@ impl Store {
     }
 
     /// Sets a schedule's next time, unless it is no longer as `known` is.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn plan_schedule(&self, known: &Schedule, next_at: Timestamp) -> Result<()> {
         let (id, planned) = (known.id, known.timing.next_at);
         self.write(move |write| {
@@ -168,6 +247,9 @@ impl Store {
     /// Runs a due schedule: begins a turn with `message` and sets the next
     /// time, or deletes the schedule where there is none, in one commit.
     /// Nothing happens when it is no longer as `due` is.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
     pub fn run_schedule(
         &self,
         due: Schedule,
@@ -184,7 +266,7 @@ impl Store {
             let Some(schedule) = stored else {
                 return Ok(None);
             };
-            let begun = turns::begin(
+            let begun = new_turn::begin(
                 write,
                 NewTurn {
                     target: schedule
@@ -213,14 +295,14 @@ impl Store {
     }
 }
 
-pub(super) const DUE_SCHEDULES: &str = "SELECT * FROM schedules INDEXED BY schedules_due \
+pub(crate) const DUE_SCHEDULES: &str = "SELECT * FROM schedules INDEXED BY schedules_due \
      WHERE is_paused = 0 AND next_at <= ? ORDER BY next_at";
 
-pub(super) const NEXT_SCHEDULE: &str =
+pub(crate) const NEXT_SCHEDULE: &str =
     "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
 
 /// Removes what a person who is removed had set up.
-pub(super) fn remove_of(write: &Write<'_>, owner: &str) -> Outcome<()> {
+pub(crate) fn remove_of(write: &Write<'_>, owner: &str) -> Outcome<()> {
     write.execute(
         "DELETE FROM schedules WHERE owner = ?1 AND channel = ?2",
         params![owner, SCHEDULE_CHANNEL],

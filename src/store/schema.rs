@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
-use super::connection::{self, Purpose};
+use crate::connection::{self, Purpose};
 
 /// `Hrth`: marks the file as ours in its header.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
@@ -43,7 +43,7 @@ pub struct OpenError {
 }
 
 #[derive(Debug)]
-pub(super) enum Cause {
+pub(crate) enum Cause {
     OldLibrary(&'static str),
     Newer(i32),
     Foreign,
@@ -128,7 +128,7 @@ impl std::error::Error for OpenError {
 }
 
 impl OpenError {
-    pub(super) fn new(path: &Path, cause: impl Into<Cause>) -> OpenError {
+    pub(crate) fn new(path: &Path, cause: impl Into<Cause>) -> OpenError {
         OpenError {
             path: path.to_owned(),
             cause: cause.into(),
@@ -144,7 +144,7 @@ impl OpenError {
     }
 
     /// The writer thread could not be started.
-    pub(super) fn thread(path: &Path, error: io::Error) -> OpenError {
+    pub(crate) fn thread(path: &Path, error: io::Error) -> OpenError {
         OpenError {
             path: path.to_owned(),
             cause: Cause::Thread(error),
@@ -171,7 +171,7 @@ impl From<rusqlite::Error> for Cause {
 /// its schema up to date. Returns the largest id in it, too.
 ///
 /// A file that is not ours is left as it was, to the byte.
-pub(super) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
+pub(crate) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
     let deadline = Instant::now() + OPEN_WAIT;
     loop {
         match open_or_cause(path) {
@@ -211,7 +211,7 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
 }
 
 /// Looks whether an open file is ours, and of a schema that we know.
-pub(super) fn check(path: &Path, connection: &Connection) -> Result<(), OpenError> {
+pub(crate) fn check(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     match schema_of(connection) {
         Ok(_) => Ok(()),
         Err(cause) => Err(OpenError {
@@ -239,7 +239,7 @@ fn create(path: &Path) -> io::Result<()> {
 }
 
 /// The schema of a file of ours, 0 for an empty one.
-pub(super) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
+pub(crate) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id")?;
     let schema = number("user_version")?;

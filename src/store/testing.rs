@@ -1,9 +1,18 @@
-//! What the tests of this room share.
+//! What the tests of this member share.
 
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::*;
+pub use std::sync::Arc;
+
+pub use rusqlite::params;
+
+pub(crate) use crate::job::Write;
+pub(crate) use crate::query::row;
+pub use crate::*;
+pub use base::clock::Clock;
+pub use base::error::{Error, Result};
 use base::ids::ConversationId;
 use base::secret::reference;
 
@@ -30,7 +39,35 @@ impl Drop for TempDir {
 
 /// The database of a test.
 pub fn open(dir: &TempDir) -> Store {
-    Store::open(&dir.path().join("hearth.db"), Clock::system()).unwrap()
+    open_with(dir, &Clock::system())
+}
+
+pub fn open_with(dir: &TempDir, clock: &Clock) -> Store {
+    Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap()
+}
+
+/// A new database that is removed with the value.
+pub struct TestStore {
+    store: Store,
+    _dir: TempDir,
+}
+
+impl TestStore {
+    pub fn new() -> TestStore {
+        let dir = TempDir::new();
+        TestStore {
+            store: open(&dir),
+            _dir: dir,
+        }
+    }
+}
+
+impl Deref for TestStore {
+    type Target = Store;
+
+    fn deref(&self) -> &Store {
+        &self.store
+    }
 }
 
 /// A person's message.

@@ -1,15 +1,88 @@
-//! Session and API tokens. Of a token itself only the fingerprint is here.
+//! Session and API tokens. Only the fingerprint of a token is stored.
 
 use rusqlite::{Row, params};
 
-use super::*;
-use base::ids::TokenId;
+use crate::database::Store;
+use crate::query::{row, rows};
+use crate::words::words;
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{TokenId, UserId};
 
 /// The name of every session token, and of no API token.
 pub const SESSION: &str = "session";
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
+
+/// What a user may do. Each role may do all that the ones before it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UserRole {
+    /// Read.
+    Viewer,
+    /// And chat.
+    User,
+    /// And configure, decide, deliver again.
+    Admin,
+}
+
+impl UserRole {
+    /// Every role, the least first.
+    pub const ALL: [UserRole; 3] = [UserRole::Viewer, UserRole::User, UserRole::Admin];
+}
+
+words! { UserRole {
+    Viewer: "viewer",
+    User: "user",
+    Admin: "admin",
+} }
+
+/// A session or API token to store. Only its fingerprint is kept.
+#[derive(Clone, Debug)]
+pub struct NewToken {
+    /// Whose token it is; goes with the user.
+    pub user_id: UserId,
+    /// What a person calls it; `session` for those of POST /auth.
+    pub name: String,
+    /// SHA-256 of the token.
+    pub fingerprint: [u8; 32],
+    /// Narrows the user's role; never widens it.
+    pub role: UserRole,
+    /// `None` for one that is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A token as a list shows it.
+#[derive(Clone, Debug)]
+pub struct Token {
+    /// What `hearth token revoke` takes.
+    pub id: TokenId,
+    /// The owner's name.
+    pub user: String,
+    /// What a person calls it.
+    pub name: String,
+    /// As given; the user's own role may be less by now.
+    pub role: UserRole,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// `None` for one that is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Who presented a valid token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// Revoking this token ends what the identity may do.
+    pub token_id: TokenId,
+    /// The token's owner.
+    pub user_id: UserId,
+    /// The owner's name.
+    pub user: String,
+    /// The lesser of the user's role and the token's.
+    pub role: UserRole,
+    /// When the token ends; `None` for never.
+    pub expires_at: Option<Timestamp>,
+}
 
 impl Store {
     /// Stores a token, durably.
@@ -51,8 +124,11 @@ impl Store {
     }
 
     /// Who holds the token of this fingerprint, unless it is expired or revoked.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn identity(&self, fingerprint: &[u8; 32]) -> Result<Option<Identity>> {
-        let now = self.inner.clock.now();
+        let now = self.now();
         self.read(|connection| {
             row(
                 connection,
@@ -65,8 +141,11 @@ impl Store {
 
     /// What a token grants: the lesser of its own role and its user's; none
     /// once it is no longer valid.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn token_role(&self, id: TokenId) -> Result<Option<UserRole>> {
-        let now = self.inner.clock.now();
+        let now = self.now();
         self.read(|connection| {
             row(
                 connection,
@@ -79,6 +158,9 @@ impl Store {
     }
 
     /// Tokens, newest first, at most 10,000; API tokens only unless `sessions`.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn tokens(&self, sessions: bool) -> Result<Vec<Token>> {
         self.read(|connection| {
             rows(
@@ -105,7 +187,7 @@ impl Store {
     }
 }
 
-pub(super) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
+pub(crate) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
      u.name AS user, u.role AS user_role \
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";

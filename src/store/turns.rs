@@ -1,38 +1,119 @@
-//! Turns and their steps: a durable state machine.
+//! Turns: a durable state machine.
 
-use rusqlite::types::FromSqlError;
 use rusqlite::{Connection, Row, params};
 
-use super::conversations::{insert_message, place};
-use super::failure::Outcome;
-use super::*;
+use crate::approvals::{self, Approval, NewApproval};
+use crate::database::Store;
+use crate::deliveries::{self, Delivery, NewDelivery};
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::messages::{Message, Role, insert_message};
+use crate::query::{row, rows};
+use crate::steps::{Step, insert_steps};
+use crate::usage::{self, Usage};
+use crate::words::words;
 use base::clock::Timestamp;
-use base::ids::TurnId;
+use base::error::{Error, Result};
+use base::ids::{ConversationId, MessageId, TurnId};
 
-/// Most steps of one turn that are read.
-const MOST_STEPS: i64 = 10_000;
 /// Most unfinished turns that a start goes on with: far more than may wait.
 const MOST_UNFINISHED: i64 = 100_000;
 
+/// Where a turn stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum TurnState {
+    /// Waits for a worker, or for an earlier turn of its conversation.
+    Queued,
+    /// A worker is at it, or was when the server stopped.
+    Running,
+    /// Put away until the owner has decided about its tool calls.
+    WaitingApproval,
+    /// It has its reply.
+    Done,
+    /// It ended with an error.
+    Failed,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+words! { TurnState {
+    Queued: "queued",
+    Running: "running",
+    WaitingApproval: "waiting_approval",
+    Done: "done",
+    Failed: "failed",
+    Cancelled: "cancelled",
+} }
+
+impl TurnState {
+    /// Whether nothing more will happen to it.
+    pub fn is_final(self) -> bool {
+        matches!(
+            self,
+            TurnState::Done | TurnState::Failed | TurnState::Cancelled
+        )
+    }
+}
+
+/// One turn: a person's message and all that leads to its reply.
+#[derive(Clone, Debug)]
+pub struct Turn {
+    /// Rises with the time of the message; orders the turns of a conversation.
+    pub id: TurnId,
+    /// Where the message was said.
+    pub conversation_id: ConversationId,
+    /// Durable: what it says after a crash is where the turn goes on.
+    pub state: TurnState,
+    /// Where the message came from, as [`Conversation::channel`](super::Conversation::channel).
+    pub channel: String,
+    /// The webhook account that gets the reply.
+    pub account: Option<String>,
+    /// The caller's own name of the conversation, repeated in the callback.
+    pub external_name: Option<String>,
+    /// The message that it answers.
+    pub message_id: MessageId,
+    /// The reply, once done.
+    pub reply_id: Option<MessageId>,
+    /// Why it failed.
+    pub error: Option<Error>,
+    /// When the message was accepted.
+    pub created_at: Timestamp,
+    /// When a worker first took it: its deadline counts from here.
+    pub started_at: Option<Timestamp>,
+    /// The model that answered last, or was asked in vain; absent before the first end.
+    pub model: Option<String>,
+    /// Tokens used so far.
+    pub usage: Usage,
+    /// What the model is to keep to in this turn, beside the system prompt.
+    pub instructions: Option<String>,
+}
+
+/// How a turn ends.
+#[derive(Clone, Debug)]
+pub enum TurnEnd {
+    /// With a reply.
+    Done {
+        /// The model's last words.
+        reply: String,
+    },
+    /// Without one.
+    Failed(Error),
+    /// A person stopped it.
+    Cancelled,
+}
+
+/// What the commit of a turn's end made.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// The turn in its final state.
+    pub turn: Turn,
+    /// The stored reply, when there is one.
+    pub reply: Option<Message>,
+    /// The callback to send, when a webhook account asked.
+    pub delivery: Option<Delivery>,
+}
+
 impl Store {
-    /// Stores a message and begins its turn, in one commit, and returns when it
-    /// is on disk.
-    ///
-    /// # Errors
-    /// `not_found`; `invalid_request` with HTTP 422 when
-    /// the idempotency key was used for another request.
-    pub fn begin_turn(&self, new: NewTurn) -> Result<Begun> {
-        self.write(|write| begin(write, new))
-    }
-
-    /// The same, but returns as soon as the statements have run: they reach the
-    /// disk with the next commit that somebody waits for, at the latest 5 ms
-    /// later. For callers that acknowledge nothing yet. Until then reads do not
-    /// see it, and if that commit fails, the turn's next write is `not_found`.
-    pub fn begin_turn_behind(&self, new: NewTurn) -> Result<Begun> {
-        self.deferred_commit(|write| begin(write, new))
-    }
-
     /// A turn.
     ///
     /// # Errors
@@ -42,6 +123,9 @@ impl Store {
     }
 
     /// All turns that are not at their end, in order: what a start goes on with.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn unfinished_turns(&self) -> Result<Vec<Turn>> {
         // Once, at the start: on the connection that is there.
         self.deferred_commit(|write| {
@@ -55,9 +139,9 @@ impl Store {
     }
 
     /// Notes that a worker has taken the turn. Does not wait; reaches the disk
-    /// as [`Store::begin_turn_behind`]. Keeps the first `started_at`.
+    /// as [`Store::begin_turn_deferred`]. Keeps the first `started_at`.
     pub fn mark_running(&self, id: TurnId, at: Timestamp) {
-        self.inner.writer.post(move |write| {
+        self.post(move |write| {
             write.execute(
                 "UPDATE turns SET state = 'running', started_at = ifnull(started_at, ?2)
                  WHERE id = ?1 AND state IN ('queued', 'running')",
@@ -65,29 +149,6 @@ impl Store {
             )?;
             Ok(())
         });
-    }
-
-    /// The turn's steps, in order.
-    pub fn steps(&self, id: TurnId) -> Result<Vec<Step>> {
-        self.read(|connection| {
-            rows(
-                connection,
-                "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
-                params![id, MOST_STEPS],
-                step_from_row,
-            )
-        })
-    }
-
-    /// Appends steps, in one commit, and returns when they are on disk.
-    ///
-    /// # Errors
-    /// `not_found` when the turn is gone or already at its end.
-    pub fn record_steps(&self, id: TurnId, steps: Vec<Step>) -> Result<()> {
-        self.write(move |write| {
-            find_unfinished(write, id)?;
-            insert_steps(write, id, &steps)
-        })
     }
 
     /// Ends the turn: state, reply message, usage (under `model`, by day) and
@@ -110,7 +171,7 @@ impl Store {
             approvals::expire_undecided(write, id)?;
             usage::add(write, id, usage, &model, 1)?;
             let delivery = delivery
-                .map(|delivery| deliveries::insert(write, &turn, delivery))
+                .map(|delivery| deliveries::insert(write, id, turn.conversation_id, delivery))
                 .transpose()?;
             Ok(Finished {
                 turn,
@@ -120,118 +181,70 @@ impl Store {
         })
     }
 
-    /// Unfinished work and totals.
-    pub fn counts(&self) -> Result<Counts> {
-        self.read(|connection| {
-            let count = |sql| row(connection, sql, params![], |row| row.get::<_, i64>(0));
-            let conversations = count("SELECT count(*) FROM conversations")?;
-            let database_bytes =
-                count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
-            Ok(Counts {
-                conversations: conversations.unwrap_or_default().unsigned_abs(),
-                turns: rows(connection, UNFINISHED_BY_STATE, params![], counted)?,
-                deliveries: rows(
-                    connection,
-                    deliveries::UNDELIVERED_BY_STATE,
-                    params![],
-                    counted,
-                )?,
-                usage: row(
-                    connection,
-                    "SELECT ifnull(sum(input), 0), ifnull(sum(output), 0), ifnull(sum(cached), 0)
-                     FROM usage",
-                    params![],
-                    |row| {
-                        Ok(Usage {
-                            input: row.get::<_, i64>(0)?.unsigned_abs(),
-                            output: row.get::<_, i64>(1)?.unsigned_abs(),
-                            cached: row.get::<_, i64>(2)?.unsigned_abs(),
-                        })
-                    },
-                )?
-                .unwrap_or_default(),
-                database_bytes: database_bytes.unwrap_or_default().unsigned_abs(),
-            })
+    /// Appends steps, in one commit, and returns when they are on disk.
+    ///
+    /// # Errors
+    /// `not_found` when the turn is gone or already at its end.
+    pub fn record_steps(&self, id: TurnId, steps: Vec<Step>) -> Result<()> {
+        self.write(move |write| {
+            find_unfinished(write, id)?;
+            insert_steps(write, id, &steps)
+        })
+    }
+
+    /// Puts the turn away until its approvals are decided: steps, approvals and
+    /// state `waiting_approval` in one commit.
+    ///
+    /// # Errors
+    /// `not_found` when the turn is gone or already at its end;
+    /// `invalid_request` without approvals, for nothing would wake the turn.
+    pub fn suspend_turn(
+        &self,
+        id: TurnId,
+        steps: Vec<Step>,
+        approvals: Vec<NewApproval>,
+        expires_at: Timestamp,
+    ) -> Result<Vec<Approval>> {
+        self.write(move |write| {
+            let turn = find_unfinished(write, id)?;
+            if approvals.is_empty() {
+                return Err(Error::invalid_request(format!(
+                    "the turn {id} has no approval to wait for"
+                ))
+                .into());
+            }
+            insert_steps(write, id, &steps)?;
+            write.execute(
+                "UPDATE turns SET state = 'waiting_approval' WHERE id = ?",
+                params![id],
+            )?;
+            approvals
+                .into_iter()
+                .map(|new| approvals::insert(write, id, turn.conversation_id, new, expires_at))
+                .collect()
         })
     }
 }
 
-pub(super) const FIND_TURN: &str = "SELECT t.*, c.external_name FROM turns t \
+pub(crate) const FIND_TURN: &str = "SELECT t.*, c.external_name FROM turns t \
      CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?";
 
 /// Without the hint SQLite reads all turns ever, because they lie in order.
-pub(super) const UNFINISHED_TURNS: &str = "SELECT t.*, c.external_name \
+pub(crate) const UNFINISHED_TURNS: &str = "SELECT t.*, c.external_name \
      FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
      WHERE t.finished_at IS NULL ORDER BY t.id LIMIT ?";
 
-pub(super) const UNFINISHED_BY_STATE: &str = "SELECT state, count(*) \
+pub(crate) const UNFINISHED_BY_STATE: &str = "SELECT state, count(*) \
      FROM turns INDEXED BY turns_unfinished WHERE finished_at IS NULL GROUP BY state";
 
-pub(super) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
-    if let Some(key) = &new.idempotency
-        && let Some(earlier) = idempotency::earlier_turn(write, key)?
-    {
-        return Ok(Begun::Repeat(find(write.connection, earlier)?));
-    }
-    let place = place(write, &new)?;
-    let instructions = match new.target {
-        Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
-        _ => None,
-    };
-    let turn_id: TurnId = write.id();
-    let message = insert_message(
-        write,
-        place.conversation_id,
-        turn_id,
-        Role::User,
-        new.message,
-        new.speaker,
-    )?;
-    let turn = Turn {
-        id: turn_id,
-        conversation_id: place.conversation_id,
-        state: TurnState::Queued,
-        channel: new.channel,
-        account: new.account,
-        external_name: place.external_name,
-        message_id: message.id,
-        reply_id: None,
-        error: None,
-        created_at: write.now,
-        started_at: None,
-        model: None,
-        usage: Usage::default(),
-        instructions,
-    };
-    write.execute(
-        "INSERT INTO turns
-             (id, conversation_id, state, channel, account, message_id, created_at, instructions)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-        params![
-            turn.id,
-            turn.conversation_id,
-            turn.state,
-            turn.channel,
-            turn.account,
-            turn.message_id,
-            turn.created_at,
-            turn.instructions,
-        ],
-    )?;
-    if let Some(key) = &new.idempotency {
-        idempotency::note(write, key, turn.id)?;
-    }
-    Ok(Begun::New { turn, message })
-}
-
-fn find(connection: &Connection, id: TurnId) -> Outcome<Turn> {
+pub(crate) fn find(connection: &Connection, id: TurnId) -> Outcome<Turn> {
     row(connection, FIND_TURN, params![id], from_row)?
         .ok_or_else(|| Error::not_found(format!("there is no turn {id}")).into())
 }
 
 /// The turn, if it may still be written to.
-pub(super) fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
+fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     let turn = find(write.connection, id)?;
     if turn.state.is_final() {
         return Err(Error::not_found(format!(
@@ -241,24 +254,6 @@ pub(super) fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
         .into());
     }
     Ok(turn)
-}
-
-pub(super) fn insert_steps(write: &Write<'_>, id: TurnId, steps: &[Step]) -> Outcome<()> {
-    for step in steps {
-        let body = serde_json::to_string(step)
-            .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
-        write.execute(
-            "INSERT INTO steps (turn_id, body) VALUES (?1, ?2)",
-            params![id, body],
-        )?;
-    }
-    Ok(())
-}
-
-/// A step from a row's column `body`.
-pub(super) fn step_from_row(row: &Row<'_>) -> rusqlite::Result<Step> {
-    let body = row.get_ref("body")?.as_str()?;
-    serde_json::from_str(body).map_err(|error| FromSqlError::other(error).into())
 }
 
 /// Puts the turn at its end, and its reply into the conversation.
@@ -332,9 +327,4 @@ fn error_from_row(row: &Row<'_>) -> rusqlite::Result<Option<Error>> {
         Some(seconds) => error.with_retry_after(seconds),
         None => error,
     }))
-}
-
-/// A word and how many rows it has.
-fn counted<T: rusqlite::types::FromSql>(row: &Row<'_>) -> rusqlite::Result<(T, u64)> {
-    Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
 }

@@ -2,25 +2,71 @@
 
 use rusqlite::{Row, params};
 
-use super::failure::Outcome;
-use super::*;
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{row, rows};
 use base::clock::Timestamp;
+use base::error::Result;
 use base::ids::TurnId;
+
+/// Tokens that a turn used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Tokens of the requests, cached ones included.
+    pub input: u64,
+    /// Tokens of the replies.
+    pub output: u64,
+    /// Part of `input` that the provider had cached.
+    pub cached: u64,
+}
+
+impl Usage {
+    /// Adds what another request used.
+    pub fn add(&mut self, more: Usage) {
+        self.input += more.input;
+        self.output += more.output;
+        self.cached += more.cached;
+    }
+}
+
+/// What usage is summed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Period {
+    /// One day (UTC).
+    Day,
+    /// One calendar month (UTC).
+    Month,
+}
+
+/// What one model used in one period.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsageRow {
+    /// As 2026-11-21, or 2026-11.
+    pub period: String,
+    /// Its name at its provider; empty where nobody answered.
+    pub model: String,
+    /// Turns that ended with it.
+    pub turns: u64,
+    /// Tokens.
+    pub usage: Usage,
+}
 
 impl Store {
     /// Notes what a turn used that goes on later. Does not wait; reaches the
-    /// disk as [`Store::begin_turn_behind`].
+    /// disk as [`Store::begin_turn_deferred`].
     pub fn note_usage(&self, id: TurnId, usage: Usage, model: &str) {
         if usage == Usage::default() {
             return;
         }
         let model = model.to_owned();
-        self.inner
-            .writer
-            .post(move |write| add(write, id, usage, &model, 0));
+        self.post(move |write| add(write, id, usage, &model, 0));
     }
 
     /// Tokens, in and out, that were used in the calendar month (UTC) of `now`.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn tokens_of_month(&self, now: Timestamp) -> Result<u64> {
         let first = format!("{}-01", &day_of(now)[..7]);
         self.read(|connection| {
@@ -33,6 +79,9 @@ impl Store {
 
     /// What was used, newest first, at most `limit` rows of one model in one
     /// `period`.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
     pub fn usage(&self, period: Period, limit: usize) -> Result<Vec<UsageRow>> {
         let length = match period {
             Period::Day => 10,
@@ -60,12 +109,12 @@ impl Store {
 }
 
 /// Days are texts that sort by time, and lie in their order.
-pub(super) const TOKENS_SINCE: &str =
+pub(crate) const TOKENS_SINCE: &str =
     "SELECT ifnull(sum(input + output), 0) FROM usage WHERE day >= ?";
 
 /// Adds to a turn's own usage and to that of the day, where `ended` more turns
 /// are counted.
-pub(super) fn add(
+pub(crate) fn add(
     write: &Write<'_>,
     id: TurnId,
     usage: Usage,
@@ -103,7 +152,7 @@ fn day_of(time: Timestamp) -> String {
 }
 
 /// Usage from three columns of a row.
-pub(super) fn usage_from_row(row: &Row<'_>, columns: [&str; 3]) -> rusqlite::Result<Usage> {
+pub(crate) fn usage_from_row(row: &Row<'_>, columns: [&str; 3]) -> rusqlite::Result<Usage> {
     let [input, output, cached] = columns.map(|column| row.get::<_, i64>(column));
     Ok(Usage {
         input: input?.unsigned_abs(),

@@ -1,123 +1,37 @@
-//! The way to the one writer thread: a bounded queue of jobs and three ways
-//! of waiting for what came of one.
+//! The handle on the writer thread: a bounded queue of jobs and three ways of
+//! waiting for one.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-use std::{any::Any, io};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
-use rusqlite::{CachedStatement, Connection, ToSql};
+use rusqlite::Connection;
 
-use super::commit::Committer;
-use super::failure::Outcome;
-use super::meter::WriterMeter;
-use base::clock::{Clock, Timestamp};
+use crate::commit::Committer;
+use crate::failure::{Outcome, closed};
+use crate::job::{Acknowledge, Caller, Job, ResponseSlot, Work, Write, hold};
+use crate::meter::WriterMeter;
+use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
 use base::threads;
 
-/// Most jobs that wait for the writer. The channel takes 16 bytes for each
-/// place from the start.
+/// Most jobs that wait for the writer. The channel allocates 16 bytes for each
+/// at the start.
 const QUEUE: usize = 1024;
-/// How long a caller waits for a place in the queue.
+
+/// How long a caller waits while the queue is full.
 const QUEUE_WAIT: Duration = Duration::from_secs(10);
-/// How long a caller waits for its answer. A commit that takes longer means a
-/// disk that hangs.
+
+/// How long a caller waits for its result. A commit that takes longer means that
+/// the disk hangs.
 const ANSWER_WAIT: Duration = Duration::from_secs(60);
 
-/// What a job works with: the open transaction, and the ids and the time of
-/// what it stores. Ids are drawn here alone, so that their order is the order
-/// of commits.
-pub(super) struct Write<'a> {
-    pub connection: &'a Connection,
-    pub now: Timestamp,
-    pub(super) ids: &'a Sequence,
-}
-
-impl Write<'_> {
-    /// The next id.
-    pub fn id<I: From<i64>>(&self) -> I {
-        self.ids.next(self.now)
-    }
-
-    /// A prepared statement, kept for the next time.
-    pub fn prepare(&self, sql: &str) -> rusqlite::Result<CachedStatement<'_>> {
-        self.connection.prepare_cached(sql)
-    }
-
-    /// Runs a statement that returns no rows; returns how many it changed.
-    pub fn execute(&self, sql: &str, parameters: &[&dyn ToSql]) -> Outcome<usize> {
-        Ok(self.prepare(sql)?.execute(parameters)?)
-    }
-}
-
-/// When a job's caller is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// When it is on disk.
-    Committed,
-    /// As soon as it has run. It is on disk with the next commit, at the
-    /// latest [`super::commit::BEHIND`] later; should that fail, it is lost.
-    Behind,
-}
-
-/// One entry of the queue. Of what type its answer is, only its caller knows.
-pub(super) struct Job {
-    pub answer: Answer,
-    /// Absent once it has run.
-    work: Option<Work>,
-    /// Absent when nobody waits.
-    caller: Option<Caller>,
-}
-
-/// The statements of a job, which put what they found down for the caller.
-type Work = Box<dyn FnOnce(&Write<'_>) -> Outcome<()> + Send>;
-
-/// Whoever waits for a job to be over.
-struct Caller {
-    verdict: ResponseSlot<Result<()>>,
-    /// Wakes the caller by being dropped, whatever the verdict then is.
-    _over: Sender<()>,
-}
-
-/// Where something is put down for a caller before it wakes.
-type ResponseSlot<T> = Arc<Mutex<Option<T>>>;
-
-impl Job {
-    /// Runs it, once. A panic is a failure of the job alone.
-    pub fn run(&mut self, write: &Write<'_>) -> Outcome<()> {
-        let Some(work) = self.work.take() else {
-            return Err(super::closed().into());
-        };
-        catch_unwind(AssertUnwindSafe(|| work(write))).unwrap_or_else(|panic| {
-            let error = Error::server("the database could not be written", words(&*panic));
-            Err(error.into())
-        })
-    }
-
-    /// Tells the caller what came of it.
-    pub fn answer(self, result: Result<()>) {
-        match (self.caller, result) {
-            (Some(caller), result) => *hold(&caller.verdict) = Some(result),
-            (None, Err(error)) => log::warn!("a write that nobody waits for failed: {error}"),
-            (None, Ok(())) => {}
-        }
-    }
-}
-
-fn words(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("a job panicked: {}", text.unwrap_or("without a message"))
-}
-
 /// The handle on the writer thread.
-pub(super) struct Writer {
+pub(crate) struct Writer {
     /// Absent once closed: the thread ends when the last sender is gone.
     jobs: RwLock<Option<Sender<Box<Job>>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -151,7 +65,7 @@ impl Writer {
         })
     }
 
-    /// What writing has come to.
+    /// Sizes and times of commits.
     pub fn meter(&self) -> &WriterMeter {
         &self.meter
     }
@@ -162,7 +76,7 @@ impl Writer {
         jobs.as_ref().map_or(0, Sender::len)
     }
 
-    /// Whether the last commit worked.
+    /// Whether the last commit succeeded.
     pub fn is_writable(&self) -> bool {
         self.writable.load(Ordering::SeqCst)
     }
@@ -174,69 +88,67 @@ impl Writer {
         jobs.clone().expect("the writer is open")
     }
 
-    /// Runs a job and waits for its answer.
+    /// Runs a job and waits for its result.
     pub fn call<T: Send + 'static>(
         &self,
-        answer: Answer,
+        acknowledge: Acknowledge,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        let place = ResponseSlot::default();
-        let found = Arc::clone(&place);
+        let slot = ResponseSlot::default();
+        let found = Arc::clone(&slot);
         self.wait_for(
-            answer,
+            acknowledge,
             Box::new(move |write| {
                 *hold(&found) = Some(work(write)?);
                 Ok(())
             }),
         )?;
-        hold(&place).take().ok_or_else(super::closed)
+        hold(&slot).take().ok_or_else(closed)
     }
 
-    /// Runs a job and waits until it is over. Apart from [`Writer::call`],
-    /// which is compiled anew for each job.
-    fn wait_for(&self, answer: Answer, work: Work) -> Result<()> {
-        let verdict = ResponseSlot::default();
-        let (_over, over) = bounded(0);
-        self.queue_up(Box::new(Job {
-            answer,
+    /// Runs a job and waits for its end. Separate from [`Writer::call`], which the
+    /// compiler repeats for every type of result.
+    fn wait_for(&self, acknowledge: Acknowledge, work: Work) -> Result<()> {
+        let result = ResponseSlot::default();
+        let (_done, done) = bounded(0);
+        self.enqueue(Box::new(Job {
+            acknowledge,
             work: Some(work),
             caller: Some(Caller {
-                verdict: Arc::clone(&verdict),
-                _over,
+                result: Arc::clone(&result),
+                _done,
             }),
         }))?;
-        wait(&over)?;
-        hold(&verdict)
-            .take()
-            .unwrap_or_else(|| Err(super::closed()))
+        wait(&done)?;
+        hold(&result).take().unwrap_or_else(|| Err(closed()))
     }
 
-    /// Queues a job that nobody waits for. It is on disk as one that is
-    /// answered [`Answer::Behind`]; a failure is logged.
+    /// Queues a job that nobody waits for, with a deferred commit. A failure is
+    /// logged.
     pub fn post(&self, work: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static) {
-        let queued = self.queue_up(Box::new(Job {
-            answer: Answer::Behind,
+        let queued = self.enqueue(Box::new(Job {
+            acknowledge: Acknowledge::AfterRun,
             work: Some(Box::new(work)),
             caller: None,
         }));
         if let Err(error) = queued {
-            log::warn!("a write that nobody waits for could not be queued: {error}");
+            log::warn!("a background write could not be queued: {error}");
         }
     }
 
-    fn queue_up(&self, job: Box<Job>) -> Result<()> {
+    fn enqueue(&self, job: Box<Job>) -> Result<()> {
         let jobs = self
             .jobs
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
-            .ok_or_else(super::closed)?;
+            .ok_or_else(closed)?;
         jobs.send_timeout(job, QUEUE_WAIT)
             .map_err(|refused| match refused {
                 SendTimeoutError::Timeout(_) => {
-                    Error::overloaded("the database is busy: too much waits to be written", 10)
+                    Error::overloaded("the database is busy: too many writes are queued", 10)
                 }
-                SendTimeoutError::Disconnected(_) => super::closed(),
+                SendTimeoutError::Disconnected(_) => closed(),
             })
     }
 
@@ -251,13 +163,12 @@ impl Writer {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        // The last handle may be dropped by the thread itself, which then ends
-        // without being joined: it cannot wait for itself.
+        // The writer thread itself may drop the last handle. It cannot join itself.
         if let Some(thread) = thread
             && thread.thread().id() != thread::current().id()
             && thread.join().is_err()
         {
-            log::error!("the thread that writes the database ended with a panic");
+            log::error!("the database writer thread panicked");
         }
     }
 }
@@ -268,16 +179,12 @@ impl Drop for Writer {
     }
 }
 
-fn hold<T>(place: &Mutex<Option<T>>) -> MutexGuard<'_, Option<T>> {
-    place.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Waits for the job to be over.
-fn wait(over: &Receiver<()>) -> Result<()> {
-    match over.recv_timeout(ANSWER_WAIT) {
+/// Waits for the end of a job.
+fn wait(done: &Receiver<()>) -> Result<()> {
+    match done.recv_timeout(ANSWER_WAIT) {
         Ok(()) | Err(RecvTimeoutError::Disconnected) => Ok(()),
         Err(RecvTimeoutError::Timeout) => Err(Error::server(
-            "the database did not answer in time; what was asked may still happen",
+            "the database did not answer in time; the request may still be carried out",
             format_args!("no answer of the writer within {ANSWER_WAIT:?}"),
         )
         .with_status(503)),

@@ -337,7 +337,7 @@ fn long_conversation(folder: &Folder, turns: usize) -> ConversationId {
     let mut conversation = None;
     for number in 0..turns {
         let begun = store
-            .begin_turn_behind(NewTurn {
+            .begin_turn_deferred(NewTurn {
                 target,
                 channel: "websocket".to_owned(),
                 account: None,

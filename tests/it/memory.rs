@@ -252,7 +252,7 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
     let id = conversation.parse().unwrap();
     let turns: Vec<TurnId> = (0..count)
         .map(|number| {
-            let begun = store.begin_turn_behind(NewTurn {
+            let begun = store.begin_turn_deferred(NewTurn {
                 target: Target::Existing(id),
                 channel: "websocket".to_owned(),
                 account: None,

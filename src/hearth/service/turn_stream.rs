@@ -126,7 +126,7 @@ impl Service {
         let begun = match is_told {
             true => self.store.begin_turn(new)?,
             // As with `chat`: nothing is acknowledged before the turn's end.
-            false => self.store.begin_turn_behind(new)?,
+            false => self.store.begin_turn_deferred(new)?,
         };
         let waiter: Waiter = {
             let (end, outbox) = (Arc::clone(&end), Arc::clone(&outbox));

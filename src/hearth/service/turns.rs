@@ -82,7 +82,7 @@ impl Service {
         };
         // Nothing is acknowledged before the turn's end, so its beginning may
         // reach the disk together with it.
-        match self.store.begin_turn_behind(new) {
+        match self.store.begin_turn_deferred(new) {
             Err(error) => Err((error, responder)),
             Ok(Begun::Repeat(turn)) => {
                 begin(turn.id);

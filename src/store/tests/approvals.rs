@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use crate::*;
 use base::error::Code;
 
 fn question(tool: &str) -> NewApproval {
@@ -37,8 +36,7 @@ fn decision(verdict: Verdict) -> Decision {
 
 #[test]
 fn a_turn_goes_on_after_the_last_decision() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write", "run"]);
     assert_eq!(
         store.turn(turn.id).unwrap().state,
@@ -81,8 +79,7 @@ fn a_turn_goes_on_after_the_last_decision() {
 
 #[test]
 fn what_nobody_answers_expires() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write"]);
     let expires_at = approvals[0].expires_at;
     let before = expires_at.minus(Duration::from_millis(1));
@@ -101,8 +98,7 @@ fn what_nobody_answers_expires() {
 
 #[test]
 fn the_questions_of_an_ended_turn_are_closed() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write"]);
     store
         .finish_turn(turn.id, TurnEnd::Cancelled, Usage::default(), "m", None)
@@ -116,8 +112,7 @@ fn the_questions_of_an_ended_turn_are_closed() {
 
 #[test]
 fn a_turn_cannot_wait_for_nothing() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let turn = begin(&store, Target::New, "do it");
     let error = store
         .suspend_turn(turn.id, vec![], vec![], turn.created_at)

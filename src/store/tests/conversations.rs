@@ -1,15 +1,13 @@
 //! Lists, pages, search, deletion.
 
 use crate::testing::*;
-use crate::*;
 use base::error::Code;
 use base::ids::ConversationId;
 use protocol::command::ConversationCursor;
 
 #[test]
 fn pages_of_conversations_hold_while_new_ones_arrive() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let made: Vec<ConversationId> = (0..7)
         .map(|number| conversation(&store, &format!("number {number}")))
         .collect();
@@ -37,8 +35,7 @@ fn pages_of_conversations_hold_while_new_ones_arrive() {
 
 #[test]
 fn pages_of_messages_go_back_in_time() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let id = conversation(&store, "0");
     for number in 1..4 {
         exchange(&store, Target::Existing(id), &number.to_string(), "a reply");
@@ -60,8 +57,7 @@ fn pages_of_messages_go_back_in_time() {
 
 #[test]
 fn a_page_of_long_messages_is_shorter() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let mib = |count: usize| "x ".repeat(count * 512 * 1024);
     let first = exchange(&store, Target::New, "big", &mib(5));
     let id = first.conversation_id;
@@ -82,8 +78,7 @@ fn a_page_of_long_messages_is_shorter() {
 
 #[test]
 fn a_deleted_conversation_leaves_nothing() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let kept = conversation(&store, "the word stays");
     let target = Target::Named {
         account: "door".to_owned(),
@@ -171,8 +166,7 @@ fn a_deleted_conversation_leaves_nothing() {
 
 #[test]
 fn renaming_changes_the_title() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let id = conversation(&store, "before");
     store.rename_conversation(id, "after").unwrap();
     assert_eq!(store.conversation(id).unwrap().title, "after");
@@ -182,8 +176,7 @@ fn renaming_changes_the_title() {
 
 #[test]
 fn search_finds_all_words_newest_first() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     for text in [
         "the red fox",
         "the red car, fast",
@@ -215,8 +208,7 @@ fn search_finds_all_words_newest_first() {
 
 #[test]
 fn no_query_is_a_syntax_error() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     begin(&store, Target::New, "hello world");
     store.remember("hello world", None).unwrap();
     let many_words = "hello ".repeat(1000);

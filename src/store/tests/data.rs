@@ -3,8 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::super::testing::*;
-use super::super::*;
+use crate::testing::*;
 use base::clock::Timestamp;
 use base::ids::{ConversationId, MessageId, TurnId};
 
@@ -41,8 +40,7 @@ fn take_in(store: &Store, source: &str, messages: Vec<ImportedMessage>) -> Conve
 
 #[test]
 fn the_model_is_shown_what_was_imported() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let id = take_in(
         &store,
         "x:1",
@@ -80,8 +78,7 @@ fn the_model_is_shown_what_was_imported() {
 
 #[test]
 fn an_import_happens_once_and_replaces_what_a_crash_left() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let mut broken_off = store.begin_import(imported("x:1", None)).unwrap().unwrap();
     broken_off.add(vec![said(Role::User, "half", 0)]).unwrap();
     drop(broken_off);
@@ -101,8 +98,7 @@ fn an_import_happens_once_and_replaces_what_a_crash_left() {
 
 #[test]
 fn ids_of_the_future_are_not_taken_over() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let far = ConversationId::from(i64::MAX);
     let mut importing = store
         .begin_import(imported("x:1", Some(far)))
@@ -125,7 +121,7 @@ fn ids_of_the_future_are_not_taken_over() {
 fn idle_conversations_go_unless_something_is_under_way() {
     let dir = TempDir::new();
     let clock = Clock::system();
-    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let store = open_with(&dir, &clock);
     let idle = conversation(&store, "old");
     let busy = begin(&store, Target::New, "under way").conversation_id;
     store.remember("the bins go out on Monday", None).unwrap();
@@ -147,7 +143,7 @@ fn idle_conversations_go_unless_something_is_under_way() {
 fn a_long_conversation_goes_in_parts() {
     let dir = TempDir::new();
     let clock = Clock::system();
-    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let store = open_with(&dir, &clock);
     let messages = (0..2500)
         .map(|number| said(Role::User, "word", number))
         .collect();

@@ -5,7 +5,6 @@ use std::thread;
 use std::time::Duration;
 
 use crate::testing::*;
-use crate::*;
 use base::error::Code;
 use base::ids::DeliveryId;
 
@@ -51,7 +50,8 @@ fn while_uncommitted<T: Send>(
     thread::scope(|scope| {
         let storing = scope.spawn(move || {
             store.write(move |write| {
-                let delivery = deliveries::insert(write, &turn, callback("{}"))?;
+                let delivery =
+                    deliveries::insert(write, turn.id, turn.conversation_id, callback("{}"))?;
                 stored.send(delivery.id).unwrap();
                 held.recv().unwrap();
                 Ok(())
@@ -93,8 +93,7 @@ fn due(store: &Store, later: Duration) -> Vec<DeliveryId> {
 #[test]
 fn only_the_oldest_of_a_conversation_is_pending() {
     use DeliveryState::*;
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let a1 = deliver(&store, "a", "1").id;
     let b1 = deliver(&store, "b", "1").id;
     let a2 = deliver(&store, "a", "2").id;
@@ -151,8 +150,7 @@ fn only_the_oldest_of_a_conversation_is_pending() {
 
 #[test]
 fn a_callback_is_not_handed_out_before_it_is_on_disk() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let later = store.inner.clock.now().plus(Duration::from_secs(60));
     let to_send = |id| store.delivery_to_send(id, later);
     let due = || {
@@ -177,8 +175,7 @@ fn a_callback_is_not_handed_out_before_it_is_on_disk() {
 
 #[test]
 fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let id = deliver(&store, "a", "{}").id;
     let now = store.inner.clock.now();
     let (recorded, is_recorded) = mpsc::channel();
@@ -206,8 +203,7 @@ fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
 
 #[test]
 fn a_delivered_callback_stays_delivered() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let id = deliver(&store, "a", "{}").id;
     let delivered = store.record_attempt(id, Attempt::Delivered).unwrap();
     assert_eq!(delivered.state, DeliveryState::Delivered);
@@ -224,8 +220,7 @@ fn a_delivered_callback_stays_delivered() {
 
 #[test]
 fn a_waiting_callback_can_be_hurried() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let id = deliver(&store, "a", "{}").id;
     let next_at = store.inner.clock.now().plus(Duration::from_secs(3600));
     let retry = Attempt::Retry {
@@ -245,7 +240,7 @@ fn a_waiting_callback_can_be_hurried() {
 fn what_has_served_its_time_is_purged() {
     let dir = TempDir::new();
     let clock = Clock::system();
-    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let store = open_with(&dir, &clock);
     let days = |days: u64| Duration::from_secs(days * 24 * 3600);
     let delivered = deliver(&store, "a", "{}").id;
     store.record_attempt(delivered, Attempt::Delivered).unwrap();

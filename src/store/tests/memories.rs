@@ -5,8 +5,7 @@ use base::error::Code;
 
 #[test]
 fn the_same_text_is_remembered_once() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let first = store.remember("tea at four", Some("ann")).unwrap();
     let again = store.remember(" tea at four\n", None).unwrap();
     assert_eq!(first.id, again.id);
@@ -21,8 +20,7 @@ fn the_same_text_is_remembered_once() {
 
 #[test]
 fn recall_finds_any_word_as_a_prefix_without_accents() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     for text in [
         "Zoë is allergic to peanuts",
         "the bins go out on Tuesday",
@@ -49,8 +47,7 @@ fn recall_finds_any_word_as_a_prefix_without_accents() {
 
 #[test]
 fn what_is_forgotten_is_not_recalled() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let memory = store.remember("the safe opens with 1234", None).unwrap();
     store.forget(memory.id).unwrap();
     assert!(store.recall("safe", 10).unwrap().is_empty());
@@ -59,8 +56,7 @@ fn what_is_forgotten_is_not_recalled() {
 
 #[test]
 fn what_matters_for_a_message_comes_best_first() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     assert!(store.relevant_memories("anything", 5).unwrap().is_empty());
     for text in [
         "Zoë is allergic to peanuts",

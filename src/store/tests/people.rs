@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use crate::*;
 use base::error::Code;
 use base::ids::{MachineId, UserId};
 
@@ -21,8 +20,7 @@ fn token(store: &Store, user: &User, name: &str, fingerprint: u8, role: UserRole
 
 #[test]
 fn names_differ_in_more_than_case() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     store.add_user("Änne", UserRole::Admin, "hash").unwrap();
     let taken = store.add_user("änne", UserRole::User, "hash").unwrap_err();
     assert_eq!(taken.code(), Code::InvalidRequest);
@@ -38,8 +36,7 @@ fn names_differ_in_more_than_case() {
 
 #[test]
 fn the_last_admin_stays() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let first = store.add_user("first", UserRole::Admin, "hash").unwrap();
     store.add_user("user", UserRole::User, "hash").unwrap();
     let last = store.remove_user(first.id).unwrap_err();
@@ -56,8 +53,7 @@ fn the_last_admin_stays() {
 
 #[test]
 fn tokens_follow_the_role_of_their_user() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let first = store.add_user("first", UserRole::Admin, "hash").unwrap();
     let last = store.set_role(first.id, UserRole::User).unwrap_err();
     assert_eq!(last.code(), Code::InvalidRequest);
@@ -90,8 +86,7 @@ fn tokens_follow_the_role_of_their_user() {
 
 #[test]
 fn a_token_grants_the_lesser_of_two_roles() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let admin = store.add_user("admin", UserRole::Admin, "hash").unwrap();
     let viewer = store.add_user("viewer", UserRole::Viewer, "hash").unwrap();
     for (number, user, asked, granted) in [
@@ -115,8 +110,7 @@ fn a_token_grants_the_lesser_of_two_roles() {
 
 #[test]
 fn a_new_password_ends_sessions_and_keeps_api_tokens() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let user = store.add_user("ann", UserRole::Admin, "old").unwrap();
     let session = token(&store, &user, SESSION, 1, UserRole::Admin);
     let api = token(&store, &user, "phone", 2, UserRole::User);
@@ -141,7 +135,7 @@ fn a_new_password_ends_sessions_and_keeps_api_tokens() {
 fn a_token_ends_when_its_time_comes() {
     let dir = TempDir::new();
     let clock = Clock::system();
-    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let store = open_with(&dir, &clock);
     let user = store.add_user("ann", UserRole::User, "hash").unwrap();
     let token = store
         .add_token(NewToken {
@@ -160,8 +154,7 @@ fn a_token_ends_when_its_time_comes() {
 
 #[test]
 fn a_machine_that_registers_again_has_its_new_name() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let key = [7; 32];
     let id = MachineId::of_public_key(&key);
     for name in ["attic", "cellar"] {

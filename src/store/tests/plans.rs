@@ -2,7 +2,6 @@
 //! thousand does.
 
 use crate::testing::*;
-use crate::*;
 
 fn plan(store: &Store, sql: &str) -> String {
     store
@@ -20,12 +19,11 @@ fn plan(store: &Store, sql: &str) -> String {
 
 #[test]
 fn no_list_reads_a_table_from_end_to_end() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     for sql in [
         conversations::PAGE_OF_CONVERSATIONS,
-        conversations::PAGE_OF_MESSAGES,
-        conversations::SEARCH_MESSAGES,
+        messages::PAGE_OF_MESSAGES,
+        messages::SEARCH_MESSAGES,
         history::PAST_TURNS,
         history::PAST_STEPS,
         history::SUMMARY,
@@ -49,8 +47,7 @@ fn no_list_reads_a_table_from_end_to_end() {
 
 #[test]
 fn what_is_unfinished_is_found_without_what_is_finished() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     for (sql, index) in [
         (turns::UNFINISHED_TURNS, "turns_unfinished"),
         (turns::UNFINISHED_BY_STATE, "turns_unfinished"),

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use crate::*;
 use base::calendar::{Timing, Zone};
 use base::clock::{Clock, Timestamp};
 use base::error::Code;
@@ -65,8 +64,7 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
 
 #[test]
 fn a_run_begins_a_turn_and_moves_the_schedule_on() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let due = in_seconds(0);
     let schedule = store.add_schedule(new("water", daily(due))).unwrap();
     let next = in_seconds(86_400);
@@ -90,8 +88,7 @@ fn a_run_begins_a_turn_and_moves_the_schedule_on() {
 
 #[test]
 fn one_that_runs_once_is_gone_with_its_run() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let conversation = conversation(&store, "hello");
     let mut asked = new("bins", once(in_seconds(0)));
     asked.conversation_id = Some(conversation);
@@ -105,8 +102,7 @@ fn one_that_runs_once_is_gone_with_its_run() {
 
 #[test]
 fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let conversation = conversation(&store, "hello");
     let due = in_seconds(0);
     let mut asked = new("bins", daily(due));
@@ -126,8 +122,7 @@ fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let refused = |prompt: &str, conversation| {
         let mut asked = new(prompt, once(in_seconds(60)));
         asked.conversation_id = conversation;
@@ -180,8 +175,7 @@ fn what_a_wrong_clock_planned_is_found() {
 
 #[test]
 fn a_person_s_schedules_go_with_the_person() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     store.add_user("root", UserRole::Admin, "-").unwrap();
     let ann = store.add_user("ann", UserRole::User, "-").unwrap();
     store

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::testing::*;
-use crate::*;
 use base::clock::Clock;
 
 const MESSAGES: i64 = 1_000_000;

@@ -5,14 +5,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::testing::*;
-use crate::*;
 
 #[test]
 #[ignore = "measures"]
 fn commits_per_second_by_callers() {
     for callers in [1, 16, 64] {
-        let dir = TempDir::new();
-        let store = open(&dir);
+        let store = TestStore::new();
         let start = Instant::now();
         let length = Duration::from_secs(3);
         let total: usize = thread::scope(|scope| {
@@ -50,7 +48,7 @@ fn time_of_a_whole_turn_and_of_opening() {
     println!("creating: {:?}", start.elapsed());
     let start = Instant::now();
     for _ in 0..200 {
-        let Ok(Begun::New { turn, .. }) = store.begin_turn_behind(message(Target::New, "hello"))
+        let Ok(Begun::New { turn, .. }) = store.begin_turn_deferred(message(Target::New, "hello"))
         else {
             panic!("no key, no repeat");
         };

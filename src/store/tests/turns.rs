@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use crate::*;
 use base::error::Code;
 
 fn keyed(key: &str, request: u8, target: Target) -> NewTurn {
@@ -49,7 +48,7 @@ fn steps() -> Vec<Step> {
 fn a_key_runs_its_request_once_within_24_hours() {
     let dir = TempDir::new();
     let clock = Clock::system();
-    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let store = open_with(&dir, &clock);
     let hours = |hours: u64| Duration::from_secs(hours * 3600);
     let first = match store.begin_turn(keyed("a", 1, Target::New)).unwrap() {
         Begun::New { turn, .. } => turn,
@@ -95,8 +94,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
 
 #[test]
 fn a_refused_request_does_not_use_up_its_key() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let nowhere = Target::Existing(base::ids::ConversationId::from(7));
     let error = store.begin_turn(keyed("a", 1, nowhere)).unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
@@ -108,8 +106,7 @@ fn a_refused_request_does_not_use_up_its_key() {
 
 #[test]
 fn a_turn_goes_from_its_message_to_its_reply() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let turn = begin(&store, Target::New, "  \n what time is it?\nplease");
     assert_eq!(turn.state, TurnState::Queued);
     let conversation = store.conversation(turn.conversation_id).unwrap();
@@ -149,8 +146,7 @@ fn a_turn_goes_from_its_message_to_its_reply() {
 
 #[test]
 fn an_ended_turn_takes_nothing_more() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let failure = Error::server("the model is down", "detail")
         .with_status(504)
         .with_retry_after(7);
@@ -193,8 +189,7 @@ fn an_ended_turn_takes_nothing_more() {
 
 #[test]
 fn the_past_is_what_was_answered_oldest_first() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let first = exchange(&store, Target::New, "one", "1");
     let target = || Target::Existing(first.conversation_id);
     let second = begin(&store, target(), "two");
@@ -233,8 +228,7 @@ fn the_past_is_what_was_answered_oldest_first() {
 
 #[test]
 fn the_past_is_read_no_further_than_fits() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let size = 1_000;
     let first = exchange(&store, Target::New, "0", &"x".repeat(size));
     let target = || Target::Existing(first.conversation_id);
@@ -266,8 +260,7 @@ fn the_past_is_read_no_further_than_fits() {
 
 #[test]
 fn steps_that_are_too_long_are_left_out_of_the_newest_turn() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let turn = begin(&store, Target::New, "hello");
     store.record_steps(turn.id, steps()).unwrap();
     finish(&store, &turn, "hi");
@@ -281,8 +274,7 @@ fn steps_that_are_too_long_are_left_out_of_the_newest_turn() {
 
 #[test]
 fn a_summary_stands_for_the_turns_up_to_its_own() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let one = exchange(&store, Target::New, "one", "1");
     let id = one.conversation_id;
     let two = exchange(&store, Target::Existing(id), "two", "2");
@@ -310,8 +302,7 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
 
 #[test]
 fn a_name_is_one_conversation_of_its_account() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let named = |account: &str| {
         let target = Target::Named {
             account: account.to_owned(),
@@ -330,8 +321,7 @@ fn a_name_is_one_conversation_of_its_account() {
 
 #[test]
 fn counts_tell_what_is_unfinished() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     conversation(&store, "done");
     begin(&store, Target::New, "a");
     begin(&store, Target::New, "b");

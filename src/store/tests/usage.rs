@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use crate::*;
 
 fn used(input: u64, output: u64, cached: u64) -> Usage {
     Usage {
@@ -17,7 +16,7 @@ fn used(input: u64, output: u64, cached: u64) -> Usage {
 fn usage_is_kept_by_turn_day_and_month() {
     let dir = TempDir::new();
     let clock = Clock::system();
-    let store = Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap();
+    let store = open_with(&dir, &clock);
     let end = || TurnEnd::Done {
         reply: "hi".to_owned(),
     };

@@ -6,7 +6,6 @@ use std::thread::{self, ScopedJoinHandle};
 use rusqlite::params;
 
 use crate::testing::*;
-use crate::*;
 use base::error::Code;
 
 /// Holds the writer while `submit` queues jobs, so that they share one
@@ -159,8 +158,7 @@ fn meta_exists(store: &Store, key: &str) -> bool {
 
 #[test]
 fn neighbours_of_an_undone_transaction_get_an_error() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let work: Vec<Box<dyn FnOnce() -> Result<()> + Send>> = vec![
         Box::new(|| store.write(|write| set(write, "before"))),
         // What SQLite does by itself when the disk fails in the wrong moment.
@@ -184,8 +182,7 @@ fn neighbours_of_an_undone_transaction_get_an_error() {
 
 #[test]
 fn a_failed_commit_fails_all_who_wait_for_it_and_heals() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let work: Vec<Box<dyn FnOnce() -> Result<()> + Send>> = vec![
         Box::new(|| store.write(|write| set(write, "neighbour"))),
         Box::new(|| {
@@ -219,8 +216,7 @@ fn a_failed_commit_fails_all_who_wait_for_it_and_heals() {
 
 #[test]
 fn a_full_disk_is_an_error_that_heals_by_itself() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let turn = begin(&store, Target::New, "small");
     limit_pages(&store, Some(8));
     let error = store
@@ -253,8 +249,7 @@ fn a_full_disk_is_an_error_that_heals_by_itself() {
 
 #[test]
 fn a_small_write_goes_on_beside_a_large_one_that_does_not_fit() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     limit_pages(&store, Some(20));
     let work: Vec<Box<dyn FnOnce() -> Result<Begun> + Send>> = vec![
         Box::new(|| store.begin_turn(message(Target::New, "small"))),
@@ -274,7 +269,7 @@ fn an_instant_turn_costs_one_commit() {
     let least = (0..20).map(|_| {
         let before = commits(&dir);
         let Begun::New { turn, .. } = store
-            .begin_turn_behind(message(Target::New, "hello"))
+            .begin_turn_deferred(message(Target::New, "hello"))
             .unwrap()
         else {
             panic!("no key, no repeat");
@@ -290,10 +285,9 @@ fn an_instant_turn_costs_one_commit() {
 
 #[test]
 fn what_is_written_behind_reaches_the_disk_by_itself() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let Begun::New { turn, .. } = store
-        .begin_turn_behind(message(Target::New, "hello"))
+        .begin_turn_deferred(message(Target::New, "hello"))
         .unwrap()
     else {
         panic!("no key, no repeat");
@@ -328,8 +322,7 @@ fn closing_keeps_what_is_queued_and_refuses_what_comes_later() {
 
 #[test]
 fn the_last_clone_may_be_dropped_by_the_writer_itself() {
-    let dir = TempDir::new();
-    let store = open(&dir);
+    let store = TestStore::new();
     let (done, finished) = mpsc::channel();
     let clone = store.clone();
     store.inner.writer.post(move |_| {

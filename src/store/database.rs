@@ -1,0 +1,163 @@
+//! The handle on the database that everybody shares.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use crate::failure::Outcome;
+use crate::job::{Acknowledge, Write};
+use crate::meter::WriterMeter;
+use crate::query::row;
+use crate::readers::Readers;
+use crate::schema::{self, OpenError};
+use crate::writer::Writer;
+use base::clock::{Clock, Timestamp};
+use base::error::Result;
+use base::ids::Sequence;
+
+/// The database. Clones share it; the writer thread ends, with everything
+/// committed, when [`Store::close`] is called or the last clone is dropped.
+#[derive(Clone)]
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+pub(crate) struct Inner {
+    pub readers: Readers,
+    pub writer: Writer,
+    pub clock: Clock,
+}
+
+impl Store {
+    /// Opens or creates the database at `path` and brings its schema up to date.
+    /// The directory must exist; only the owner can read a new file (0600).
+    ///
+    /// # Errors
+    /// The file cannot be written, is not a database, is damaged, or was written
+    /// by a newer version of Hearth. Every error names the path and what to do.
+    pub fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> {
+        let (connection, last) = schema::open(path)?;
+        let writer = Writer::start(connection, Sequence::after(last), clock.clone())
+            .map_err(|error| OpenError::thread(path, error))?;
+        Ok(Store {
+            inner: Arc::new(Inner {
+                readers: Readers::new(path.to_owned()),
+                writer,
+                clock,
+            }),
+        })
+    }
+
+    /// Whether the last commit succeeded; `/health` reports an error otherwise.
+    /// After a failure the writer retries by itself every second.
+    pub fn is_writable(&self) -> bool {
+        self.inner.writer.is_writable()
+    }
+
+    /// Sizes and times of commits.
+    pub fn writer_meter(&self) -> &WriterMeter {
+        self.inner.writer.meter()
+    }
+
+    /// How many writes wait for the writer thread.
+    pub fn waiting_writes(&self) -> usize {
+        self.inner.writer.waiting()
+    }
+
+    /// Waits until everything submitted so far is on disk.
+    ///
+    /// # Errors
+    /// `server_error` when the commit failed.
+    pub fn flush(&self) -> Result<()> {
+        self.write(|_| Ok(()))
+    }
+
+    /// Commits what is queued, checkpoints and joins the writer. Later calls fail.
+    pub fn close(&self) {
+        // Readers first: SQLite empties the write-ahead log only without them.
+        self.inner.readers.close();
+        self.inner.writer.close();
+    }
+
+    /// A value of the `meta` table.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn meta(&self, key: &str) -> Result<Option<String>> {
+        let key = key.to_owned();
+        // Read once, at the start: on the connection that is open anyway.
+        self.deferred_commit(move |write| {
+            row(
+                write.connection,
+                "SELECT value FROM meta WHERE key = ?",
+                params![key],
+                |row| row.get(0),
+            )
+        })
+    }
+
+    /// Sets a value of the `meta` table, durably.
+    ///
+    /// # Errors
+    /// `server_error` when the commit failed.
+    pub fn set_meta(&self, key: &str, value: &str) -> Result<()> {
+        let (key, value) = (key.to_owned(), value.to_owned());
+        self.write(move |write| {
+            write.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = ?2",
+                params![key, value],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// A number that changes when another process has written to the database
+    /// (the command line, while the server runs): SQLite's `data_version`.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn foreign_changes(&self) -> Result<i64> {
+        // On the writer's connection: any other would count its commits too.
+        self.deferred_commit(|write| {
+            let version = write
+                .prepare("PRAGMA data_version")?
+                .query_row([], |row| row.get(0))?;
+            Ok(version)
+        })
+    }
+
+    /// Runs statements on a reader.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
+        self.inner.readers.read(work)
+    }
+
+    /// Runs statements on the writer and returns once they are committed.
+    pub(crate) fn write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner.writer.call(Acknowledge::AfterCommit, work)
+    }
+
+    /// Runs statements on the writer and returns before their commit, which
+    /// follows within 5 ms. What they read may not be committed yet either: if
+    /// that commit fails, it never existed.
+    pub(crate) fn deferred_commit<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<T> {
+        self.inner.writer.call(Acknowledge::AfterRun, work)
+    }
+
+    /// Queues statements for the writer without waiting. A failure is logged.
+    pub(crate) fn post(&self, work: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static) {
+        self.inner.writer.post(work);
+    }
+
+    /// The clock that stamps every row.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.inner.clock.now()
+    }
+}

@@ -1,0 +1,241 @@
+//! Messages: pages of them, and search.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{length, row};
+use crate::words::words;
+use crate::{conversations, fulltext};
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{ConversationId, MessageId, TurnId};
+
+/// Most messages of one page, whatever a caller asks for.
+const PAGE: usize = 1000;
+
+/// Most text of one page of messages, in bytes: a client's connection holds the
+/// page in memory.
+const PAGE_BYTES: usize = 4 * 1024 * 1024;
+
+/// Who said a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A person, or a system that speaks for one.
+    User,
+    /// The model.
+    Assistant,
+}
+
+words! { Role {
+    User: "user",
+    Assistant: "assistant",
+} }
+
+/// A message.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// Rises with time, also across conversations.
+    pub id: MessageId,
+    /// Where it was said.
+    pub conversation_id: ConversationId,
+    /// The turn that it began or ended.
+    pub turn_id: Option<TurnId>,
+    /// Who said it.
+    pub role: Role,
+    /// The whole text, never cut.
+    pub content: String,
+    /// The signed-in user's name, or the webhook's `user_id`.
+    pub speaker: Option<String>,
+    /// When it was stored.
+    pub created_at: Timestamp,
+}
+
+/// A page of messages, oldest first.
+#[derive(Clone, Debug)]
+pub struct MessagePage {
+    /// At most as many as were asked for.
+    pub messages: Vec<Message>,
+    /// Whether older ones exist.
+    pub has_more: bool,
+}
+
+impl Store {
+    /// The latest `limit` messages (at most 1,000, and about 4 MiB of text, but
+    /// always one) before `before`, oldest first.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn messages(
+        &self,
+        id: ConversationId,
+        limit: usize,
+        before: Option<MessageId>,
+    ) -> Result<MessagePage> {
+        let limit = limit.min(PAGE);
+        let before = before.map_or(i64::MAX, MessageId::as_i64);
+        let (mut messages, has_more) = self.read(|connection| {
+            let page = page_of_messages(
+                connection,
+                PAGE_OF_MESSAGES,
+                params![id, before, limit as i64 + 1],
+                limit,
+            )?;
+            if page.0.is_empty() {
+                conversations::find(connection, id)?;
+            }
+            Ok(page)
+        })?;
+        messages.reverse();
+        Ok(MessagePage { messages, has_more })
+    }
+
+    /// The next `limit` messages (at most 1,000, and about 4 MiB of text, but
+    /// always one) after `after`, oldest first. Empty at the end.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn messages_after(
+        &self,
+        id: ConversationId,
+        limit: usize,
+        after: Option<MessageId>,
+    ) -> Result<Vec<Message>> {
+        let limit = limit.min(PAGE);
+        let after = after.map_or(i64::MIN, MessageId::as_i64);
+        self.read(|connection| {
+            let page = page_of_messages(
+                connection,
+                "SELECT * FROM messages
+                 WHERE conversation_id = ?1 AND id > ?2 ORDER BY id LIMIT ?3",
+                params![id, after, limit as i64],
+                limit,
+            )?;
+            Ok(page.0)
+        })
+    }
+
+    /// One message.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn message(&self, id: MessageId) -> Result<Message> {
+        self.read(|connection| {
+            row(
+                connection,
+                "SELECT * FROM messages WHERE id = ?",
+                params![id],
+                message_from_row,
+            )?
+            .ok_or_else(|| Error::not_found(format!("there is no message {id}")).into())
+        })
+    }
+
+    /// Messages that hold all words of `query`, newest first, at most `limit`,
+    /// 1,000, and about 4 MiB of text. Only where there are fewer than that, the
+    /// last word may also be the beginning of one.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn search_messages(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
+        let Some(query) = fulltext::every_word(query) else {
+            return Ok(Vec::new());
+        };
+        let limit = limit.min(PAGE);
+        self.read(|connection| {
+            let search = |query: &str| {
+                let parameters = params![query, limit as i64 + 1];
+                page_of_messages(connection, SEARCH_MESSAGES, parameters, limit)
+            };
+            // A common word as a prefix costs far more than the word itself.
+            let (found, is_full) = search(&query)?;
+            match fulltext::while_typing(&query) {
+                Some(query) if !is_full => Ok(search(&query)?.0),
+                _ => Ok(found),
+            }
+        })
+    }
+}
+
+/// The first messages of a statement, at most `limit` and no more text than a
+/// page holds, but always one; and whether there are more rows.
+fn page_of_messages(
+    connection: &Connection,
+    sql: &str,
+    parameters: impl rusqlite::Params,
+    limit: usize,
+) -> Outcome<(Vec<Message>, bool)> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    let mut messages: Vec<Message> = Vec::new();
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        bytes += length(row, "content")?;
+        if messages.len() == limit || (bytes > PAGE_BYTES && !messages.is_empty()) {
+            return Ok((messages, true));
+        }
+        messages.push(message_from_row(row)?);
+    }
+    Ok((messages, false))
+}
+
+pub(crate) const PAGE_OF_MESSAGES: &str = "SELECT * FROM messages \
+     WHERE conversation_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
+
+/// The full-text index gives its rows in the order of their ids, so `LIMIT`
+/// ends the search early; CROSS JOIN keeps SQLite from turning it around.
+pub(crate) const SEARCH_MESSAGES: &str = "SELECT m.* FROM messages_fts f \
+     CROSS JOIN messages m ON m.id = f.rowid \
+     WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2";
+
+/// Stores a message and makes it its conversation's newest.
+pub(crate) fn insert_message(
+    write: &Write<'_>,
+    conversation_id: ConversationId,
+    turn_id: TurnId,
+    role: Role,
+    content: String,
+    speaker: Option<String>,
+) -> Outcome<Message> {
+    let message = Message {
+        id: write.id(),
+        conversation_id,
+        turn_id: Some(turn_id),
+        role,
+        content,
+        speaker,
+        created_at: write.now,
+    };
+    write.execute(
+        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            message.id,
+            conversation_id,
+            turn_id,
+            role,
+            message.content,
+            message.speaker,
+            message.created_at,
+        ],
+    )?;
+    write.execute(
+        "UPDATE conversations
+         SET updated_at = ?2, message_count = message_count + 1, latest = ?3 WHERE id = ?1",
+        params![conversation_id, message.created_at, message.id],
+    )?;
+    Ok(message)
+}
+
+pub(crate) fn message_from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+    Ok(Message {
+        id: row.get("id")?,
+        conversation_id: row.get("conversation_id")?,
+        turn_id: row.get("turn_id")?,
+        role: row.get("role")?,
+        content: row.get("content")?,
+        speaker: row.get("speaker")?,
+        created_at: row.get("created_at")?,
+    })
+}

@@ -1,0 +1,59 @@
+//! Running cached statements.
+
+use std::ops::ControlFlow;
+
+use rusqlite::{Connection, Row, ToSql};
+
+use crate::failure::Outcome;
+
+/// All rows of a cached statement.
+pub(crate) fn rows<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: &[&dyn ToSql],
+    mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Outcome<Vec<T>> {
+    let mut found = Vec::new();
+    each_row(connection, sql, parameters, &mut |row| {
+        found.push(from_row(row)?);
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(found)
+}
+
+/// The first row of a cached statement.
+pub(crate) fn row<T>(
+    connection: &Connection,
+    sql: &str,
+    parameters: &[&dyn ToSql],
+    mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Outcome<Option<T>> {
+    let mut found = None;
+    each_row(connection, sql, parameters, &mut |row| {
+        found = Some(from_row(row)?);
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(found)
+}
+
+/// Calls `take` with each row of a cached statement until it breaks.
+fn each_row(
+    connection: &Connection,
+    sql: &str,
+    parameters: &[&dyn ToSql],
+    take: &mut dyn FnMut(&Row<'_>) -> rusqlite::Result<ControlFlow<()>>,
+) -> Outcome<()> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(parameters)?;
+    while let Some(row) = rows.next()? {
+        if take(row)?.is_break() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// The bytes of a text column, without copying it.
+pub(crate) fn length(row: &Row<'_>, column: &str) -> rusqlite::Result<usize> {
+    Ok(row.get_ref(column)?.as_bytes()?.len())
+}

@@ -1,0 +1,141 @@
+//! What happened in a turn before its end.
+
+use rusqlite::types::FromSqlError;
+use rusqlite::{Row, params};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::rows;
+use base::error::{Error, Result};
+use base::ids::TurnId;
+
+/// Most steps of one turn that are read.
+const MOST_STEPS: i64 = 10_000;
+
+/// One tool call of a model's reply.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The model's id of the call; unique within a reply.
+    pub id: String,
+    /// The tool's name as the model wrote it; there may be no such tool.
+    pub tool: String,
+    /// The arguments as the model wrote them: JSON text that may be broken.
+    pub arguments: String,
+    /// Members that this provider wants back unchanged.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extra: Option<Value>,
+}
+
+/// Something that happened in a turn before its end, stored before anything
+/// with an effect depends on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case", try_from = "StepMembers")]
+pub enum Step {
+    /// The model answered with tool calls (a reply without calls ends the turn).
+    Reply {
+        /// What the model said before its calls; may be empty.
+        text: String,
+        /// At least one.
+        calls: Vec<ToolCall>,
+        /// Members that this provider wants back unchanged.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        extra: Option<Value>,
+    },
+    /// A call is about to run. Without a result after a crash, a tool that is
+    /// not read-only is not run again.
+    Started {
+        /// The [`ToolCall::id`].
+        call_id: String,
+    },
+    /// A call has its result, or was refused.
+    Result {
+        /// The [`ToolCall::id`].
+        call_id: String,
+        /// False when the tool failed or was refused.
+        ok: bool,
+        /// What the model is told.
+        content: String,
+        /// Whether the text was written by somebody outside the household, as
+        /// that of web pages is.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        outside: bool,
+    },
+}
+
+/// The members of any [`Step`]: reading one variant after the other would be
+/// several times the code.
+#[derive(Deserialize)]
+struct StepMembers {
+    kind: String,
+    text: Option<String>,
+    calls: Option<Vec<ToolCall>>,
+    extra: Option<Value>,
+    call_id: Option<String>,
+    ok: Option<bool>,
+    content: Option<String>,
+    #[serde(default)]
+    outside: bool,
+}
+
+impl TryFrom<StepMembers> for Step {
+    type Error = &'static str;
+
+    fn try_from(members: StepMembers) -> Result<Step, &'static str> {
+        let missing = "a step lacks a member";
+        Ok(match members.kind.as_str() {
+            "reply" => Step::Reply {
+                text: members.text.ok_or(missing)?,
+                calls: members.calls.ok_or(missing)?,
+                extra: members.extra,
+            },
+            "started" => Step::Started {
+                call_id: members.call_id.ok_or(missing)?,
+            },
+            "result" => Step::Result {
+                call_id: members.call_id.ok_or(missing)?,
+                ok: members.ok.ok_or(missing)?,
+                content: members.content.ok_or(missing)?,
+                outside: members.outside,
+            },
+            _ => return Err("a step is of no known kind"),
+        })
+    }
+}
+
+impl Store {
+    /// The turn's steps, in order.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn steps(&self, id: TurnId) -> Result<Vec<Step>> {
+        self.read(|connection| {
+            rows(
+                connection,
+                "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
+                params![id, MOST_STEPS],
+                step_from_row,
+            )
+        })
+    }
+}
+
+pub(crate) fn insert_steps(write: &Write<'_>, id: TurnId, steps: &[Step]) -> Outcome<()> {
+    for step in steps {
+        let body = serde_json::to_string(step)
+            .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
+        write.execute(
+            "INSERT INTO steps (turn_id, body) VALUES (?1, ?2)",
+            params![id, body],
+        )?;
+    }
+    Ok(())
+}
+
+/// A step from a row's column `body`.
+pub(crate) fn step_from_row(row: &Row<'_>) -> rusqlite::Result<Step> {
+    let body = row.get_ref("body")?.as_str()?;
+    serde_json::from_str(body).map_err(|error| FromSqlError::other(error).into())
+}
