@@ -1,24 +1,21 @@
 //! What a transport needs of a session, so that transports can be tested
 //! without the service behind it.
 
-use std::io;
 use std::sync::Arc;
 
+use base::error::Error;
 use tungstenite::Message;
 
-use super::connection::Connection;
-use super::registry::Registered;
-use super::wait::Waker;
 use crate::outbox::{Close, Item, Outbox};
 use crate::peer::Peer;
-use base::error::Error;
 
-/// One connection's conversation with whoever answers it: the service's session, or a relay.
+/// What answers the messages of one connection: a session of the service, or a
+/// relay.
 pub trait ClientHandler {
     /// Handles one message; responses arrive in the outbox.
     fn receive(&mut self, text: &str);
 
-    /// Handles one binary message. Most dialogues understand none.
+    /// Handles one binary message. Most handlers understand none.
     fn receive_binary(&mut self, bytes: &[u8]) {
         let _ = bytes;
         self.refuse(Error::invalid_request(
@@ -40,7 +37,7 @@ pub trait ClientHandler {
     fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str));
 
     /// The same as messages of a WebSocket, of which only those are binary that
-    /// the client_handler has encrypted.
+    /// the handler has encrypted.
     fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
         self.arrange(item, &mut |text| send(Message::text(text)));
     }
@@ -58,45 +55,7 @@ pub trait ClientHandler {
     fn time_out(&mut self) -> Close;
 }
 
-/// Opens the client_handler of a new connection: who is there, over which transport
+/// Opens the handler of a new connection: the client's address, the transport
 /// (`websocket`, `lines` or `relay`), and where the responses go.
 pub type HandlerFactory =
     Arc<dyn Fn(Peer, &'static str, Arc<Outbox>) -> Box<dyn ClientHandler> + Send + Sync>;
-
-/// A client_handler and the way its responses take.
-pub struct ConnectionIo {
-    /// Takes what the client sends.
-    pub client_handler: Box<dyn ClientHandler>,
-    /// Holds what the client is to get; bounded by `limits.outbox_bytes`.
-    pub outbox: Arc<Outbox>,
-    /// Wakes the connection's thread when the outbox has something new.
-    pub waker: Arc<Waker>,
-}
-
-impl ConnectionIo {
-    /// Opens a client_handler for `connection`. From now on the connection is ended
-    /// through its outbox.
-    ///
-    /// # Errors
-    /// No descriptor is left for the wake-ups.
-    pub fn open(
-        connection: &Connection,
-        registered: &Registered,
-        open: &HandlerFactory,
-        peer: Peer,
-    ) -> io::Result<ConnectionIo> {
-        let waker = Arc::new(Waker::new()?);
-        let wake = Arc::clone(&waker);
-        let outbox = Arc::new(Outbox::new(
-            connection.config.limits.outbox_bytes,
-            move || wake.wake(),
-        ));
-        registered.set_outbox(&outbox);
-        let transport = connection.admission.transport().as_str();
-        Ok(ConnectionIo {
-            client_handler: open(peer, transport, Arc::clone(&outbox)),
-            outbox,
-            waker,
-        })
-    }
-}

@@ -4,12 +4,11 @@
 use std::io;
 use std::time::Instant;
 
-use super::body::Inbox;
-use super::client_handler::ConnectionIo;
-use super::connection::{Connection, seconds};
-use super::registry::Registered;
-use super::stream::{ReadTimeout, Stream, linger};
-use super::wait::{Interest, wait};
+use crate::connection::registry::Registered;
+use crate::connection::{Connection, ConnectionIo, seconds};
+use crate::inbox::Inbox;
+use crate::stream::{ReadTimeout, Stream, linger};
+use crate::wait::{Interest, wait};
 use base::error::Error;
 use protocol::envelope;
 
@@ -23,11 +22,11 @@ pub fn run(
     registered: &Registered,
     inbox: Inbox,
 ) {
-    let Some(open) = &connection.door.sessions else {
+    let Some(open) = &connection.policy.sessions else {
         return;
     };
-    let talk = match ConnectionIo::open(connection, registered, open, connection.socket_peer()) {
-        Ok(talk) => talk,
+    let io = match ConnectionIo::open(connection, registered, open, connection.socket_peer()) {
+        Ok(io) => io,
         Err(error) => {
             log::warn!("no session for {}: {error}", connection.remote);
             let error = Error::overloaded("the server has no descriptor left", 5);
@@ -41,11 +40,11 @@ pub fn run(
     if let Err(error) = stream.keep_alive(seconds(connection.limits().ping_seconds)) {
         log::warn!("no keep-alive for {}: {error}", connection.remote);
     }
-    stream.set_patience(ReadTimeout::Never);
+    stream.set_read_timeout(ReadTimeout::Never);
     let mut lines = Lines {
         connection,
         stream,
-        talk,
+        io,
         inbox,
         searched: 0,
         out: Vec::new(),
@@ -68,7 +67,7 @@ enum End {
 struct Lines<'a> {
     connection: &'a mut Connection,
     stream: &'a mut dyn Stream,
-    talk: ConnectionIo,
+    io: ConnectionIo,
     inbox: Inbox,
     /// Bytes of the inbox that are known to hold no line break.
     searched: usize,
@@ -90,14 +89,14 @@ impl Lines<'_> {
         let auth_deadline = Instant::now() + seconds(self.connection.limits().auth_seconds);
         self.take_lines()?;
         loop {
-            self.talk.waker.prepare();
+            self.io.waker.prepare();
             self.send_waiting()?;
-            let is_authenticated = self.talk.client_handler.is_authenticated();
+            let is_authenticated = self.io.client_handler.is_authenticated();
             if is_authenticated {
                 self.connection.admission.end_unauthenticated();
             }
             self.give_back_memory();
-            if self.input_ended.is_some() && self.talk.client_handler.is_idle() {
+            if self.input_ended.is_some() && self.io.client_handler.is_idle() {
                 return Err(End::Finish);
             }
             let deadline = match (self.input_ended, is_authenticated) {
@@ -109,8 +108,8 @@ impl Lines<'_> {
                 self.read()?;
             }
             if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-                if !self.talk.client_handler.is_authenticated() {
-                    self.talk.client_handler.time_out();
+                if !self.io.client_handler.is_authenticated() {
+                    self.io.client_handler.time_out();
                     self.send_waiting()?;
                     return Err(End::Finish);
                 }
@@ -129,7 +128,7 @@ impl Lines<'_> {
             None if self.stream.has_buffered() => return Ok(true),
             None => Interest::Read,
         };
-        let waker = Some(&*self.talk.waker);
+        let waker = Some(&*self.io.waker);
         let woken = wait(self.stream.as_fd(), interest, waker, deadline).map_err(|_| End::Gone)?;
         match interest {
             Interest::Hangup if woken.gone => Err(End::Gone),
@@ -160,7 +159,7 @@ impl Lines<'_> {
                 .position(|&byte| byte == b'\n');
             let length = found.map_or(unread.len(), |place| self.searched + place);
             // The `\r` that may stand before the line break is not counted.
-            if length > self.talk.client_handler.message_bytes() + 1 {
+            if length > self.io.client_handler.message_bytes() + 1 {
                 return Err(self.refuse_long_line());
             }
             if found.is_none() {
@@ -185,14 +184,14 @@ impl Lines<'_> {
     fn take_line(&mut self, length: usize) -> Result<(), End> {
         let line = &self.inbox.unread()[..length];
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        if line.len() > self.talk.client_handler.message_bytes() {
+        if line.len() > self.io.client_handler.message_bytes() {
             return Err(self.refuse_long_line());
         }
         match std::str::from_utf8(line) {
             Ok("") => {}
             Ok(text) => {
                 self.connection.received += 1;
-                self.talk.client_handler.receive(text);
+                self.io.client_handler.receive(text);
             }
             Err(_) => {
                 let error = Error::invalid_request("a line must be UTF-8");
@@ -205,14 +204,14 @@ impl Lines<'_> {
     fn refuse_long_line(&mut self) -> End {
         let error = Error::too_large(format!(
             "a line may have at most {} bytes",
-            self.talk.client_handler.message_bytes()
+            self.io.client_handler.message_bytes()
         ));
         self.refuse(error)
     }
 
     /// Answers what cannot be taken; then the connection is over.
     fn refuse(&mut self, error: Error) -> End {
-        self.talk.client_handler.refuse(error);
+        self.io.client_handler.refuse(error);
         match self.send_waiting() {
             Ok(()) => End::Finish,
             Err(end) => end,
@@ -221,12 +220,12 @@ impl Lines<'_> {
 
     /// Sends what waits in the outbox, in one write where it is not much.
     fn send_waiting(&mut self) -> Result<(), End> {
-        let taken = self.talk.outbox.take();
+        let taken = self.io.outbox.take();
         self.stream
             .set_write_deadline(self.connection.write_deadline());
         for item in taken.items {
             let out = &mut self.out;
-            self.talk.client_handler.arrange(item, &mut |text| {
+            self.io.client_handler.arrange(item, &mut |text| {
                 out.extend_from_slice(text.as_bytes());
                 out.push(b'\n');
             });

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send, sockopt};
 
-use super::wait::{Interest, wait};
+use crate::wait::{Interest, wait};
 
 /// How long a read waits for its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub enum ReadTimeout {
 /// are repeated within.
 pub trait Stream: Read + Write + AsFd + Send {
     /// Sets how long reads wait from now on.
-    fn set_patience(&mut self, patience: ReadTimeout);
+    fn set_read_timeout(&mut self, patience: ReadTimeout);
 
     /// Sets the time of [`ReadTimeout::Idle`].
     fn set_idle_time(&mut self, time: Duration) -> io::Result<()>;
@@ -87,7 +87,7 @@ impl Socket {
 }
 
 impl Stream for Socket {
-    fn set_patience(&mut self, patience: ReadTimeout) {
+    fn set_read_timeout(&mut self, patience: ReadTimeout) {
         self.patience = patience;
     }
 
@@ -211,7 +211,7 @@ pub fn linger(stream: &mut dyn Stream) {
     if stream.finish().is_err() {
         return;
     }
-    stream.set_patience(ReadTimeout::Until(Instant::now() + LINGER_TIME));
+    stream.set_read_timeout(ReadTimeout::Until(Instant::now() + LINGER_TIME));
     let mut sink = vec![0; 16 * 1024];
     let mut drained = 0;
     while drained < LINGER_BYTES {
@@ -245,14 +245,14 @@ mod tests {
             (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
             (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {
-            socket.set_patience(patience);
+            socket.set_read_timeout(patience);
             let error = socket.read(&mut buffer).unwrap_err();
             assert_eq!(error.kind(), kind, "{patience:?}");
         }
         client.write_all(b"abc").unwrap();
-        socket.set_patience(ReadTimeout::Until(Instant::now()));
+        socket.set_read_timeout(ReadTimeout::Until(Instant::now()));
         assert!(socket.read(&mut buffer).is_err());
-        socket.set_patience(ReadTimeout::Until(Instant::now() + Duration::from_secs(5)));
+        socket.set_read_timeout(ReadTimeout::Until(Instant::now() + Duration::from_secs(5)));
         assert_eq!(socket.read(&mut buffer).unwrap(), 3);
     }
 

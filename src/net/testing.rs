@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::exchange::Head;
+use crate::http::message::Head;
 use crate::peer::Peer;
 
 /// A head from 192.0.2.1. Header names are given in lower case.

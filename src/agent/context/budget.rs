@@ -4,7 +4,7 @@ use ureq::http::Uri;
 
 use crate::provider::OLLAMA_CONTEXT;
 use config::{Api, Config, Preset};
-use net::outbound::is_local;
+use net::http_client::is_local;
 
 /// The window of a model that nothing is known of, and of those that people
 /// run at home: many servers load them with no more.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::peer::{CallError, Peer};
 use super::streamable_http::{Exchange, Failure, Shared, is_event_stream, patience};
 use net::cancel::Cancel;
-use net::outbound::OutboundError;
+use net::http_client::ClientError;
 
 /// How long one stream may last; then it is opened anew.
 const LISTEN_LIMIT: Duration = Duration::from_secs(24 * 3600);
@@ -51,8 +51,8 @@ impl Shared {
                     log::debug!("mcp {}: offers no stream (status {status})", self.name);
                     return;
                 }
-                Err(Failure::Connection(OutboundError::Cancelled)) => return,
-                Err(Failure::Connection(error @ OutboundError::Unreachable(_))) => {
+                Err(Failure::Connection(ClientError::Cancelled)) => return,
+                Err(Failure::Connection(error @ ClientError::Unreachable(_))) => {
                     return peer.close(&error.to_string());
                 }
                 Err(Failure::Connection(error)) => log::debug!("mcp {}: {error}", self.name),

@@ -18,7 +18,7 @@ use crate::tool::output::shorten;
 use base::secret::Secret;
 use base::threads;
 use net::cancel::Cancel;
-use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
+use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 /// How long a message that nobody waits for may take.
@@ -57,7 +57,7 @@ pub(super) struct Shared {
     pub(super) name: String,
     url: String,
     headers: Vec<(String, Secret)>,
-    outbound: Outbound,
+    http_client: HttpClient,
     state: Mutex<State>,
 }
 
@@ -81,12 +81,12 @@ pub(super) struct Exchange<'a> {
 
 /// Why there was no answer.
 pub(super) enum Failure {
-    Connection(OutboundError),
+    Connection(ClientError),
     Call(CallError),
 }
 
-impl From<OutboundError> for Failure {
-    fn from(error: OutboundError) -> Failure {
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Failure {
         Failure::Connection(error)
     }
 }
@@ -109,7 +109,7 @@ impl HttpTransport {
                     .filter(|(name, _)| !is_own(name))
                     .cloned()
                     .collect(),
-                outbound: Outbound::new().trusting(trust),
+                http_client: HttpClient::new().trusting(trust),
                 state: Mutex::default(),
             }),
             listening: Mutex::new(None),
@@ -209,7 +209,7 @@ impl Shared {
             patience: request.patience,
             cancel: request.cancel,
         };
-        let read = |answer: &mut Answer| {
+        let read = |answer: &mut ClientResponse| {
             let status = answer.status();
             if !(200..300).contains(&status) {
                 return Err(Failure::Call(self.refusal(answer, request.method)?));
@@ -235,7 +235,7 @@ impl Shared {
                 .map_err(|_| Failure::Call(CallError::Unusable("it gave no answer".to_owned())))
         };
         let mut result = self.exchange(&exchange, read);
-        if let Err(Failure::Connection(OutboundError::Interrupted { stale: true, .. })) = result {
+        if let Err(Failure::Connection(ClientError::Interrupted { stale: true, .. })) = result {
             // The server had closed the kept connection: it has not seen this.
             result = self.exchange(&exchange, read);
         }
@@ -243,9 +243,9 @@ impl Shared {
             Ok(outcome) => outcome,
             Err(Failure::Call(error)) => Err(error),
             Err(Failure::Connection(error)) => Err(match error {
-                OutboundError::Cancelled => CallError::Cancelled,
-                OutboundError::Silent(_) | OutboundError::TimedOut => request.patience.exceeded(),
-                OutboundError::TooLarge(_) | OutboundError::Address(_) => {
+                ClientError::Cancelled => CallError::Cancelled,
+                ClientError::Silent(_) | ClientError::TimedOut => request.patience.exceeded(),
+                ClientError::TooLarge(_) | ClientError::Address(_) => {
                     CallError::Unusable(error.to_string())
                 }
                 error => CallError::Closed(error.to_string()),
@@ -295,7 +295,7 @@ impl Shared {
     pub(super) fn exchange<T>(
         &self,
         exchange: &Exchange<'_>,
-        read: impl FnOnce(&mut Answer) -> Result<T, Failure>,
+        read: impl FnOnce(&mut ClientResponse) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let (session, revision) = {
             let state = self.state();
@@ -324,7 +324,7 @@ impl Shared {
         for (name, value) in &self.headers {
             headers.push((name, value.expose()));
         }
-        let outgoing = Outgoing {
+        let outgoing = ClientRequest {
             method: exchange.http_method,
             url: &self.url,
             headers: &headers,
@@ -332,16 +332,16 @@ impl Shared {
             deadline: exchange.patience.deadline,
             cancel: exchange.cancel,
         };
-        self.outbound
+        self.http_client
             .exchange_within(&outgoing, Some(exchange.patience.silence), read)
     }
 
     /// What an answer that is not a success means.
-    fn refusal(&self, answer: &mut Answer, method: &str) -> Result<CallError, Failure> {
+    fn refusal(&self, answer: &mut ClientResponse, method: &str) -> Result<CallError, Failure> {
         let status = answer.status();
         let body = match answer.read_all(REFUSAL_BYTES) {
             Ok(body) => body,
-            Err(OutboundError::TooLarge(_)) => Vec::new(),
+            Err(ClientError::TooLarge(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
         };
         let text = String::from_utf8_lossy(&body);
@@ -369,7 +369,7 @@ impl Shared {
     /// outcome.
     pub(super) fn read_events(
         &self,
-        answer: &mut Answer,
+        answer: &mut ClientResponse,
         peer: &Peer,
         patience: &ReadTimeout,
         request: Option<(u64, &Receiver<Outcome>)>,
@@ -405,24 +405,24 @@ impl Shared {
 /// progress of the request. Comments that keep the connection alive do not
 /// move it.
 struct Patient<'a> {
-    answer: &'a mut Answer,
+    answer: &'a mut ClientResponse,
     until: &'a Cell<Instant>,
 }
 
 impl Source for Patient<'_> {
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, OutboundError> {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
         let left = self
             .until
             .get()
             .checked_duration_since(Instant::now())
             .filter(|left| !left.is_zero())
-            .ok_or(OutboundError::TimedOut)?;
+            .ok_or(ClientError::TimedOut)?;
         self.answer.limit_silence(left);
         self.answer.read(buffer)
     }
 }
 
-pub(super) fn is_event_stream(answer: &Answer) -> bool {
+pub(super) fn is_event_stream(answer: &ClientResponse) -> bool {
     answer
         .header("content-type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))

@@ -7,7 +7,7 @@ use super::refusal::Refusal;
 use super::reply_stream::ReplyStream;
 use crate::model::{Cause, ModelReply, ModelRequest};
 use config::Quirks;
-use net::outbound::{Answer, OutboundError};
+use net::http_client::{ClientError, ClientResponse};
 
 /// What a provider is told by the configuration beside whom to ask.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +57,7 @@ pub struct EncodedRequest {
 /// A reply as it comes in.
 pub struct Reading<'a, 'v> {
     /// Status 2xx; its body is unread.
-    pub answer: &'a mut Answer,
+    pub answer: &'a mut ClientResponse,
     /// Gets the text.
     pub reply_stream: ReplyStream<'v>,
     /// Whether the body is a stream.
@@ -94,7 +94,7 @@ pub fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
 /// Why a try came to nothing, before it is known what to do about it.
 pub enum AttemptError {
     /// The exchange failed.
-    Outbound(OutboundError),
+    Client(ClientError),
     /// The server reported an error.
     Refused(Refusal),
     /// Not a reply: what is said of it, and the detail.
@@ -110,9 +110,9 @@ pub enum AttemptError {
     },
 }
 
-impl From<OutboundError> for AttemptError {
-    fn from(error: OutboundError) -> AttemptError {
-        AttemptError::Outbound(error)
+impl From<ClientError> for AttemptError {
+    fn from(error: ClientError) -> AttemptError {
+        AttemptError::Client(error)
     }
 }
 

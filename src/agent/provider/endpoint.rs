@@ -5,7 +5,7 @@ use ureq::http::Uri;
 
 use crate::model::{Cause, ProviderError};
 use base::secret::Secret;
-use net::outbound::{OutboundError, is_local};
+use net::http_client::{ClientError, is_local};
 
 /// Longest text of a server that is repeated to a person, in characters.
 const QUOTED: usize = 200;
@@ -122,22 +122,22 @@ impl Endpoint {
     }
 
     /// A failed exchange with this server, which had `answered` or not.
-    pub fn unanswered(&self, error: &OutboundError, answered: bool) -> ProviderError {
+    pub fn unanswered(&self, error: &ClientError, answered: bool) -> ProviderError {
         let says = match error {
-            OutboundError::Cancelled => return ProviderError::Cancelled,
-            OutboundError::TimedOut => return ProviderError::TimedOut,
-            OutboundError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
-            OutboundError::Unreachable(_) | OutboundError::Forbidden(_) => "cannot be reached",
-            OutboundError::Address(_) => "has an address that cannot be used: see base_url",
-            OutboundError::Untrusted(_) => "offers no TLS connection that can be trusted",
-            OutboundError::NotHttp(_) => "answered something that is not HTTP",
-            OutboundError::Interrupted { .. } => "closed the connection without an answer",
-            OutboundError::Silent(_) if !answered => "did not answer in time",
-            OutboundError::Silent(_) => "fell silent in the middle of its reply",
-            OutboundError::TooLarge(_) => "answered more than Hearth accepts",
+            ClientError::Cancelled => return ProviderError::Cancelled,
+            ClientError::TimedOut => return ProviderError::TimedOut,
+            ClientError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
+            ClientError::Unreachable(_) | ClientError::Forbidden(_) => "cannot be reached",
+            ClientError::Address(_) => "has an address that cannot be used: see base_url",
+            ClientError::Untrusted(_) => "offers no TLS connection that can be trusted",
+            ClientError::NotHttp(_) => "answered something that is not HTTP",
+            ClientError::Interrupted { .. } => "closed the connection without an answer",
+            ClientError::Silent(_) if !answered => "did not answer in time",
+            ClientError::Silent(_) => "fell silent in the middle of its reply",
+            ClientError::TooLarge(_) => "answered more than Hearth accepts",
         };
         let cause = match error {
-            OutboundError::TooLarge(_) => Cause::Request,
+            ClientError::TooLarge(_) => Cause::Request,
             _ => Cause::Away,
         };
         self.failed(says, error, cause)

@@ -2,7 +2,7 @@
 //! with bounds, and with one exception: an unfinished event at the end of the
 //! stream is handed out, since some model servers forget the last blank line.
 
-use net::outbound::{Answer, OutboundError};
+use net::http_client::{ClientError, ClientResponse};
 
 /// Longest line and longest event, in bytes.
 const EVENT_LIMIT: usize = 8 * 1024 * 1024;
@@ -13,12 +13,12 @@ const PIECE: usize = 8 * 1024;
 /// Where the bytes come from.
 pub trait Source {
     /// At least one byte, or 0 at the end.
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, OutboundError>;
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError>;
 }
 
-impl Source for Answer {
-    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, OutboundError> {
-        Answer::read(self, buffer)
+impl Source for ClientResponse {
+    fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
+        ClientResponse::read(self, buffer)
     }
 }
 
@@ -71,8 +71,8 @@ impl<'a, S: Source> EventStream<'a, S> {
     ///
     /// # Errors
     /// Those of the
-    /// source, [`OutboundError::TooLarge`] beyond a bound.
-    pub fn next(&mut self) -> Result<Option<Event<'_>>, OutboundError> {
+    /// source, [`ClientError::TooLarge`] beyond a bound.
+    pub fn next(&mut self) -> Result<Option<Event<'_>>, ClientError> {
         self.name.clear();
         self.data.clear();
         self.has_data = false;
@@ -100,7 +100,7 @@ impl<'a, S: Source> EventStream<'a, S> {
     ///
     /// # Errors
     /// As [`EventStream::next`].
-    pub fn next_json_line(&mut self) -> Result<Option<&[u8]>, OutboundError> {
+    pub fn next_json_line(&mut self) -> Result<Option<&[u8]>, ClientError> {
         while let Some((start, end)) = self.next_line()? {
             if !self.buffer[start..end].trim_ascii().is_empty() {
                 return Ok(Some(&self.buffer[start..end]));
@@ -109,7 +109,7 @@ impl<'a, S: Source> EventStream<'a, S> {
         Ok(None)
     }
 
-    fn take_field(&mut self, start: usize, end: usize) -> Result<(), OutboundError> {
+    fn take_field(&mut self, start: usize, end: usize) -> Result<(), ClientError> {
         let mut line = &self.buffer[start..end];
         if std::mem::take(&mut self.first_line) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
@@ -122,7 +122,7 @@ impl<'a, S: Source> EventStream<'a, S> {
         match field {
             b"data" => {
                 if self.data.len() + value.len() > EVENT_LIMIT {
-                    return Err(OutboundError::TooLarge(EVENT_LIMIT));
+                    return Err(ClientError::TooLarge(EVENT_LIMIT));
                 }
                 if self.has_data {
                     self.data.push(b'\n');
@@ -141,7 +141,7 @@ impl<'a, S: Source> EventStream<'a, S> {
     }
 
     /// Where the next line begins and ends in the buffer.
-    fn next_line(&mut self) -> Result<Option<(usize, usize)>, OutboundError> {
+    fn next_line(&mut self) -> Result<Option<(usize, usize)>, ClientError> {
         loop {
             if self.after_return && self.line < self.buffer.len() {
                 self.after_return = false;
@@ -167,12 +167,12 @@ impl<'a, S: Source> EventStream<'a, S> {
         }
     }
 
-    fn fill(&mut self) -> Result<(), OutboundError> {
+    fn fill(&mut self) -> Result<(), ClientError> {
         self.buffer.drain(..self.line);
         self.seen -= self.line;
         self.line = 0;
         if self.buffer.len() > EVENT_LIMIT {
-            return Err(OutboundError::TooLarge(EVENT_LIMIT));
+            return Err(ClientError::TooLarge(EVENT_LIMIT));
         }
         let end = self.buffer.len();
         self.buffer.resize(end + PIECE, 0);
@@ -183,7 +183,7 @@ impl<'a, S: Source> EventStream<'a, S> {
         self.ended = count == 0;
         self.total += count;
         if self.total > STREAM_LIMIT {
-            return Err(OutboundError::TooLarge(STREAM_LIMIT));
+            return Err(ClientError::TooLarge(STREAM_LIMIT));
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ mod tests {
     struct Pieces(Vec<Vec<u8>>);
 
     impl Source for Pieces {
-        fn read(&mut self, buffer: &mut [u8]) -> Result<usize, OutboundError> {
+        fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
             if self.0.is_empty() {
                 return Ok(0);
             }
@@ -254,12 +254,12 @@ mod tests {
     fn an_endless_line_is_refused() {
         struct Endless;
         impl Source for Endless {
-            fn read(&mut self, buffer: &mut [u8]) -> Result<usize, OutboundError> {
+            fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
                 buffer.fill(b'x');
                 Ok(buffer.len())
             }
         }
         let error = EventStream::new(&mut Endless).next().unwrap_err();
-        assert_eq!(error, OutboundError::TooLarge(EVENT_LIMIT));
+        assert_eq!(error, ClientError::TooLarge(EVENT_LIMIT));
     }
 }

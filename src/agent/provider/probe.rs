@@ -14,7 +14,7 @@ use super::refusal::Refusal;
 use crate::model::ProviderError;
 use config::{Api, ModelChoice, Preset};
 use net::cancel::Cancel;
-use net::outbound::{Answer, BODY_LIMIT, Outbound, OutboundError, Outgoing};
+use net::http_client::{BODY_LIMIT, ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 /// Most names that are suggested in place of a model that does not exist.
@@ -75,7 +75,7 @@ pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
     let prober = Prober {
         preset,
         endpoint: &endpoint,
-        outbound: Outbound::new().trusting(trust.clone()),
+        http_client: HttpClient::new().trusting(trust.clone()),
         deadline: Instant::now() + limit,
     };
     let finding = prober.find(&choice.model);
@@ -98,7 +98,7 @@ pub fn models_at(provider: &str, base_url: &str, limit: Duration) -> Option<Vec<
     let prober = Prober {
         preset,
         endpoint: &endpoint,
-        outbound: Outbound::new(),
+        http_client: HttpClient::new(),
         deadline: Instant::now() + limit,
     };
     prober.models().ok()
@@ -107,20 +107,20 @@ pub fn models_at(provider: &str, base_url: &str, limit: Duration) -> Option<Vec<
 struct Prober<'a> {
     preset: &'static Preset,
     endpoint: &'a Endpoint,
-    outbound: Outbound,
+    http_client: HttpClient,
     deadline: Instant,
 }
 
 /// Why there is no list.
 enum Nothing {
-    Outbound(OutboundError),
+    Client(ClientError),
     Refused(Refusal),
     NotJson,
 }
 
-impl From<OutboundError> for Nothing {
-    fn from(error: OutboundError) -> Nothing {
-        Nothing::Outbound(error)
+impl From<ClientError> for Nothing {
+    fn from(error: ClientError) -> Nothing {
+        Nothing::Client(error)
     }
 }
 
@@ -139,7 +139,7 @@ impl Prober<'_> {
         }
         match self.models() {
             Ok(names) => self.judge(model, names),
-            Err(Nothing::Outbound(error)) => {
+            Err(Nothing::Client(error)) => {
                 Finding::Away(match self.endpoint.unanswered(&error, false) {
                     ProviderError::Failed { public, .. } => self.without_subject(&public),
                     _ => "did not answer in time".to_owned(),
@@ -207,7 +207,7 @@ impl Prober<'_> {
         };
         let mut headers = vec![("accept", "application/json")];
         headers.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
-        let outgoing = Outgoing {
+        let outgoing = ClientRequest {
             method: "GET",
             url: &format!("{}{path}", self.endpoint.base_url),
             headers: &headers,
@@ -215,13 +215,14 @@ impl Prober<'_> {
             deadline: self.deadline,
             cancel: &Cancel::default(),
         };
-        self.outbound.exchange(&outgoing, |answer: &mut Answer| {
-            let body = answer.read_all(BODY_LIMIT)?;
-            if !(200..300).contains(&answer.status()) {
-                return Err(Nothing::Refused(Refusal::of_answer(answer, &body)));
-            }
-            serde_json::from_slice(&body).map_err(|_| Nothing::NotJson)
-        })
+        self.http_client
+            .exchange(&outgoing, |answer: &mut ClientResponse| {
+                let body = answer.read_all(BODY_LIMIT)?;
+                if !(200..300).contains(&answer.status()) {
+                    return Err(Nothing::Refused(Refusal::of_answer(answer, &body)));
+                }
+                serde_json::from_slice(&body).map_err(|_| Nothing::NotJson)
+            })
     }
 }
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::endpoint::Endpoint;
 use super::retry::{Again, RetryDecision};
 use crate::model::{Cause, ProviderError};
-use net::outbound::Answer;
+use net::http_client::ClientResponse;
 
 /// Longer waits than this that a server asks for are not kept: a person waits.
 const LONGEST_WAIT: f64 = 60.0;
@@ -34,7 +34,7 @@ pub struct Refusal {
 
 impl Refusal {
     /// From an answer with an error status and its body.
-    pub fn of_answer(answer: &Answer, body: &[u8]) -> Refusal {
+    pub fn of_answer(answer: &ClientResponse, body: &[u8]) -> Refusal {
         let seconds = |name: &str| answer.header(name)?.trim().parse::<f64>().ok();
         let parsed = serde_json::from_slice::<Value>(body).ok();
         let mut refusal = match &parsed {

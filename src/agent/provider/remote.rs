@@ -13,7 +13,7 @@ use super::reply_stream::ReplyStream;
 use super::retry::{Again, RetryDecision, with_retries};
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use config::Quirks;
-use net::outbound::{Outbound, OutboundError, Outgoing};
+use net::http_client::{ClientError, ClientRequest, HttpClient};
 use net::tls::Trust;
 use store::Usage;
 
@@ -43,7 +43,7 @@ pub struct Remote {
     dialect: Box<dyn Dialect>,
     quirks: Quirks,
     options: Options,
-    outbound: Outbound,
+    http_client: HttpClient,
     /// How long the server may be silent before its first word, when somebody
     /// else can be asked instead.
     patience: Option<Duration>,
@@ -64,7 +64,7 @@ impl Remote {
             dialect,
             quirks,
             options,
-            outbound: Outbound::new(),
+            http_client: HttpClient::new(),
             patience: None,
             learned: Mutex::default(),
         }
@@ -72,7 +72,7 @@ impl Remote {
 
     /// The same, which trusts these servers.
     pub fn trusting(mut self, trust: Trust) -> Remote {
-        self.outbound = self.outbound.trusting(trust);
+        self.http_client = self.http_client.trusting(trust);
         self
     }
 
@@ -80,7 +80,7 @@ impl Remote {
     /// is streamed then: without a stream, a server that works is as silent as
     /// one that hangs.
     pub fn with_patience(mut self, patience: Duration) -> Remote {
-        self.outbound.limit_silence(patience);
+        self.http_client.limit_silence(patience);
         self.patience = Some(patience);
         self
     }
@@ -135,7 +135,7 @@ impl Remote {
         let mut headers = vec![("content-type", "application/json"), ("accept", accept)];
         headers.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
         let url = format!("{}{}", self.endpoint.base_url, written.path);
-        let outgoing = Outgoing {
+        let outgoing = ClientRequest {
             method: "POST",
             url: &url,
             headers: &headers,
@@ -143,7 +143,7 @@ impl Remote {
             deadline: request.deadline,
             cancel: request.cancel,
         };
-        self.outbound.exchange(&outgoing, |answer| {
+        self.http_client.exchange(&outgoing, |answer| {
             if !(200..300).contains(&answer.status()) {
                 let body = answer.read_all(ERROR_LIMIT).unwrap_or_default();
                 return Err(AttemptError::Refused(Refusal::of_answer(answer, &body)));
@@ -179,9 +179,7 @@ impl Remote {
     ) -> RetryDecision {
         let model = sent.request.model;
         let mut setback = match fault {
-            AttemptError::Outbound(error @ OutboundError::Interrupted { .. })
-                if progress.answered =>
-            {
+            AttemptError::Client(error @ ClientError::Interrupted { .. }) if progress.answered => {
                 RetryDecision {
                     error: self
                         .endpoint
@@ -189,13 +187,11 @@ impl Remote {
                     again: Again::Soon,
                 }
             }
-            AttemptError::Outbound(error) => RetryDecision {
+            AttemptError::Client(error) => RetryDecision {
                 error: self.endpoint.unanswered(&error, progress.answered),
                 again: match error {
-                    OutboundError::Interrupted { stale: true, .. } => Again::AtOnce,
-                    OutboundError::Interrupted { .. } | OutboundError::Unreachable(_) => {
-                        Again::Soon
-                    }
+                    ClientError::Interrupted { stale: true, .. } => Again::AtOnce,
+                    ClientError::Interrupted { .. } | ClientError::Unreachable(_) => Again::Soon,
                     _ => Again::Never,
                 },
             },

@@ -11,7 +11,7 @@ use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderErro
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
-use net::outbound::test_server::{Act, TestServer, chunk};
+use net::http_client::test_server::{Act, TestServer, chunk};
 use store::ToolCall;
 
 /// The key of every test provider.

@@ -14,7 +14,7 @@ use crate::model::ToolSpec;
 use base::secret::Secret;
 use config::CustomTool;
 use net::cancel::Cancel;
-use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
+use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 
 /// Bytes of an error's body that the model is shown.
 const ERROR_BODY_BYTES: usize = 1_000;
@@ -29,7 +29,7 @@ pub(super) struct HttpTool {
     is_read_only: bool,
     timeout_seconds: u64,
     output_bytes: usize,
-    outbound: Arc<Outbound>,
+    http_client: Arc<HttpClient>,
 }
 
 /// A request with the arguments in their places.
@@ -47,7 +47,7 @@ impl HttpTool {
         url: &str,
         headers: &[(String, Secret)],
         body: Option<&Value>,
-        outbound: Arc<Outbound>,
+        http_client: Arc<HttpClient>,
     ) -> HttpTool {
         HttpTool {
             spec: spec_of(tool),
@@ -58,7 +58,7 @@ impl HttpTool {
             is_read_only: tool.read_only,
             timeout_seconds: tool.timeout_seconds,
             output_bytes: tool.output_bytes,
-            outbound,
+            http_client,
         }
     }
 
@@ -79,7 +79,7 @@ impl HttpTool {
         // A kept connection may be dead, and what switches something must not be
         // sent twice to find out.
         headers.push(("connection", "close"));
-        let outgoing = Outgoing {
+        let outgoing = ClientRequest {
             method: &self.method,
             url: &request.url,
             headers: &headers,
@@ -88,11 +88,11 @@ impl HttpTool {
             cancel,
         };
         let answer = self
-            .outbound
+            .http_client
             .exchange(&outgoing, |answer| self.answer(answer));
         match answer {
             Ok(answer) => answer,
-            Err(OutboundError::Cancelled) => Err(cancelled(name)),
+            Err(ClientError::Cancelled) => Err(cancelled(name)),
             Err(_) if Instant::now() >= limit.deadline => Err(limit.exceeded(name)),
             Err(error) => {
                 let cause = cause(&error);
@@ -155,7 +155,7 @@ impl HttpTool {
     }
 
     /// The model's view of a response.
-    fn answer(&self, answer: &mut Answer) -> Result<Result<String, String>, OutboundError> {
+    fn answer(&self, answer: &mut ClientResponse) -> Result<Result<String, String>, ClientError> {
         let status = answer.status();
         if (200..300).contains(&status) {
             return Ok(Ok(read(answer, self.output_bytes)?.into_text()));
@@ -200,7 +200,7 @@ impl Tool for HttpTool {
 }
 
 /// The beginning of a body; what is beyond the limit is not read.
-pub(super) fn read(answer: &mut Answer, limit: usize) -> Result<Captured, OutboundError> {
+pub(super) fn read(answer: &mut ClientResponse, limit: usize) -> Result<Captured, ClientError> {
     let mut captured = Captured::new(limit);
     let mut buffer = vec![0; 8 * 1024];
     while !captured.is_cut() {
@@ -213,11 +213,11 @@ pub(super) fn read(answer: &mut Answer, limit: usize) -> Result<Captured, Outbou
 }
 
 /// Why there was no answer, without the address, which may hold a key.
-pub(super) fn cause(error: &OutboundError) -> String {
+pub(super) fn cause(error: &ClientError) -> String {
     match error {
-        OutboundError::Address(_) => "its address is not valid".to_owned(),
-        OutboundError::NotHttp(_) => "the answer is not valid HTTP".to_owned(),
-        OutboundError::Untrusted(_) => "no secure connection could be made".to_owned(),
+        ClientError::Address(_) => "its address is not valid".to_owned(),
+        ClientError::NotHttp(_) => "the answer is not valid HTTP".to_owned(),
+        ClientError::Untrusted(_) => "no secure connection could be made".to_owned(),
         error => error.to_string(),
     }
 }

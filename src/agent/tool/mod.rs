@@ -25,7 +25,7 @@ use base::clock::Clock;
 use base::ids::ConversationId;
 use config::{Config, CustomRun, CustomTool, Tools};
 use net::cancel::Cancel;
-use net::outbound::Outbound;
+use net::http_client::HttpClient;
 use net::tls::Trust;
 use store::Store;
 
@@ -129,7 +129,7 @@ impl Toolbox {
     }
 
     fn add_custom(&mut self, custom: &[CustomTool], trust: Trust) {
-        let outbound = Arc::new(Outbound::new().trusting(trust));
+        let http_client = Arc::new(HttpClient::new().trusting(trust));
         let toolbox = self;
         for tool in custom {
             if toolbox.get(&tool.name).is_some() {
@@ -161,7 +161,7 @@ impl Toolbox {
                     url,
                     headers,
                     body.as_ref(),
-                    Arc::clone(&outbound),
+                    Arc::clone(&http_client),
                 )),
             });
         }

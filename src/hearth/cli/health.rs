@@ -10,7 +10,7 @@ use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, http};
 use net::cancel::Cancel;
-use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
+use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 /// How long the answer may take.
@@ -59,7 +59,7 @@ pub fn url_of(server: &RunningServer) -> Option<String> {
 /// Why it is not well, as a sentence.
 pub fn ask(url: &str, trust: Trust) -> Result<String, String> {
     let asked = format!("{url}/health");
-    let outgoing = Outgoing {
+    let outgoing = ClientRequest {
         method: "GET",
         url: &asked,
         headers: &[],
@@ -67,11 +67,11 @@ pub fn ask(url: &str, trust: Trust) -> Result<String, String> {
         deadline: Instant::now() + LIMIT,
         cancel: &Cancel::default(),
     };
-    let read = |answer: &mut Answer| -> Result<(u16, String), OutboundError> {
+    let read = |answer: &mut ClientResponse| -> Result<(u16, String), ClientError> {
         let body = answer.read_all(MOST_BYTES)?;
         Ok((answer.status(), String::from_utf8_lossy(&body).into_owned()))
     };
-    match Outbound::new().trusting(trust).exchange(&outgoing, read) {
+    match HttpClient::new().trusting(trust).exchange(&outgoing, read) {
         Ok((200, text)) if is_well(&text) => Ok(text),
         Ok((200, _)) => Err(format!("{asked} answers something else; is this Hearth?")),
         Ok((status, text)) => Err(format!("{asked} answered {status}: {text}")),

@@ -11,7 +11,7 @@ use super::arguments::Arguments;
 use super::data_directory::DataDirectory;
 use super::{Context, Failure};
 use config::Settings;
-use net::outbound::base_config;
+use net::http_client::base_config;
 use net::tls::connector::connect_with;
 use net::tls::{Trust, load_certificates};
 

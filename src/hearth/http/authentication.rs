@@ -5,8 +5,8 @@ use serde::Serialize;
 use crate::service::Service;
 use base::error::Result;
 use base::secret::Secret;
-use net::demand::{self, bearer};
-use net::exchange::{Head, Request, Response};
+use net::http::checks::{self, bearer};
+use net::http::{Head, Request, Response};
 use protocol::envelope;
 
 /// The session token result (contract section 2).
@@ -28,7 +28,7 @@ struct Revoked {
 /// # Errors
 /// `invalid_request`, `invalid_token`, `rate_limited`.
 pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
-    let mut fields = demand::object(&request.body)?;
+    let mut fields = checks::object(&request.body)?;
     let username = fields.string("username")?;
     let password = Secret::new(fields.string("password")?);
     let login = service.log_in(&request.head.peer, &username, &password)?;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::service::Service;
-use net::exchange::Response;
+use net::http::Response;
 
 /// 200 with `{"status":"ok","uptime_seconds":N}` (contract section 4.2), and
 /// 503 with status `error` while the database cannot be written.

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use crate::service::Service;
 use base::error::{Error, Result};
 use net::client_handler::HandlerFactory;
-use net::exchange::{Answer, Handler, Head, Request, Response};
+use net::http::{Answer, Handler, Head, Request, Response};
 use route::Route;
 
-pub use net::demand::upgrade_required;
+pub use net::http::checks::upgrade_required;
 
 /// What a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,7 +159,7 @@ impl Router {
                 if route == Route::Registration {
                     // The token is looked up with the request; that there is
                     // one is checked here, so that no body is read for nothing.
-                    net::demand::bearer(head).map_err(|error| Response::error(&error))?;
+                    net::http::checks::bearer(head).map_err(|error| Response::error(&error))?;
                 }
                 Ok(self.body_bytes(route))
             }

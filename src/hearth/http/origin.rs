@@ -9,7 +9,7 @@
 
 use base::error::{Error, Result};
 use base::url::{Authority, Host};
-use net::exchange::Head;
+use net::http::Head;
 
 /// Endings of names that no public DNS zone holds, so that no attacker owns
 /// one: RFC 6762, the usual one of home routers, and RFC 8375.

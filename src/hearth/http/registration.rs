@@ -2,8 +2,8 @@
 
 use base::error::{Error, Result};
 use config::{Channel, Config};
-use net::demand::{self, bearer, own_address};
-use net::exchange::{Head, Request, Response};
+use net::http::checks::{self, bearer, own_address};
+use net::http::{Head, Request, Response};
 use protocol::registration::{Registration, registered};
 use store::UserRole;
 
@@ -22,7 +22,7 @@ pub fn register(service: &Service, config: &Config, request: &Request) -> Result
             identity.role.as_str()
         )));
     }
-    let machine = Registration::parse(demand::object(&request.body)?)?;
+    let machine = Registration::parse(checks::object(&request.body)?)?;
     // Before anything is stored: a request that cannot be answered changes nothing.
     let relay_address = relay_address(config, &request.head)?;
     let machine_id = service.register_machine(&identity, &machine.name, &machine.public_key)?;

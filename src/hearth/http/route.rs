@@ -1,9 +1,9 @@
 //! Where a path leads, and what is taken there.
 
 use super::Serves;
-use net::demand;
-use net::demand::upgrade_required;
-use net::exchange::{Head, Response};
+use net::http::checks;
+use net::http::checks::upgrade_required;
+use net::http::{Head, Response};
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,10 +60,10 @@ impl Route {
 
     /// Judges a head by all that does not depend on who sends it.
     pub fn judge(self, head: &Head) -> Result<(), Response> {
-        demand::method(head, self.methods())?;
+        checks::method(head, self.methods())?;
         match self {
             Route::Authentication | Route::Registration if head.method == "POST" => {
-                demand::json(head).map_err(|error| Response::error(&error))
+                checks::json(head).map_err(|error| Response::error(&error))
             }
             Route::Socket => Err(upgrade_required()),
             _ => Ok(()),

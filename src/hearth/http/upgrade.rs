@@ -5,8 +5,8 @@ use super::Relay;
 use base::error::Error;
 use base::ids::MachineId;
 use net::client_handler::HandlerFactory;
-use net::demand;
-use net::exchange::{Head, Response};
+use net::http::checks;
+use net::http::{Head, Response};
 
 /// Whom a WebSocket leads to that names `/ws?machine_id=`: this server (none),
 /// or another machine through `relay`, if the server is a relay too.
@@ -43,7 +43,7 @@ pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
 
 /// Whether the address names a machine.
 pub fn names_machine(head: &Head) -> bool {
-    demand::query(head.query.as_deref()).any(|(name, _)| name == "machine_id")
+    checks::query(head.query.as_deref()).any(|(name, _)| name == "machine_id")
 }
 
 /// Who is meant by a query.
@@ -57,7 +57,7 @@ enum Meant {
 impl Meant {
     fn by(query: Option<&str>, own: Option<&MachineId>) -> Meant {
         let mut meant = Meant::Us;
-        for (name, value) in demand::query(query) {
+        for (name, value) in checks::query(query) {
             match name {
                 "role" if value == "machine" => return Meant::RelayByMachine,
                 "machine_id" if own.is_none_or(|own| own.as_str() != value) => {

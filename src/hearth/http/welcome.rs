@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use net::exchange::Response;
+use net::http::Response;
 
 /// Static: nothing of a request is repeated in it.
 const PAGE: &str = concat!(

@@ -12,10 +12,10 @@ use crate::service::Service;
 use base::error::{Error, Result};
 use config::Metrics as Section;
 use exposition::{Exposition, Kind};
-use net::admission::Admissions;
 use net::client_handler::HandlerFactory;
-use net::demand::{self, bearer};
-use net::exchange::{Handler, Head, Request, Response};
+use net::http::checks::{self, bearer};
+use net::http::{Handler, Head, Request, Response};
+use net::listener::Admissions;
 use store::{DeliveryState, TurnState};
 
 const PATH: &str = "/metrics";
@@ -38,7 +38,7 @@ impl Metrics {
     }
 
     fn admission(&self, head: &Head) -> Result<(), Response> {
-        demand::method(head, "GET, HEAD")?;
+        checks::method(head, "GET, HEAD")?;
         let config = self.service.settings().current();
         permit(&config.metrics, head).map_err(|error| Response::error(&error))
     }

@@ -5,8 +5,8 @@ use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
 use config::{AddressPatterns, Config};
-use net::demand::bearer;
-use net::exchange::Head;
+use net::http::Head;
+use net::http::checks::bearer;
 use store::UserRole;
 
 /// Headers that a reverse proxy adds. A request that passed one may come from

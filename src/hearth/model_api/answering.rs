@@ -8,7 +8,7 @@ use crate::service::Service;
 use crate::service::turn_stream::{Asker, Heard, Question, TurnStream};
 use base::error::{Code, Error, Result};
 use base::secret::sha256;
-use net::exchange::{Answer, Head, Part, Response, Unfinished};
+use net::http::{Answer, Head, Part, Response, Unfinished};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
 use store::{TurnState, Usage};

@@ -24,8 +24,8 @@ use crate::service::Service;
 use base::error::{Error, Result};
 use config::{Config, is_at_or_below};
 use net::client_handler::HandlerFactory;
-use net::demand;
-use net::exchange::{Answer, Handler, Head, Request, Response};
+use net::http::checks;
+use net::http::{Answer, Handler, Head, Request, Response};
 
 /// Where conversations come from, as in `Conversation::channel`.
 const OPENAI_CHANNEL: &str = "openai_api";
@@ -131,11 +131,11 @@ impl ModelApi {
             return Err(interface.nothing_at(&head.path));
         }
         let refusal = |error: &Error| interface.refusal(error);
-        demand::method_or(head, route.methods(), refusal)?;
+        checks::method_or(head, route.methods(), refusal)?;
         let config = self.config();
         access::asker(&self.service, &config, head, interface).map_err(|error| refusal(&error))?;
         if head.method == "POST" {
-            demand::json(head).map_err(|error| refusal(&error))?;
+            checks::json(head).map_err(|error| refusal(&error))?;
             return Ok(config.limits.body_bytes);
         }
         Ok(0)

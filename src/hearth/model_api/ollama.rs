@@ -17,7 +17,7 @@ use base::clock::Clock;
 use base::error::{Error, Result};
 use base::secret::sha256;
 use config::Config;
-use net::exchange::{Answer, Request, Response};
+use net::http::{Answer, Request, Response};
 use serde_json::json;
 
 /// The version of Ollama whose interface this is: clients compare it.

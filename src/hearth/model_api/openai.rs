@@ -14,7 +14,7 @@ use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Code, Error, Result};
 use config::Config;
-use net::exchange::{Answer, Request, Response};
+use net::http::{Answer, Request, Response};
 use serde_json::json;
 use store::Usage;
 

@@ -25,8 +25,8 @@ use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use config::{Config, Problems, Settings};
-use net::Listeners;
-use net::listen::Listener;
+use net::listener::Listener;
+use net::listener::Listeners;
 use relay::Links;
 use store::{Store, check_at_start};
 

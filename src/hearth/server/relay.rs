@@ -11,7 +11,7 @@ use ::relay::server::{self, Rules, Token};
 use base::error::Error;
 use config::Config;
 use net::client_handler::HandlerFactory;
-use net::exchange::{Head, Request, Response};
+use net::http::{Head, Request, Response};
 
 /// The links to relays, over a service.
 pub struct Links(::relay::link::Links);

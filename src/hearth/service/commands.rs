@@ -307,7 +307,7 @@ fn server_info(service: &Service) -> Result<Value> {
         "version": env!("CARGO_PKG_VERSION"),
         "uptime_seconds": service.uptime().as_secs(),
         "machine_id": service.relays().machine_id().map(|id| id.as_str().to_owned()),
-        "relays": views::relays(service.relays().standings()),
+        "relays": views::relays(service.relays().statuses()),
         "connections": service.connections().count(),
         "conversations": counts.conversations,
         "database_bytes": counts.database_bytes,

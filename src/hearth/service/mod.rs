@@ -44,10 +44,10 @@ use config::Settings;
 use connections::Connections;
 use hub::Hub;
 use meter::Meter;
-use net::bucket::Bucket;
 use net::peer::ThrottleKey;
-use net::relays::Relays;
+use net::relay_links::RelayLinks;
 use net::tls::Trust;
+use net::token_bucket::TokenBucket;
 use queue::WorkQueue;
 use responses::Responses;
 use store::Store;
@@ -87,8 +87,8 @@ pub struct Service {
     verifier: password::Verifier,
     login_guessers: Throttle<ThrottleKey>,
     login_names: Throttle<(Option<Arc<str>>, String)>,
-    relays: Arc<Relays>,
-    webhook_rates: Mutex<HashMap<String, Bucket>>,
+    relays: Arc<RelayLinks>,
+    webhook_rates: Mutex<HashMap<String, TokenBucket>>,
 }
 
 /// What POST /auth returns.
@@ -197,7 +197,7 @@ impl Service {
     }
 
     /// This machine's name on relays, and its links to them.
-    pub fn relays(&self) -> &Arc<Relays> {
+    pub fn relays(&self) -> &Arc<RelayLinks> {
         &self.relays
     }
 

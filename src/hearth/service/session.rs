@@ -10,10 +10,10 @@ use super::hub::ConnectionId;
 use super::{Service, commands};
 use base::error::{Error, Result};
 use base::secret::Secret;
-use net::bucket::Bucket;
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Item, Outbox, Ticket};
 use net::peer::Peer;
+use net::token_bucket::TokenBucket;
 use protocol::command::{Command, Credential, Request};
 use protocol::envelope::{self, RequestId};
 use store::Identity;
@@ -32,7 +32,7 @@ pub struct Session {
     transport: &'static str,
     outbox: Arc<Outbox>,
     identity: Option<Identity>,
-    bucket: Bucket,
+    bucket: TokenBucket,
     next_ticket: u64,
     /// Requests without an id, oldest first, with the response of those that
     /// have one but must wait for an earlier request.
@@ -93,7 +93,7 @@ impl Session {
             transport,
             outbox,
             identity: None,
-            bucket: Bucket::full(burst, Instant::now()),
+            bucket: TokenBucket::full(burst, Instant::now()),
             next_ticket: 0,
             ordered: VecDeque::new(),
             held_bytes: 0,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use agent::model::Standing;
-use net::relays;
+use net::relay_links::LinkStatus;
 use protocol::event;
 use serde_json::json;
 use store::{
@@ -32,7 +32,7 @@ pub fn tokens(usage: Usage) -> Value {
 }
 
 /// How the links to relays stand.
-pub fn relays(standings: Vec<relays::Standing>) -> Value {
+pub fn relays(standings: Vec<LinkStatus>) -> Value {
     standings
         .into_iter()
         .map(|standing| {

@@ -11,7 +11,7 @@ use base::error::{Error, Result};
 use base::ids::{DeliveryId, TurnId};
 use base::secret::sha256;
 use config::{Limits, WebhookAccount};
-use net::bucket::Bucket;
+use net::token_bucket::TokenBucket;
 use protocol::envelope;
 use protocol::event::{Event, Kind};
 use store::{
@@ -122,7 +122,7 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner);
         let bucket = rates
             .entry(account.to_owned())
-            .or_insert_with(|| Bucket::full(limits.webhook_burst, now));
+            .or_insert_with(|| TokenBucket::full(limits.webhook_burst, now));
         bucket
             .take(limits.webhook_per_second, limits.webhook_burst, now)
             .map_err(|wait| {

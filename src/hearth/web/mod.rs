@@ -12,7 +12,7 @@ use crate::handbook;
 use crate::http::Pages;
 use base::error::Error;
 use base::secret::sha256;
-use net::exchange::{Head, Response};
+use net::http::{Head, Response};
 
 /// One file of the page.
 #[derive(Clone, Copy)]

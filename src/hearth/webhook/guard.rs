@@ -5,7 +5,7 @@ use base::clock::Clock;
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::WebhookAccount;
-use net::exchange::Head;
+use net::http::Head;
 use net::peer::AddressKey;
 
 /// Wrong secrets from one address at one account before it must wait.

@@ -14,8 +14,8 @@ use base::error::{Error, Result};
 use base::ids::TurnId;
 use config::{Channel, Config, WebhookAccount};
 use net::client_handler::HandlerFactory;
-use net::demand;
-use net::exchange::{Handler, Head, RECEIPT, Request, Response};
+use net::http::checks;
+use net::http::{Handler, Head, RECEIPT, Request, Response};
 use protocol::envelope;
 
 /// Answers the paths of webhook accounts, and refuses every other path.
@@ -55,10 +55,10 @@ impl Incoming {
     ) -> Result<&'a WebhookAccount, Response> {
         let account =
             account_at(config, self.port, &head.path).map_err(|error| Response::error(&error))?;
-        demand::method(head, "POST")?;
+        checks::method(head, "POST")?;
         self.guard
             .check_head(account, head)
-            .and_then(|()| demand::json(head))
+            .and_then(|()| checks::json(head))
             .map_err(|error| Response::error(&error))?;
         Ok(account)
     }

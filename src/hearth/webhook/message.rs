@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::service::WebhookRequest;
 use base::error::{Error, Result};
 use config::{Template, WebhookMap};
-use net::demand;
-use net::exchange::Request;
+use net::http::Request;
+use net::http::checks;
 use protocol::command::{CHAT_MESSAGE_BYTES, check_idempotency_key, check_message};
 
 /// Most characters of `conversation_id` and `user_id`.
@@ -34,7 +34,7 @@ pub fn parse(request: &Request, map: Option<&WebhookMap>) -> Result<WebhookReque
 
 /// The contract's own form (section 4.3).
 fn as_it_is(request: &Request) -> Result<WebhookRequest> {
-    let mut fields = demand::object(&request.body)?;
+    let mut fields = checks::object(&request.body)?;
     let message = fields.string("message")?;
     check_message(&message)?;
     let user_id = fields.optional_string("user_id")?;

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use net::exchange::Head;
+use net::http::Head;
 
 /// Longest time that a request may wait for its answer.
 const LONGEST: Duration = Duration::from_secs(120);

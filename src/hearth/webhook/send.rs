@@ -12,7 +12,7 @@ use super::signature;
 use base::clock::Timestamp;
 use base::error::without_numbers;
 use config::WebhookAccount;
-use net::outbound::base_config;
+use net::http_client::base_config;
 use net::tls::Trust;
 use net::tls::connector::connect_with;
 use store::Delivery;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use tungstenite::http::Uri;
 
-use super::DialError;
+use super::error::DialError;
 
 /// A WebSocket's address, taken apart.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 //! its relay. Every step ends by one deadline.
 
 mod address;
+mod error;
 mod tcp;
 
-use std::fmt;
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
@@ -16,11 +16,12 @@ use tungstenite::http::{HeaderName, HeaderValue};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error as WebSocketError, WebSocket};
 
-use crate::secure;
 use crate::stream::{ReadTimeout, Socket, Stream};
 use crate::tls::Trust;
+use crate::tls::stream as tls_stream;
 
 pub use address::{Address, authority};
+pub use error::DialError;
 
 /// Bytes that a socket reads at a time, and gathers before it writes.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -47,76 +48,6 @@ pub struct Dial<'a> {
     pub begun: &'a dyn Fn(&Arc<TcpStream>),
 }
 
-/// Why a WebSocket could not be opened.
-#[derive(Debug)]
-pub enum DialError {
-    /// The URL is none that can be dialled.
-    Malformed(String),
-    /// The host's name is not known, or was not found in time.
-    Unknown {
-        /// The name.
-        host: String,
-        /// What the system said.
-        reason: String,
-    },
-    /// No connection could be made, or it broke.
-    Unreachable {
-        /// Host and port.
-        address: String,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The other side answered, but not with a WebSocket.
-    Refused {
-        /// Host and port.
-        address: String,
-        /// The HTTP status.
-        status: u16,
-        /// The error of its envelope, if it sent one.
-        error: Option<String>,
-    },
-    /// What the other side sent is no answer.
-    NotWebSocket {
-        /// Host and port.
-        address: String,
-        /// What is wrong with it.
-        reason: String,
-    },
-}
-
-impl fmt::Display for DialError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DialError::Malformed(url) => write!(
-                f,
-                "{url:?} is no address of a WebSocket; it looks like wss://HOST/ws"
-            ),
-            DialError::Unknown { host, reason } => {
-                write!(f, "the name {host} is not known here: {reason}")
-            }
-            DialError::Unreachable { address, source } => {
-                write!(f, "{address} cannot be reached: {source}")
-            }
-            DialError::Refused {
-                address,
-                status,
-                error: Some(error),
-            } => write!(f, "{address} answered {status}: {error}"),
-            DialError::Refused {
-                address, status, ..
-            } => write!(
-                f,
-                "{address} answered {status} instead of opening a WebSocket"
-            ),
-            DialError::NotWebSocket { address, reason } => {
-                write!(f, "{address} does not open a WebSocket: {reason}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for DialError {}
-
 /// Opens a WebSocket. Afterwards its stream reads without waiting; a write
 /// waits until the write deadline, which is to be set before each.
 pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
@@ -132,7 +63,7 @@ pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
         request.headers_mut().insert(name, value);
     }
     let mut stream = open_stream(&address, dial)?;
-    stream.set_patience(ReadTimeout::Until(dial.deadline));
+    stream.set_read_timeout(ReadTimeout::Until(dial.deadline));
     stream.set_write_deadline(dial.deadline);
     let config = WebSocketConfig::default()
         .read_buffer_size(BUFFER_BYTES)
@@ -141,7 +72,7 @@ pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
         .max_frame_size(Some(dial.message_bytes));
     let (mut socket, _) = client_with_config(request, stream, Some(config))
         .map_err(|error| refusal(&address, error))?;
-    socket.get_mut().set_patience(ReadTimeout::Never);
+    socket.get_mut().set_read_timeout(ReadTimeout::Never);
     Ok(socket)
 }
 
@@ -151,7 +82,7 @@ pub fn open_stream(address: &Address, dial: &Dial<'_>) -> Result<Box<dyn Stream>
     if !address.secure {
         return Ok(Box::new(socket));
     }
-    match secure::connect(socket, &address.host, dial.trust, dial.deadline) {
+    match tls_stream::connect(socket, &address.host, dial.trust, dial.deadline) {
         Ok(stream) => Ok(Box::new(stream)),
         Err(source) => Err(DialError::Unreachable {
             address: address.to_string(),

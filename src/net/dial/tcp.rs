@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use rustix::io::{Errno, FdFlags, fcntl_setfd};
 use rustix::net::{AddressFamily, SocketType, connect as begin_connect, socket, sockopt};
 
-use super::{Address, DialError};
+use super::address::Address;
+use super::error::DialError;
 use crate::wait::{Interest, time_left, wait};
 use base::threads;
 

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::support::*;
-use crate::ListenerPolicy;
-use crate::listen::Listener;
+use crate::connection::policy::ListenerPolicy;
 use config::Limits;
 
 const GET: &str = "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -103,7 +102,7 @@ fn failures_to_accept_pass() {
     let (listeners, _) = listeners(limits(), patterns(&[]));
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     socket.set_nonblocking(true).unwrap();
-    let door = ListenerPolicy {
+    let policy = ListenerPolicy {
         #[cfg(feature = "tls")]
         tls: None,
         upgrades: true,
@@ -122,7 +121,7 @@ fn failures_to_accept_pass() {
         Some(error) => Err(io::Error::from(error)),
         None => socket.accept(),
     };
-    let listener = Listener::start_with(&listeners.shared, door, socket, accept).unwrap();
+    let listener = listeners.start(policy, socket, accept).unwrap();
     let mut client = Client::connect(listener.local_addr());
     client.send(GET);
     assert_eq!(client.answer().status, 200);
@@ -200,7 +199,7 @@ fn a_deeply_nested_text_fits_the_stack_of_a_connection() {
     // The deepest recursion that a message can cause; serde_json stops at 128.
     let text = format!("{}{}", "[".repeat(127), "]".repeat(127));
     std::thread::Builder::new()
-        .stack_size(crate::registry::STACK_BYTES)
+        .stack_size(crate::listener::STACK_BYTES)
         .spawn(move || serde_json::from_str::<serde_json::Value>(&text).map(drop))
         .unwrap()
         .join()

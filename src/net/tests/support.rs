@@ -1,4 +1,4 @@
-//! A listeners on a port of its own, with a handler and a client_handler that echo.
+//! A listener on a port of its own, with handlers that echo.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -6,10 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::Listeners;
 use crate::client_handler::{ClientHandler, HandlerFactory};
-use crate::exchange::{Handler, Head, Request, Response};
-use crate::listen::Listener;
+use crate::http::message::{Handler, Head, Request, Response};
+use crate::listener::{Listener, Listeners};
 use crate::outbox::{Close, Item, Outbox, Ticket};
 use base::error::Error;
 use config::{AddressPatterns, Config, Limits};
@@ -30,7 +29,7 @@ pub fn patterns(patterns: &[(&str, u8)]) -> AddressPatterns {
     AddressPatterns::parse(&patterns.iter().map(String::as_str).collect::<Vec<_>>()).unwrap()
 }
 
-/// A listeners with one listener.
+/// One listener, and what opened it.
 pub struct TestServer {
     pub listeners: Listeners,
     pub listener: Option<Listener>,
@@ -100,9 +99,9 @@ pub fn listeners(limits: Limits, trusted: AddressPatterns) -> (Listeners, Receiv
     let unauthenticated = config.limits.unauthenticated_message_bytes;
     let listeners = Listeners::with(
         move || Arc::clone(&config),
-        Arc::new(move |peer, transport, outbox| {
+        Some(Arc::new(move |peer, transport, outbox| {
             opened.lock().unwrap().send(Arc::clone(&outbox)).ok();
-            Box::new(EchoDialogue {
+            Box::new(EchoHandler {
                 outbox,
                 greeting: format!("hello {peer} {transport}"),
                 authenticated: false,
@@ -110,7 +109,7 @@ pub fn listeners(limits: Limits, trusted: AddressPatterns) -> (Listeners, Receiv
                 message_bytes,
                 unauthenticated,
             })
-        }),
+        })),
     );
     (listeners, outboxes)
 }
@@ -191,7 +190,7 @@ impl Handler for Echo {
     }
 }
 
-struct EchoDialogue {
+struct EchoHandler {
     outbox: Arc<Outbox>,
     greeting: String,
     authenticated: bool,
@@ -200,7 +199,7 @@ struct EchoDialogue {
     unauthenticated: usize,
 }
 
-impl EchoDialogue {
+impl EchoHandler {
     fn say(&self, text: &str) {
         self.outbox.push(Item::Response {
             ticket: Ticket(0),
@@ -209,7 +208,7 @@ impl EchoDialogue {
     }
 }
 
-impl ClientHandler for EchoDialogue {
+impl ClientHandler for EchoHandler {
     fn receive(&mut self, text: &str) {
         match text {
             "{auth}" => {

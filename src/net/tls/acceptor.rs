@@ -12,7 +12,7 @@ use rustls::version::{TLS12, TLS13};
 use super::certificate::{load_certificates, load_key};
 use super::error::CertificateError;
 use super::inspect::{fingerprint, inspect};
-use super::provider;
+use super::provider::provider;
 use super::stamp::Stamp;
 
 /// The server's certificate and key. Shared by all listeners.

@@ -14,18 +14,16 @@ mod der;
 mod error;
 mod inspect;
 mod pinned;
+mod provider;
 mod reason;
 #[cfg(feature = "tls")]
 pub mod self_signed;
 mod stamp;
+pub mod stream;
 mod trust;
 
 #[cfg(all(test, feature = "tls"))]
 pub(crate) mod testing;
-
-use std::sync::Arc;
-
-use rustls::crypto::{CryptoProvider, ring};
 
 #[cfg(feature = "tls")]
 pub use acceptor::Acceptor;
@@ -34,8 +32,3 @@ pub use error::CertificateError;
 pub use inspect::{Inspected, fingerprint, inspect};
 pub use reason::in_words;
 pub use trust::Trust;
-
-/// The cryptography that everything here is done with.
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
-}

@@ -10,7 +10,7 @@ use rustls::{ClientConfig, RootCertStore};
 use super::certificate::load_certificates;
 use super::error::CertificateError;
 use super::pinned::Pinned;
-use super::provider;
+use super::provider::provider;
 use super::stamp::Stamp;
 
 /// Whom outgoing connections trust. Cheap to clone; nothing is read or built

@@ -33,7 +33,9 @@ pub(super) fn greet(
     key: &PrivateKey,
     deadline: Instant,
 ) -> Result<Linked, End> {
-    socket.get_mut().set_patience(ReadTimeout::Until(deadline));
+    socket
+        .get_mut()
+        .set_read_timeout(ReadTimeout::Until(deadline));
     socket.get_mut().set_write_deadline(deadline);
     let public_key = key.public_key().to_base64();
     say(socket, &Greeting::Machine { public_key })?;
@@ -62,7 +64,7 @@ pub(super) fn greet(
              {LEAST_MESSAGE_BYTES} to {MOST_MESSAGE_BYTES}"
         )));
     }
-    socket.get_mut().set_patience(ReadTimeout::Never);
+    socket.get_mut().set_read_timeout(ReadTimeout::Never);
     Ok(Linked {
         clients,
         message_bytes,

@@ -36,7 +36,7 @@ use control::Control;
 pub use direct::OwnMachine;
 use net::client_handler::HandlerFactory;
 use net::dial::{Address, Dial, DialError, OpenSocket, open, shown};
-use net::relays::{Link as Entry, Relays, State};
+use net::relay_links::{LinkState, RelayLink, RelayLinks};
 use net::tls::Trust;
 use protocol::relay::HEADER_BYTES;
 use redial::Redial;
@@ -60,7 +60,7 @@ pub struct Server {
     /// The time of the next try.
     pub clock: Clock,
     /// Where the links show how they are.
-    pub relays: Arc<Relays>,
+    pub relays: Arc<RelayLinks>,
     /// Handles the clients that a relay brings.
     pub sessions: HandlerFactory,
 }
@@ -82,7 +82,7 @@ struct Parts {
 
 struct Running {
     channel: RelayChannel,
-    entry: Arc<Entry>,
+    entry: Arc<RelayLink>,
     control: Arc<Control>,
     thread: JoinHandle<()>,
 }
@@ -199,7 +199,7 @@ impl Drop for Links {
 }
 
 /// Ends links, all at once.
-fn end(relays: &Relays, links: Vec<Running>) {
+fn end(relays: &RelayLinks, links: Vec<Running>) {
     for link in &links {
         link.control.stop();
     }
@@ -284,7 +284,7 @@ struct Link {
     address: Address,
     channel: RelayChannel,
     parts: Parts,
-    entry: Arc<Entry>,
+    entry: Arc<RelayLink>,
     control: Arc<Control>,
 }
 
@@ -293,9 +293,9 @@ impl Link {
         let mut redial = Redial::default();
         let mut told = String::new();
         loop {
-            self.entry.update(|standing| {
-                standing.state = State::Connecting;
-                standing.next_try = None;
+            self.entry.update(|status| {
+                status.state = LinkState::Connecting;
+                status.next_try = None;
             });
             let mut stood = Duration::ZERO;
             let end = match self.open() {
@@ -303,7 +303,7 @@ impl Link {
                     let since = Instant::now();
                     log::info!("relay {}: linked as {}", self.name, self.machine_id());
                     told.clear();
-                    self.entry.update(|standing| standing.state = State::Linked);
+                    self.entry.update(|status| status.state = LinkState::Linked);
                     let end = carrier.run();
                     stood = since.elapsed();
                     end
@@ -317,12 +317,12 @@ impl Link {
             let (state, reason, wait) = match end {
                 End::Stopped => return,
                 End::Replaced => (
-                    State::Replaced,
+                    LinkState::Replaced,
                     REPLACED.to_owned(),
                     redial.replaced(random_fraction()),
                 ),
                 End::Lost(reason) => (
-                    State::Waiting,
+                    LinkState::Waiting,
                     reason,
                     redial.lost(stood, random_fraction()),
                 ),
@@ -334,11 +334,11 @@ impl Link {
                 log::warn!("relay {}: {reason}; tried again until it works", self.name);
             }
             let next_try = self.parts.server.clock.now().plus(wait);
-            self.entry.update(|standing| {
-                standing.state = state;
-                standing.clients = 0;
-                standing.last_error = Some(reason.clone());
-                standing.next_try = Some(next_try);
+            self.entry.update(|status| {
+                status.state = state;
+                status.clients = 0;
+                status.last_error = Some(reason.clone());
+                status.next_try = Some(next_try);
             });
             told = reason;
             if !self.control.pause(wait) {

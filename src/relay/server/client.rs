@@ -13,10 +13,10 @@ use crate::machine_key;
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use base::secret::Secret;
-use net::bucket::Bucket;
 use net::client_handler::ClientHandler;
 use net::outbox::{Close, Direct, Item, Outbox};
 use net::peer::{AddressKey, Peer};
+use net::token_bucket::TokenBucket;
 use protocol::envelope;
 use protocol::relay::{Client, Kind};
 
@@ -50,7 +50,7 @@ pub struct RelayClient {
     state: State,
     /// Whether a message has come.
     has_spoken: bool,
-    bucket: Bucket,
+    bucket: TokenBucket,
 }
 
 enum State {
@@ -80,7 +80,7 @@ impl RelayClient {
             machine,
             state: State::Stranger,
             has_spoken: false,
-            bucket: Bucket::full(burst, Instant::now()),
+            bucket: TokenBucket::full(burst, Instant::now()),
         };
         if is_admitted {
             client.look_up();

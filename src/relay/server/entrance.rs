@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::guesses::Guesses;
 use base::error::{Error, Result};
 use base::secret::Secret;
-use net::demand::bearer;
-use net::exchange::Head;
+use net::http::Head;
+use net::http::checks::bearer;
 use net::peer::{AddressKey, Peer};
 
 /// Shortest token that is taken (protocol section 6), in characters.

@@ -11,10 +11,10 @@ use super::routes::Relay;
 use crate::noise::{Initiator, Purpose};
 use base::error::{Error, Result};
 use base::ids::MachineId;
-use net::bucket::Bucket;
 use net::client_handler::ClientHandler;
 use net::outbox::{Close, Direct, Item, Outbox};
 use net::peer::Peer;
+use net::token_bucket::TokenBucket;
 use protocol::envelope;
 use protocol::public_key::PublicKey;
 use protocol::relay::{Frame, Greeting, HEADER_BYTES, Kind};
@@ -52,8 +52,8 @@ pub struct RelayLink {
     outbox: Arc<Outbox>,
     machine: MachineId,
     state: State,
-    frames: Bucket,
-    stale: Bucket,
+    frames: TokenBucket,
+    stale: TokenBucket,
 }
 
 enum State {
@@ -82,8 +82,8 @@ impl RelayLink {
             outbox,
             machine,
             state: State::New,
-            frames: Bucket::full(burst, now),
-            stale: Bucket::full(STALE_BURST, now),
+            frames: TokenBucket::full(burst, now),
+            stale: TokenBucket::full(STALE_BURST, now),
         }
     }
 

@@ -26,8 +26,8 @@ use std::sync::Arc;
 
 use base::secret::Secret;
 use config::{AddressPatterns, Config, Limits};
-use net::Listeners;
-use net::listen::Listener;
+use net::listener::Listener;
+use net::listener::Listeners;
 #[cfg(feature = "tls")]
 use net::tls::Acceptor;
 

@@ -14,8 +14,8 @@ use super::link_registry::{Link, LinkRegistry};
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use net::client_handler::HandlerFactory;
-use net::demand;
-use net::exchange::{Handler, Head, Request, Response};
+use net::http::checks;
+use net::http::{Handler, Head, Request, Response};
 use net::peer::Peer;
 use protocol::registration::{Registration, registered};
 
@@ -104,16 +104,16 @@ impl Relay {
             ));
         }
         let machine = if head.path == "/register" {
-            let text = demand::object(&request.body)?.string("machine_id")?;
+            let text = checks::object(&request.body)?.string("machine_id")?;
             text.parse::<MachineId>().map_err(|_| {
                 Error::invalid_request("\"machine_id\" must be 32 characters of a-z and 2-7")
             })?
         } else {
-            Registration::parse(demand::object(&request.body)?)?
+            Registration::parse(checks::object(&request.body)?)?
                 .public_key
                 .machine_id()
         };
-        let address = demand::own_address(head)?;
+        let address = checks::own_address(head)?;
         Ok(Response::json(200, registered(&machine, &address)))
     }
 }
@@ -153,7 +153,7 @@ impl Named {
     fn of(head: &Head) -> Result<Named> {
         let mut named = None;
         let mut is_machine = false;
-        for (name, value) in demand::query(head.query.as_deref()) {
+        for (name, value) in checks::query(head.query.as_deref()) {
             match name {
                 "machine_id" if named.is_some() => {
                     return Err(Error::invalid_request("the address names two machines"));
@@ -200,16 +200,16 @@ impl Routes {
 impl Handler for Routes {
     fn admit(&self, head: &Head) -> Result<usize, Response> {
         match head.path.as_str() {
-            "/health" => demand::method(head, "GET, HEAD").map(|()| 0),
+            "/health" => checks::method(head, "GET, HEAD").map(|()| 0),
             "/register" | "/ws/register" => {
-                demand::method(head, "POST")?;
-                demand::json(head).map_err(|error| refusal(&error))?;
+                checks::method(head, "POST")?;
+                checks::json(head).map_err(|error| refusal(&error))?;
                 // Checked again with the request; here so that no body is read
                 // for nothing.
-                demand::bearer(head).map_err(|error| refusal(&error))?;
+                checks::bearer(head).map_err(|error| refusal(&error))?;
                 Ok(REGISTRATION_BYTES)
             }
-            "/ws" => Err(demand::upgrade_required()),
+            "/ws" => Err(checks::upgrade_required()),
             _ => Err(refusal(&Error::not_found(
                 "a relay has /ws, /health, /register and /ws/register",
             ))),

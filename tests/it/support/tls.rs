@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use base::clock::Clock;
-use net::secure;
 use net::stream::{ReadTimeout, Socket, Stream};
+use net::tls::stream;
 use net::tls::{Acceptor, Trust, self_signed};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
@@ -95,10 +95,10 @@ pub fn serve(identity: &Identity, content_type: &'static str, body: String) -> S
         for socket in listener.incoming() {
             let socket = Socket::new(Arc::new(socket.unwrap()));
             let deadline = Instant::now() + PATIENCE;
-            let Ok(mut stream) = secure::accept(socket, acceptor.config(), deadline) else {
+            let Ok(mut stream) = stream::accept(socket, acceptor.config(), deadline) else {
                 continue;
             };
-            stream.set_patience(ReadTimeout::Until(deadline));
+            stream.set_read_timeout(ReadTimeout::Until(deadline));
             let _ = read_request(&mut BufReader::new(&mut stream));
             let _ = stream.write_all(page(content_type, &body).as_bytes());
             let _ = stream.finish();

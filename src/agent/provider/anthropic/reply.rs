@@ -12,7 +12,7 @@ use crate::provider::extra::{arguments_object, wrap_members};
 use crate::provider::refusal::Refusal;
 use crate::provider::reply_stream::ReplyStream;
 use crate::provider::tool_call_builder::{ToolCallBuilder, finish_calls};
-use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
 use serde_json::json;
 use store::Usage;
 
@@ -181,13 +181,16 @@ impl Ending {
 }
 
 /// Reads events to the end. Returns whether the stream said that it is complete.
-fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<bool, AttemptError> {
+fn read_events(
+    answer: &mut ClientResponse,
+    gathered: &mut Gathered<'_>,
+) -> Result<bool, AttemptError> {
     let mut events = EventStream::new(answer);
     let mut size = 0;
     while let Some(event) = events.next()? {
         size += event.data.len();
         if size > BODY_LIMIT {
-            return Err(OutboundError::TooLarge(BODY_LIMIT).into());
+            return Err(ClientError::TooLarge(BODY_LIMIT).into());
         }
         let mut value: Value = serde_json::from_slice(event.data)
             .map_err(|error| AttemptError::not_json(&error, event.data))?;

@@ -7,7 +7,7 @@ use crate::model::{ChatMessage, ModelReply};
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
-use net::outbound::test_server::{Act, TestServer, json as answer, whole};
+use net::http_client::test_server::{Act, TestServer, json as answer, whole};
 use store::Usage;
 
 fn provider(server: &TestServer) -> Remote {

@@ -10,7 +10,7 @@ use super::provider_of;
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing};
 use breaker::Breaker;
 use config::{ModelChoice, Preset};
-use net::outbound::is_local;
+use net::http_client::is_local;
 use net::tls::Trust;
 
 /// How long a server on the internet may be silent before its first word, when

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::model::ChatMessage;
 use crate::provider::testing::{Ask, call, user};
-use net::outbound::test_server::{Act, TestServer, json as answer, stream};
+use net::http_client::test_server::{Act, TestServer, json as answer, stream};
 
 fn said(text: &str) -> Vec<Act> {
     let delta = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
@@ -80,7 +80,7 @@ fn the_next_is_asked_when_one_does_not_answer_and_then_at_once() {
 
 #[test]
 fn a_server_that_keeps_failing_is_given_up_after_its_tries() {
-    let busy = || net::outbound::test_server::whole(503, "retry-after: 0\r\n", "busy");
+    let busy = || net::http_client::test_server::whole(503, "retry-after: 0\r\n", "busy");
     let first = TestServer::new(vec![busy(), busy(), busy()]);
     let second = TestServer::new(vec![said("Hi")]);
     let third = nobody();
@@ -129,8 +129,8 @@ fn what_another_would_refuse_too_is_not_asked_again() {
 fn a_reply_that_was_heard_in_part_is_not_begun_again() {
     let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n";
     let first = TestServer::new(vec![vec![
-        net::outbound::test_server::stream_head(),
-        net::outbound::test_server::chunk(half),
+        net::http_client::test_server::stream_head(),
+        net::http_client::test_server::chunk(half),
         Act::Close,
     ]]);
     let second = TestServer::new(vec![said("Hi")]);

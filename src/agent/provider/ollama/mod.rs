@@ -11,7 +11,7 @@ use super::refusal::Refusal;
 use super::reply_stream::{ReplyStream, without_thoughts};
 use super::tool_call_builder::{ToolCallBuilder, finish_calls};
 use crate::model::{ChatMessage, ModelReply};
-use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
 use serde_json::json;
 use store::{ToolCall, Usage};
 
@@ -173,13 +173,16 @@ fn read(reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
     })
 }
 
-fn read_lines(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), AttemptError> {
+fn read_lines(
+    answer: &mut ClientResponse,
+    gathered: &mut Gathered<'_>,
+) -> Result<(), AttemptError> {
     let mut lines = EventStream::new(answer);
     let mut size = 0;
     while let Some(line) = lines.next_json_line()? {
         size += line.len();
         if size > BODY_LIMIT {
-            return Err(OutboundError::TooLarge(BODY_LIMIT).into());
+            return Err(ClientError::TooLarge(BODY_LIMIT).into());
         }
         let value: Value =
             serde_json::from_slice(line).map_err(|error| AttemptError::not_json(&error, line))?;

@@ -6,7 +6,7 @@ use super::Ollama;
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
-use net::outbound::test_server::{TestServer, json as answer, whole};
+use net::http_client::test_server::{TestServer, json as answer, whole};
 use store::Usage;
 
 const NDJSON: &str = "application/x-ndjson";

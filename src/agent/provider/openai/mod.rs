@@ -16,7 +16,7 @@ use super::refusal::Refusal;
 use super::reply_stream::without_thoughts;
 use super::tool_call_builder::{ToolCallBuilder, finish_calls};
 use crate::model::ModelReply;
-use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
 use reply::{Message, usage_of};
 use request::Body;
 use stream::Assembly;
@@ -122,7 +122,10 @@ fn finish(
 }
 
 /// Reads chunks to the end. Returns whether the stream said that it is complete.
-fn read_chunks(answer: &mut Answer, assembly: &mut Assembly<'_>) -> Result<bool, AttemptError> {
+fn read_chunks(
+    answer: &mut ClientResponse,
+    assembly: &mut Assembly<'_>,
+) -> Result<bool, AttemptError> {
     let mut events = EventStream::new(answer);
     while let Some(event) = events.next()? {
         if event.data.starts_with(b"[DONE]") {
@@ -136,7 +139,7 @@ fn read_chunks(answer: &mut Answer, assembly: &mut Assembly<'_>) -> Result<bool,
             }
             Ok(chunk) => {
                 if !assembly.push(&chunk, size) {
-                    return Err(OutboundError::TooLarge(BODY_LIMIT).into());
+                    return Err(ClientError::TooLarge(BODY_LIMIT).into());
                 }
             }
             // `ping` and the like.

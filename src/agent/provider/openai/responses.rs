@@ -11,7 +11,7 @@ use super::super::refusal::Refusal;
 use super::super::reply_stream::ReplyStream;
 use super::super::tool_call_builder::{ToolCallBuilder, finish_calls};
 use crate::model::{ChatMessage, ModelReply};
-use net::outbound::{Answer, BODY_LIMIT, OutboundError};
+use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
 use serde_json::json;
 use store::{ToolCall, Usage};
 
@@ -154,13 +154,16 @@ struct Gathered<'v> {
     response: Option<Value>,
 }
 
-fn read_events(answer: &mut Answer, gathered: &mut Gathered<'_>) -> Result<(), AttemptError> {
+fn read_events(
+    answer: &mut ClientResponse,
+    gathered: &mut Gathered<'_>,
+) -> Result<(), AttemptError> {
     let mut events = EventStream::new(answer);
     let mut size = 0;
     while let Some(event) = events.next()? {
         size += event.data.len();
         if size > BODY_LIMIT {
-            return Err(OutboundError::TooLarge(BODY_LIMIT).into());
+            return Err(ClientError::TooLarge(BODY_LIMIT).into());
         }
         if event.data.starts_with(b"[DONE]") {
             break;

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 use base::secret::Secret;
-use net::outbound::test_server::{Act, TestServer, json as answer, whole};
+use net::http_client::test_server::{Act, TestServer, json as answer, whole};
 
 const LIMIT: Duration = Duration::from_secs(5);
 

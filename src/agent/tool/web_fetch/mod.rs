@@ -14,8 +14,8 @@ use super::{RunLimit, Source, Tool, ToolContext, cancelled, readable};
 use crate::model::ToolSpec;
 use address::{check, join};
 use config::{self, Reachable};
-use net::outbound::public::{is_at_home, why_not_public};
-use net::outbound::{Answer, Guard, Outbound, OutboundError, Outgoing};
+use net::http_client::public::{is_at_home, why_not_public};
+use net::http_client::{AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 use serde_json::json;
 
@@ -36,7 +36,7 @@ pub(super) struct WebFetch {
     spec: ToolSpec,
     timeout_seconds: u64,
     max_bytes: usize,
-    outbound: Outbound,
+    http_client: HttpClient,
 }
 
 impl WebFetch {
@@ -58,7 +58,7 @@ impl WebFetch {
             },
             timeout_seconds: settings.timeout_seconds,
             max_bytes: settings.max_bytes,
-            outbound: Outbound::guarded(guard(settings.allow.clone())).trusting(trust),
+            http_client: HttpClient::checking(guard(settings.allow.clone())).trusting(trust),
         }
     }
 
@@ -66,7 +66,7 @@ impl WebFetch {
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut url = check(&url)?;
         for _ in 0..=MAX_REDIRECTS {
-            let outgoing = Outgoing {
+            let outgoing = ClientRequest {
                 method: "GET",
                 url: &url,
                 headers: &[("accept", ACCEPT), ("connection", "close")],
@@ -75,7 +75,7 @@ impl WebFetch {
                 cancel: context.cancel,
             };
             let fetched = self
-                .outbound
+                .http_client
                 .exchange(&outgoing, |answer| self.take(answer));
             match fetched {
                 Ok(Fetched::Document(mut document)) => {
@@ -88,8 +88,8 @@ impl WebFetch {
                     })?;
                 }
                 Ok(Fetched::Refused(why)) => return Err(format!("{url} {why}")),
-                Err(OutboundError::Cancelled) => return Err(cancelled(NAME)),
-                Err(OutboundError::Forbidden(why)) => {
+                Err(ClientError::Cancelled) => return Err(cancelled(NAME)),
+                Err(ClientError::Forbidden(why)) => {
                     log::warn!("tool {NAME}: refused: {why}");
                     return Err(format!("{url} is not fetched: {why}"));
                 }
@@ -102,7 +102,7 @@ impl WebFetch {
         ))
     }
 
-    fn take(&self, answer: &mut Answer) -> Result<Fetched, OutboundError> {
+    fn take(&self, answer: &mut ClientResponse) -> Result<Fetched, ClientError> {
         let status = answer.status();
         if matches!(status, 301 | 302 | 303 | 307 | 308)
             && let Some(target) = answer.header("location")
@@ -288,7 +288,7 @@ fn links(document: &Document) -> Vec<String> {
 }
 
 /// Lets the public internet and what the owner has opened through.
-fn guard(allow: Reachable) -> Guard {
+fn guard(allow: Reachable) -> AddressCheck {
     Arc::new(move |host, address| {
         if allow.allows(host, address) {
             return Ok(());

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::super::testing::Household;
 use super::*;
 use config::AddressPatterns;
-use net::outbound::test_server::{Act, TestServer, whole};
+use net::http_client::test_server::{Act, TestServer, whole};
 
 fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
     let settings = config::WebFetch {

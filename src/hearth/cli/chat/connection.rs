@@ -158,7 +158,7 @@ impl Connection {
 
     /// Says goodbye; the server need not answer.
     pub fn close(mut self) {
-        self.socket.get_mut().set_patience(ReadTimeout::Never);
+        self.socket.get_mut().set_read_timeout(ReadTimeout::Never);
         let _ = self.socket.close(None);
         let _ = self.socket.flush();
     }

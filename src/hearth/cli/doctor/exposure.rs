@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Diagnosis, Scene};
 use config::{Channel, Config, Permission, TcpChannel, WebhookAccount};
-use net::outbound::is_local;
+use net::http_client::is_local;
 use store::{UserRole, look_up_role};
 
 const CHECK: &str = "exposure";

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use super::{Diagnosis, Scene};
 use config::{Channel, Config, RelayChannel};
 use net::cancel::Cancel;
-use net::outbound::{Answer, Outbound, OutboundError, Outgoing};
+use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 const CHECK: &str = "relay";
@@ -71,7 +71,7 @@ fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
     } else {
         "http"
     };
-    let outgoing = Outgoing {
+    let outgoing = ClientRequest {
         method: "GET",
         url: &format!("{scheme}://{authority}/health"),
         headers: &[],
@@ -79,9 +79,9 @@ fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
         deadline: Instant::now() + LIMIT,
         cancel: &Cancel::default(),
     };
-    let answered: Result<u16, OutboundError> = Outbound::new()
+    let answered: Result<u16, ClientError> = HttpClient::new()
         .trusting(trust.clone())
-        .exchange(&outgoing, |answer: &mut Answer| Ok(answer.status()));
+        .exchange(&outgoing, |answer: &mut ClientResponse| Ok(answer.status()));
     match answered {
         Ok(_) => Diagnosis::ok(CHECK, format!("relay {name} answers at {authority}")),
         Err(error) => Diagnosis::problem(CHECK, format!("relay {name} ({authority}): {error}"))

@@ -18,7 +18,7 @@ use crate::provider::remote::Remote;
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
-use net::outbound::test_server::{
+use net::http_client::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
 use store::{ToolCall, Usage};

@@ -1,0 +1,375 @@
+//! One HTTP/1.1 connection: reads requests strictly, one after the other, and
+//! hands each to the [`Handler`](super::message::Handler) when it is whole.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::body::{self, BodyError};
+use super::head::{Framing, HeadLimits, ParsedHead, parse};
+use super::message::{Answer, RECEIPT, Request, Response};
+use super::response_writer::{Persistence, Responder};
+use super::{deferred, forwarded};
+use crate::connection::admission::Transport;
+use crate::connection::registry::Registered;
+use crate::connection::{Connection, ConnectionIo, seconds};
+use crate::inbox::Inbox;
+use crate::peer::{AddressKey, Peer};
+use crate::stream::{ReadTimeout, Stream, linger};
+use crate::websocket::handshake;
+use base::error::Error;
+
+/// A connection that goes on as a WebSocket.
+pub struct Upgrade {
+    pub io: ConnectionIo,
+    pub peer: Peer,
+    /// What the client sent behind its request.
+    pub rest: Vec<u8>,
+}
+
+/// One HTTP/1.1 connection.
+pub struct HttpConnection<'a> {
+    connection: &'a mut Connection,
+    stream: &'a mut dyn Stream,
+    registered: &'a Registered,
+    inbox: Inbox,
+    responder: Responder,
+    /// Whether the stream's idle time is set; a connection of one request
+    /// needs none.
+    has_idle_time: bool,
+}
+
+/// What came of waiting for a request.
+enum Arrival {
+    Request(ParsedHead),
+    /// Malformed, too large or too slow.
+    Refused(Error),
+    /// The client is gone, or has been silent for as long as it may.
+    Nothing,
+}
+
+/// Why nothing more has come.
+enum Silence {
+    /// A request that had begun is too slow.
+    Late,
+    /// The client is gone, or idle for too long.
+    Ended,
+}
+
+/// What becomes of the connection after a response.
+#[derive(PartialEq, Eq)]
+enum Fate {
+    Keep,
+    Close,
+}
+
+impl<'a> HttpConnection<'a> {
+    /// A connection of which `inbox` has already arrived.
+    pub fn new(
+        connection: &'a mut Connection,
+        stream: &'a mut dyn Stream,
+        registered: &'a Registered,
+        inbox: Inbox,
+    ) -> HttpConnection<'a> {
+        HttpConnection {
+            connection,
+            stream,
+            registered,
+            inbox,
+            responder: Responder::default(),
+            has_idle_time: false,
+        }
+    }
+
+    /// Serves requests until the connection ends or becomes a WebSocket.
+    pub fn serve(mut self) -> Option<Upgrade> {
+        loop {
+            let mut parsed = match self.await_request() {
+                Arrival::Request(parsed) => parsed,
+                Arrival::Refused(error) => {
+                    self.refuse(&error);
+                    return None;
+                }
+                Arrival::Nothing => return None,
+            };
+            self.connection.received += 1;
+            if let Err(error) = self.identify_peer(&mut parsed) {
+                self.refuse(&error);
+                return None;
+            }
+            if self.connection.policy.upgrades && handshake::is_upgrade(&parsed.head) {
+                return match self.upgrade(parsed) {
+                    Ok(upgrade) => Some(upgrade),
+                    Err(response) => {
+                        self.reject(&response);
+                        None
+                    }
+                };
+            }
+            self.connection.admission.end_unauthenticated();
+            if self.answer(parsed) == Fate::Close {
+                return None;
+            }
+        }
+    }
+
+    /// Waits for the next request's head. Its deadline begins with its first
+    /// byte and cannot be extended.
+    fn await_request(&mut self) -> Arrival {
+        let limits = HeadLimits {
+            bytes: self.connection.limits().head_bytes,
+            count: self.connection.limits().head_count,
+        };
+        let mut deadline = None;
+        // How much has already been looked at: parsing anew for each byte of a
+        // dripping head would let a client burn our time.
+        let mut seen = 0;
+        let mut may_skip_line = true;
+        loop {
+            // RFC 9112 section 2.2: one empty line before a request is ignored.
+            if may_skip_line && self.inbox.unread().starts_with(b"\r\n") {
+                self.inbox.consume(2);
+                may_skip_line = false;
+            }
+            let unread = self.inbox.unread();
+            if unread.len() >= limits.bytes || unread[seen.min(unread.len())..].contains(&b'\n') {
+                match parse(unread, limits, self.connection.socket_peer()) {
+                    Ok(Some((parsed, length))) => {
+                        self.inbox.consume(length);
+                        return Arrival::Request(parsed);
+                    }
+                    Ok(None) => seen = unread.len(),
+                    Err(error) => return Arrival::Refused(error),
+                }
+            }
+            let has_begun = !unread.is_empty();
+            match self.read_more(has_begun, &mut deadline) {
+                Ok(()) => {}
+                Err(Silence::Late) => {
+                    return Arrival::Refused(
+                        Error::invalid_request("the request's head did not arrive in time")
+                            .with_status(408),
+                    );
+                }
+                Err(Silence::Ended) => return Arrival::Nothing,
+            }
+        }
+    }
+
+    fn read_more(
+        &mut self,
+        has_begun: bool,
+        deadline: &mut Option<Instant>,
+    ) -> Result<(), Silence> {
+        if has_begun {
+            let time = seconds(self.connection.limits().head_seconds);
+            let deadline = deadline.get_or_insert_with(|| Instant::now() + time);
+            self.stream.set_read_timeout(ReadTimeout::Until(*deadline));
+        } else {
+            if !self.has_idle_time {
+                let time = seconds(self.connection.limits().idle_seconds);
+                if self.stream.set_idle_time(time).is_err() {
+                    return Err(Silence::Ended);
+                }
+                self.has_idle_time = true;
+            }
+            self.stream.set_read_timeout(ReadTimeout::Idle);
+        }
+        match self.inbox.fill(self.stream) {
+            Ok(1..) => Ok(()),
+            Err(error) if has_begun && error.kind() == io::ErrorKind::TimedOut => {
+                Err(Silence::Late)
+            }
+            Ok(0) | Err(_) => Err(Silence::Ended),
+        }
+    }
+
+    /// Finds out who is behind a trusted proxy, and whether they may be here.
+    fn identify_peer(&self, parsed: &mut ParsedHead) -> Result<(), Error> {
+        if !self.connection.is_proxied() {
+            forwarded::forget(&mut parsed.head);
+            return Ok(());
+        }
+        let proxy = self.connection.socket_peer();
+        let trusted = &self.connection.config.trusted_proxies;
+        let peer = forwarded::client(&parsed.head, proxy, trusted);
+        self.connection.policy.admit(peer.address)?;
+        parsed.head.peer = peer;
+        Ok(())
+    }
+
+    /// Answers a request other than an upgrade.
+    fn answer(&mut self, parsed: ParsedHead) -> Fate {
+        let handler = Arc::clone(&self.connection.policy.handler);
+        let ParsedHead {
+            head,
+            framing,
+            is_head,
+            is_current,
+            keep_alive,
+            expects_continue,
+        } = parsed;
+        let keep_alive = keep_alive && !self.registered.is_stopping();
+        let persistence = match (keep_alive, is_current) {
+            (true, true) => Persistence::Usual,
+            (true, false) => Persistence::KeepAlive,
+            (false, _) => Persistence::Close,
+        };
+        let has_body = framing != Framing::Length(0);
+        let limit = match handler.admit(&head) {
+            Ok(limit) => limit,
+            // Nobody will read the body, so nobody finds the next request.
+            Err(response) if has_body => return self.reject(&response),
+            Err(response) => return self.respond(&response, is_head, persistence),
+        };
+        let body = match has_body {
+            true => match self.read_body(framing, limit, expects_continue) {
+                Ok(body) => body,
+                Err(BodyError::Lost) => return Fate::Close,
+                Err(BodyError::Refused(error)) => return self.refuse(&error),
+            },
+            false => Vec::new(),
+        };
+        let request = Request { head, body };
+        let result = catch_unwind(AssertUnwindSafe(|| handler.respond(&request)));
+        match result {
+            Ok(Answer::Later(unfinished)) => {
+                let framing = deferred::Framing {
+                    is_head,
+                    is_current,
+                    persistence,
+                };
+                let written = catch_unwind(AssertUnwindSafe(|| {
+                    let (connection, responder) = (&*self.connection, &mut self.responder);
+                    deferred::finish(unfinished, framing, connection, responder, self.stream)
+                }));
+                match written {
+                    Ok(Ok(persistence)) => self.fate(Ok(()), persistence),
+                    // It has begun, so nothing else can be said.
+                    Ok(Err(_)) | Err(_) => Fate::Close,
+                }
+            }
+            Ok(Answer::Now(response)) => match receipt(&response) {
+                None => self.respond(&response, is_head, persistence),
+                Some(receipt) => {
+                    let is_there = !self.stream.has_left();
+                    let written = self.write(&response, is_head, persistence);
+                    handler.sent(receipt, is_there && written.is_ok());
+                    self.fate(written, persistence)
+                }
+            },
+            Err(_) => {
+                let error = Error::server(
+                    "the request could not be answered",
+                    format_args!("a panic at {} {}", request.head.method, request.head.path),
+                );
+                self.refuse(&error)
+            }
+        }
+    }
+
+    fn read_body(
+        &mut self,
+        framing: Framing,
+        limit: usize,
+        expects_continue: bool,
+    ) -> Result<Vec<u8>, BodyError> {
+        body::check_length(framing, limit)?;
+        // A client that did not wait needs no permission (RFC 9110 section 10.1.1).
+        if expects_continue && self.inbox.unread().is_empty() {
+            self.stream
+                .set_write_deadline(self.connection.write_deadline());
+            self.stream
+                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                .map_err(|_| BodyError::Lost)?;
+        }
+        let deadline = Instant::now() + seconds(self.connection.limits().body_seconds);
+        body::read(framing, limit, deadline, &mut self.inbox, self.stream)
+    }
+
+    /// Makes the connection a WebSocket, or says why not.
+    fn upgrade(&mut self, parsed: ParsedHead) -> Result<Upgrade, Response> {
+        let response = handshake::check(&parsed)?;
+        let head = parsed.head;
+        let led = self.connection.policy.handler.admit_upgrade(&head)?;
+
+        let config = Arc::clone(&self.connection.config);
+        let admission = &mut self.connection.admission;
+        let key = AddressKey::of(head.peer.address);
+        admission
+            .belong_to(key, &config.limits)
+            .and_then(|()| admission.begin_unauthenticated(&config.limits))
+            .map_err(|error| Response::error(&error))?;
+        admission.speaks(Transport::WebSocket);
+
+        let unavailable = |error: io::Error| {
+            log::warn!("no WebSocket for {}: {error}", head.peer);
+            Response::error(&Error::overloaded("the server has no descriptor left", 5))
+        };
+        let Some(open) = led.as_ref().or(self.connection.policy.sessions.as_ref()) else {
+            return Err(Response::error(&Error::not_found("no WebSocket here")));
+        };
+        let io = ConnectionIo::open(self.connection, self.registered, open, head.peer.clone())
+            .map_err(unavailable)?;
+        self.stream
+            .set_write_deadline(self.connection.write_deadline());
+        self.responder
+            .write_upgrade(&response, self.stream)
+            .map_err(unavailable)?;
+        Ok(Upgrade {
+            io,
+            peer: head.peer,
+            rest: std::mem::take(&mut self.inbox).into_unread(),
+        })
+    }
+
+    fn respond(&mut self, response: &Response, is_head: bool, persistence: Persistence) -> Fate {
+        let written = self.write(response, is_head, persistence);
+        self.fate(written, persistence)
+    }
+
+    fn write(
+        &mut self,
+        response: &Response,
+        is_head: bool,
+        persistence: Persistence,
+    ) -> io::Result<()> {
+        self.stream
+            .set_write_deadline(self.connection.write_deadline());
+        self.responder
+            .write(response, is_head, persistence, self.stream)
+    }
+
+    fn fate(&mut self, written: io::Result<()>, persistence: Persistence) -> Fate {
+        if written.is_ok() && persistence != Persistence::Close {
+            return Fate::Keep;
+        }
+        if written.is_ok() && !self.inbox.unread().is_empty() {
+            // Requests behind the last one; see `linger`.
+            linger(self.stream);
+        }
+        Fate::Close
+    }
+
+    /// Sends a response to a request that was not read to its end, and ends
+    /// the connection so that the client sees it.
+    fn reject(&mut self, response: &Response) -> Fate {
+        self.respond(response, false, Persistence::Close);
+        linger(self.stream);
+        Fate::Close
+    }
+
+    fn refuse(&mut self, error: &Error) -> Fate {
+        self.reject(&Response::error(error))
+    }
+}
+
+/// What the handler wants to be told with, if it wants to know of this response.
+fn receipt(response: &Response) -> Option<&str> {
+    response
+        .headers
+        .iter()
+        .find(|(name, _)| *name == RECEIPT)
+        .map(|(_, value)| value.as_ref())
+}

@@ -1,0 +1,271 @@
+//! Parses the head of an HTTP/1.1 request, strictly (RFC 9112).
+//!
+//! What two programs could read in two ways is refused, because a proxy in
+//! front of us may be the other program: that is how requests are smuggled.
+
+use std::mem::MaybeUninit;
+
+use crate::peer::Peer;
+use base::error::{Error, Result};
+
+use super::message::Head;
+
+/// Headers that fit on the stack; a higher `head_count` costs an allocation.
+const USUAL_HEADERS: usize = 64;
+
+/// Most bytes and headers of a head (protocol section 7).
+#[derive(Clone, Copy, Debug)]
+pub struct HeadLimits {
+    pub bytes: usize,
+    pub count: usize,
+}
+
+/// How the body is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Framing {
+    /// So many bytes; 0 when there is none.
+    Length(u64),
+    /// The chunked transfer coding (RFC 9112 section 7.1).
+    Chunked,
+}
+
+/// The head, and what the listeners itself has to know of it.
+#[derive(Debug)]
+pub struct ParsedHead {
+    /// HEAD is already turned into GET here.
+    pub head: Head,
+    pub framing: Framing,
+    /// The response's body is not sent.
+    pub is_head: bool,
+    /// HTTP/1.1, not 1.0.
+    pub is_current: bool,
+    /// Whether the client wants the connection kept.
+    pub keep_alive: bool,
+    /// The client waits for `100 Continue` before it sends its body.
+    pub expects_continue: bool,
+}
+
+/// Parses what has arrived. `None` while the head is incomplete, else the head
+/// and its length in bytes. `peer` goes into the head as it is.
+///
+/// # Errors
+/// With the HTTP status that fits; the connection must be closed,
+/// because nobody knows where the next request would begin.
+// Inlined, its array would lie on the stack below every handler's call, and
+// cost each connection a page more.
+#[inline(never)]
+pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(ParsedHead, usize)>> {
+    if let Some(b'\r' | b'\n') = bytes.first() {
+        return Err(Error::invalid_request("an empty line is not a request"));
+    }
+    let mut usual = [const { MaybeUninit::uninit() }; USUAL_HEADERS];
+    let mut more;
+    let headers = if limits.count <= USUAL_HEADERS {
+        &mut usual[..limits.count]
+    } else {
+        more = vec![MaybeUninit::uninit(); limits.count];
+        &mut more[..]
+    };
+    let mut request = httparse::Request::new(&mut []);
+    let length = match request.parse_with_uninit_headers(bytes, headers) {
+        Ok(httparse::Status::Complete(length)) => length,
+        Ok(httparse::Status::Partial) => {
+            check_newlines(bytes)?;
+            return match bytes.len() < limits.bytes {
+                true => Ok(None),
+                false => Err(too_long(bytes)),
+            };
+        }
+        Err(error) => return Err(refusal(error, bytes)),
+    };
+    if length > limits.bytes {
+        return Err(too_long(&bytes[..length]));
+    }
+    check_newlines(&bytes[..length])?;
+
+    let method = request.method.unwrap_or_default();
+    let target = request.path.unwrap_or_default();
+    // Only the origin form: the absolute form is for proxies, and the other
+    // two are for CONNECT and OPTIONS (RFC 9112 section 3.2).
+    if !target.starts_with('/') || !target.is_ascii() || target.contains('#') {
+        return Err(Error::invalid_request(
+            "the request target must be a path that begins with \"/\"",
+        ));
+    }
+    let (path, query) = match target.split_once('?') {
+        Some((path, query)) => (path, Some(query.to_owned())),
+        None => (target, None),
+    };
+    let is_current = request.version == Some(1);
+    let semantics = Semantics::read(request.headers, is_current)?;
+    let is_head = method == "HEAD";
+    let head = Head {
+        method: if is_head { "GET" } else { method }.to_owned(),
+        path: path.to_owned(),
+        query,
+        headers: request
+            .headers
+            .iter()
+            .map(|header| {
+                let value = String::from_utf8_lossy(header.value).into_owned();
+                (header.name.to_ascii_lowercase(), value)
+            })
+            .collect(),
+        peer,
+    };
+    let parsed = ParsedHead {
+        head,
+        framing: semantics.framing,
+        is_head,
+        is_current,
+        keep_alive: semantics.keep_alive,
+        expects_continue: semantics.expects_continue,
+    };
+    Ok(Some((parsed, length)))
+}
+
+/// What the headers say about the connection and the body.
+struct Semantics {
+    framing: Framing,
+    keep_alive: bool,
+    expects_continue: bool,
+}
+
+impl Semantics {
+    fn read(headers: &[httparse::Header<'_>], is_current: bool) -> Result<Semantics> {
+        let mut hosts = 0;
+        let mut length = None;
+        let mut chunked = false;
+        let mut keep_alive = is_current;
+        let mut expects_continue = false;
+        for header in headers {
+            let is = |name: &str| header.name.eq_ignore_ascii_case(name);
+            if is("host") {
+                hosts += 1;
+                check_host(header.value)?;
+            } else if is("content-length") {
+                // Two are refused even if they agree: somebody made a mistake.
+                if length.replace(content_length(header.value)?).is_some() {
+                    return Err(Error::invalid_request("two Content-Length headers"));
+                }
+            } else if is("transfer-encoding") {
+                if chunked || !header.value.eq_ignore_ascii_case(b"chunked") {
+                    return Err(Error::invalid_request(
+                        "Transfer-Encoding must be exactly \"chunked\"",
+                    ));
+                }
+                chunked = true;
+            } else if is("connection") {
+                for option in header.value.split(|&byte| byte == b',') {
+                    match option.trim_ascii() {
+                        option if option.eq_ignore_ascii_case(b"close") => {
+                            keep_alive = false;
+                            // Close wins over keep-alive, wherever it stands.
+                            break;
+                        }
+                        option if option.eq_ignore_ascii_case(b"keep-alive") => keep_alive = true,
+                        _ => {}
+                    }
+                }
+            } else if is("expect") {
+                if !header.value.eq_ignore_ascii_case(b"100-continue") {
+                    return Err(Error::invalid_request(
+                        "the only expectation that can be met is \"100-continue\"",
+                    )
+                    .with_status(417));
+                }
+                // A client of HTTP/1.0 cannot be waiting (RFC 9110 section 10.1.1).
+                expects_continue = is_current;
+            }
+        }
+        if hosts > 1 || (hosts == 0 && is_current) {
+            return Err(Error::invalid_request(
+                "an HTTP/1.1 request must have exactly one Host header",
+            ));
+        }
+        let framing = match (length, chunked) {
+            (Some(_), true) => {
+                return Err(Error::invalid_request(
+                    "Content-Length and Transfer-Encoding exclude each other",
+                ));
+            }
+            (None, true) if !is_current => {
+                return Err(Error::invalid_request("HTTP/1.0 has no Transfer-Encoding"));
+            }
+            (None, true) => Framing::Chunked,
+            (length, false) => Framing::Length(length.unwrap_or(0)),
+        };
+        Ok(Semantics {
+            framing,
+            keep_alive,
+            expects_continue,
+        })
+    }
+}
+
+/// Digits only: `+5`, `5, 5` and an empty value are not lengths.
+fn content_length(value: &[u8]) -> Result<u64> {
+    let digits = std::str::from_utf8(value)
+        .ok()
+        .filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
+    digits
+        .and_then(|digits| digits.parse().ok())
+        .ok_or_else(|| Error::invalid_request("Content-Length is not a length"))
+}
+
+/// The characters of a host and port (RFC 3986 section 3.2), without user
+/// information, which HTTP does not allow here.
+fn check_host(value: &[u8]) -> Result<()> {
+    let is_allowed =
+        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte);
+    match !value.is_empty() && value.iter().all(is_allowed) {
+        true => Ok(()),
+        false => Err(Error::invalid_request("the Host header is not a host")),
+    }
+}
+
+/// Refuses a line that ends in LF alone, which the parser takes.
+fn check_newlines(bytes: &[u8]) -> Result<()> {
+    let mut before = 0;
+    for &byte in bytes {
+        if byte == b'\n' && before != b'\r' {
+            return Err(Error::invalid_request("a line must end in CR LF"));
+        }
+        before = byte;
+    }
+    Ok(())
+}
+
+fn too_long(bytes: &[u8]) -> Error {
+    match bytes.contains(&b'\n') {
+        true => Error::invalid_request("the request's head is too long").with_status(431),
+        false => Error::invalid_request("the request line is too long").with_status(414),
+    }
+}
+
+fn refusal(error: httparse::Error, bytes: &[u8]) -> Error {
+    match error {
+        httparse::Error::TooManyHeaders => {
+            Error::invalid_request("the request has too many headers").with_status(431)
+        }
+        httparse::Error::Version if names_another_version(bytes) => {
+            Error::invalid_request("only HTTP/1.1 and HTTP/1.0 are spoken here").with_status(505)
+        }
+        error => Error::invalid_request(format!("this is not an HTTP request: {error}")),
+    }
+}
+
+/// Whether the first line ends in a version of HTTP that is not ours.
+fn names_another_version(bytes: &[u8]) -> bool {
+    let line = bytes
+        .split(|&byte| byte == b'\r')
+        .next()
+        .unwrap_or_default();
+    let word = line.rsplit(|&byte| byte == b' ').next().unwrap_or_default();
+    word.strip_prefix(b"HTTP/").is_some_and(|version| {
+        !matches!(version, b"" | b"1.0" | b"1.1")
+            && version
+                .iter()
+                .all(|byte| byte.is_ascii_digit() || *byte == b'.')
+    })
+}

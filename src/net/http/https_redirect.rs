@@ -1,0 +1,99 @@
+//! Answers plain HTTP on a port that speaks TLS.
+
+use std::borrow::Cow;
+
+use base::error::Error;
+
+use super::message::{Handler, Head, Request, Response};
+use crate::client_handler::HandlerFactory;
+
+/// The answer to a client that does not speak TLS.
+pub fn speaks_tls() -> Error {
+    Error::invalid_request("this port speaks TLS; use https:// (or wss://)")
+}
+
+/// Redirects plain HTTP to https.
+pub struct HttpsRedirect;
+
+impl Handler for HttpsRedirect {
+    fn admit(&self, head: &Head) -> Result<usize, Response> {
+        // A request with a body would be sent again with everything in it that
+        // has just crossed the network for all to read: that is to be noticed.
+        let (true, Some(host)) = (head.method == "GET", head.header("host")) else {
+            return Err(Response::error(&speaks_tls()));
+        };
+        let query = head.query.as_deref();
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        let location = format!("https://{host}{}{query}", head.path);
+        let mut response = Response::error(&speaks_tls());
+        response.status = 308;
+        response.headers.push(("Location", Cow::Owned(location)));
+        // Without TLS tomorrow, the address must work again.
+        response
+            .headers
+            .push(("Cache-Control", Cow::Borrowed("no-store")));
+        Err(response)
+    }
+
+    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
+        Err(Response::error(&speaks_tls()))
+    }
+
+    fn handle(&self, _: &Request) -> Response {
+        Response::error(&speaks_tls())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::peer::Peer;
+
+    #[test]
+    fn only_a_get_is_sent_on_and_to_where_it_asked_for() {
+        for (method, host, path, query, status, location) in [
+            (
+                "GET",
+                Some("pi.local:5000"),
+                "/a%20b",
+                Some("c=d&e"),
+                308,
+                Some("https://pi.local:5000/a%20b?c=d&e"),
+            ),
+            (
+                "GET",
+                Some("[::1]:5000"),
+                "/",
+                None,
+                308,
+                Some("https://[::1]:5000/"),
+            ),
+            ("GET", None, "/", None, 400, None),
+            ("POST", Some("pi.local"), "/auth", None, 400, None),
+        ] {
+            let head = Head {
+                method: method.into(),
+                path: path.into(),
+                query: query.map(str::to_owned),
+                headers: host
+                    .map(|host| ("host".to_owned(), host.to_owned()))
+                    .into_iter()
+                    .collect(),
+                peer: Peer {
+                    address: "192.0.2.1".parse().unwrap(),
+                    secure: false,
+                    relay: None,
+                },
+            };
+            let response = HttpsRedirect.admit(&head).unwrap_err();
+            assert_eq!(response.status, status, "{method} {host:?}");
+            let found = response
+                .headers
+                .iter()
+                .find(|(name, _)| *name == "Location")
+                .map(|(_, value)| value.as_ref());
+            assert_eq!(found, location);
+            assert!(String::from_utf8_lossy(&response.body).contains("speaks TLS"));
+        }
+    }
+}

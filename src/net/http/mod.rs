@@ -1,0 +1,19 @@
+//! HTTP/1.1 as a server, read strictly (RFC 9110, RFC 9112). The way of a request:
+//!
+//! ```text
+//! HttpConnection::serve -> head::parse -> forwarded::client -> Handler::admit
+//!     -> body::read -> Handler::respond -> Responder::write, or deferred::finish
+//! ```
+
+mod body;
+pub mod checks;
+pub(crate) mod connection;
+mod deferred;
+mod forwarded;
+pub(crate) mod head;
+#[cfg(feature = "tls")]
+pub(crate) mod https_redirect;
+pub(crate) mod message;
+pub(crate) mod response_writer;
+
+pub use message::{Answer, Handler, Head, Part, RECEIPT, Request, Response, Unfinished};

@@ -1,0 +1,251 @@
+//! Writes HTTP responses: one buffer, reused, and one system call each.
+
+use std::io::{self, Write};
+
+use tiny_http::{HTTPVersion, Header, StatusCode};
+
+use super::message::Response;
+
+/// Bodies up to this size are copied behind their head and sent with it.
+/// Larger ones are sent from where they are, in a second call.
+const TOGETHER: usize = 16 * 1024;
+
+/// What the `Connection` header of a response says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Persistence {
+    /// Nothing: HTTP/1.1 keeps connections.
+    Usual,
+    /// `keep-alive`, for a client of HTTP/1.0 that asked.
+    KeepAlive,
+    /// `close`.
+    Close,
+}
+
+/// Writes responses. Reuse it for all responses of a connection.
+#[derive(Default)]
+pub struct Responder {
+    buffer: Vec<u8>,
+}
+
+impl Responder {
+    /// Writes one response, without its body for a HEAD request.
+    pub fn write(
+        &mut self,
+        response: &Response,
+        is_head: bool,
+        persistence: Persistence,
+        stream: &mut dyn Write,
+    ) -> io::Result<()> {
+        let upgrade = None;
+        self.print_head(response, upgrade)?;
+        if matches!(response.status, 204 | 304) {
+            // Neither has a body, and the length tiny_http states would be that
+            // of the 200 response (RFC 9110 section 8.6).
+            self.strip(b"Content-Length: 0\r\n\r\n");
+        } else {
+            self.strip(b"\r\n");
+        }
+        // tiny_http keeps the Connection header to itself.
+        self.end_head(persistence);
+        if is_head || response.body.is_empty() {
+            return stream.write_all(&self.buffer);
+        }
+        if response.body.len() <= TOGETHER {
+            self.buffer.extend_from_slice(&response.body);
+            return stream.write_all(&self.buffer);
+        }
+        stream.write_all(&self.buffer)?;
+        stream.write_all(&response.body)
+    }
+
+    /// Writes the head of a response whose body follows in pieces: in chunks
+    /// (RFC 9112 section 7.1), or, to a client that knows none, up to the end of
+    /// the connection.
+    pub fn write_head(
+        &mut self,
+        response: &Response,
+        is_chunked: bool,
+        persistence: Persistence,
+        stream: &mut dyn Write,
+    ) -> io::Result<()> {
+        let upgrade = None;
+        self.print_head(response, upgrade)?;
+        self.strip(format!("Content-Length: {}\r\n\r\n", response.body.len()).as_bytes());
+        if is_chunked {
+            self.buffer
+                .extend_from_slice(b"Transfer-Encoding: chunked\r\n");
+        }
+        self.end_head(persistence);
+        stream.write_all(&self.buffer)
+    }
+
+    /// Writes a piece of a body, which must not be empty.
+    pub fn write_piece(
+        &mut self,
+        piece: &[u8],
+        is_chunked: bool,
+        stream: &mut dyn Write,
+    ) -> io::Result<()> {
+        if !is_chunked {
+            return stream.write_all(piece);
+        }
+        self.buffer.clear();
+        write!(self.buffer, "{:x}\r\n", piece.len())?;
+        self.buffer.extend_from_slice(piece);
+        self.buffer.extend_from_slice(b"\r\n");
+        stream.write_all(&self.buffer)
+    }
+
+    /// Writes `101 Switching Protocols` to a WebSocket.
+    pub fn write_upgrade(&mut self, response: &Response, stream: &mut dyn Write) -> io::Result<()> {
+        self.print_head(response, Some("websocket"))?;
+        stream.write_all(&self.buffer)
+    }
+
+    fn print_head(&mut self, response: &Response, upgrade: Option<&str>) -> io::Result<()> {
+        let mut headers = Vec::with_capacity(response.headers.len() + 1);
+        headers.extend(header("Server", "hearth"));
+        headers.extend(
+            response
+                .headers
+                .iter()
+                .filter_map(|(name, value)| header(name, value)),
+        );
+        self.buffer.clear();
+        tiny_http::Response::new(
+            StatusCode(response.status),
+            headers,
+            io::empty(),
+            Some(response.body.len()),
+            None,
+        )
+        .with_chunked_threshold(usize::MAX)
+        .raw_print(&mut self.buffer, HTTPVersion(1, 1), &[], true, upgrade)
+    }
+
+    fn end_head(&mut self, persistence: Persistence) {
+        self.buffer.extend_from_slice(match persistence {
+            Persistence::Usual => b"\r\n",
+            Persistence::KeepAlive => b"Connection: keep-alive\r\n\r\n",
+            Persistence::Close => b"Connection: close\r\n\r\n",
+        });
+    }
+
+    fn strip(&mut self, end: &[u8]) {
+        if self.buffer.ends_with(end) {
+            self.buffer.truncate(self.buffer.len() - end.len());
+        }
+    }
+}
+
+/// A header for tiny_http, which would print a line break in a value as it is.
+/// A value that is not printable ASCII is left out, and the owner told.
+fn header(name: &str, value: &str) -> Option<Header> {
+    let is_printable = value
+        .bytes()
+        .all(|byte| matches!(byte, b'\t' | b' '..=b'~'));
+    let header = is_printable
+        .then(|| Header::from_bytes(name, value).ok())
+        .flatten();
+    if header.is_none() {
+        log::error!("a response's header {name} cannot be sent: its value is not printable ASCII");
+    }
+    header
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+
+    fn written(response: &Response, is_head: bool, persistence: Persistence) -> String {
+        let mut out = Vec::new();
+        Responder::default()
+            .write(response, is_head, persistence, &mut out)
+            .unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn a_response_is_complete_and_says_nothing_needless() {
+        let response = Response::json(200, "{}".into());
+        let text = written(&response, false, Persistence::Usual);
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+        assert!(head.contains("\r\nServer: hearth\r\n"), "{head}");
+        assert!(head.contains("\r\nDate: "), "{head}");
+        assert!(head.contains("\r\nContent-Length: 2"), "{head}");
+        assert!(!head.contains("Connection"), "{head}");
+        assert_eq!(body, "{}");
+    }
+
+    #[test]
+    fn head_has_the_length_but_not_the_body() {
+        let text = written(
+            &Response::json(200, "{}".into()),
+            true,
+            Persistence::KeepAlive,
+        );
+        assert!(text.contains("Content-Length: 2\r\nConnection: keep-alive\r\n\r\n"));
+        assert!(text.ends_with("\r\n\r\n"));
+    }
+
+    #[test]
+    fn what_has_no_body_has_no_length() {
+        let response = Response {
+            status: 304,
+            headers: vec![],
+            body: Cow::Borrowed(b""),
+        };
+        let text = written(&response, false, Persistence::Close);
+        assert!(!text.contains("Content-Length"), "{text}");
+        assert!(text.ends_with("Connection: close\r\n\r\n"), "{text}");
+    }
+
+    #[test]
+    fn a_header_cannot_smuggle_another_one() {
+        let mut response = Response::json(200, "{}".into());
+        response
+            .headers
+            .push(("X-Echo", Cow::Borrowed("a\r\nSet-Cookie: b")));
+        let text = written(&response, false, Persistence::Usual);
+        assert!(!text.contains("Set-Cookie"), "{text}");
+    }
+
+    #[test]
+    fn a_body_in_pieces_is_chunked_for_whoever_knows_chunks() {
+        let response = Response {
+            status: 200,
+            headers: vec![],
+            body: Cow::Borrowed(b""),
+        };
+        for (is_chunked, body) in [(true, "c\r\nhello, world\r\n"), (false, "hello, world")] {
+            let mut responder = Responder::default();
+            let mut out = Vec::new();
+            responder
+                .write_head(&response, is_chunked, Persistence::Usual, &mut out)
+                .unwrap();
+            responder
+                .write_piece(b"hello, world", is_chunked, &mut out)
+                .unwrap();
+            let text = String::from_utf8(out).unwrap();
+            let (head, rest) = text.split_once("\r\n\r\n").unwrap();
+            assert!(!head.contains("Content-Length"), "{head}");
+            assert_eq!(head.contains("\r\nTransfer-Encoding: chunked"), is_chunked);
+            assert_eq!(rest, body);
+        }
+    }
+
+    #[test]
+    fn a_large_body_follows_its_head_uncopied() {
+        let response = Response::json(200, "x".repeat(TOGETHER + 1));
+        let mut responder = Responder::default();
+        let mut out = Vec::new();
+        responder
+            .write(&response, false, Persistence::Usual, &mut out)
+            .unwrap();
+        assert!(out.ends_with(&[b'x'; TOGETHER + 1]));
+        assert!(responder.buffer.capacity() < TOGETHER);
+    }
+}

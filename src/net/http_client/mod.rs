@@ -1,0 +1,405 @@
+//! HttpClient HTTP: requests to model servers, from custom tools and to webhook
+//! callers, on kept connections, each with an absolute deadline.
+//!
+//! One [`HttpClient`] keeps a short list of idle agents, each with at most one
+//! open connection. A request takes one, and the hook of its [`Cancel`] shuts
+//! that agent down, which breaks the socket call under way and leaves the other
+//! requests alone. After a failure or a stop the agent is thrown away.
+
+mod address;
+mod connector;
+mod error;
+pub mod public;
+mod resolver;
+#[cfg(any(test, feature = "testing"))]
+#[expect(missing_docs, reason = "only tests use it")]
+pub mod test_server;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use ureq::config::ConfigBuilder;
+use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use ureq::typestate::AgentScope;
+use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
+
+use crate::cancel::Cancel;
+pub use address::is_local;
+use connector::{ReadLimit, connect_by};
+pub use error::ClientError;
+pub use resolver::AddressCheck;
+use resolver::CachingResolver;
+
+use crate::tls::Trust;
+
+/// Most bytes of a whole answer that callers should read.
+pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
+/// Idle agents that are kept, over all servers.
+const IDLE_AGENTS: usize = 16;
+/// How long an idle connection is kept.
+const IDLE_AGE: Duration = Duration::from_secs(90);
+/// To resolve a name, and then again to connect (TLS included).
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+/// For one write to make progress.
+const WRITE_LIMIT: Duration = Duration::from_secs(30);
+/// Buffers of one connection, each way: ureq's own default is 128 KiB.
+const BUFFER_BYTES: usize = 16 * 1024;
+const HEAD_BYTES: usize = 32 * 1024;
+/// How long [`ClientResponse::finish`] waits for the rest of a body.
+const FINISH_LIMIT: Duration = Duration::from_millis(20);
+
+/// What all our HTTP clients have in common: every status is an answer, no
+/// redirect is followed, nothing comes compressed, and the server is told who
+/// asks.
+pub fn base_config() -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
+        .accept_encoding("identity")
+}
+
+/// A request to send.
+pub struct ClientRequest<'a> {
+    /// `GET`, `POST`, ...
+    pub method: &'a str,
+    /// `http` or `https`, absolute.
+    pub url: &'a str,
+    /// Beside `host`, `user-agent`, `accept-encoding` and the length, which are
+    /// set here.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// Sent whole, with its length; `None` sends no body.
+    pub body: Option<&'a [u8]>,
+    /// When the whole exchange must be over, the body of the answer included.
+    pub deadline: Instant,
+    /// Breaks the exchange from another thread.
+    pub cancel: &'a Cancel,
+}
+
+/// An answer whose head has arrived. Redirects are answers like any other.
+pub struct ClientResponse {
+    status: u16,
+    headers: HeaderMap,
+    body: BodyReader<'static>,
+    read_limit: Arc<ReadLimit>,
+    ended: bool,
+}
+
+impl ClientResponse {
+    /// The HTTP status.
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// A header's value, when it is there and ASCII.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Lets each of the following reads wait no longer than `limit`, beside the
+    /// deadline. [`ClientError::Silent`] when one does.
+    pub fn limit_silence(&self, limit: Duration) {
+        self.read_limit.set(Some(limit));
+    }
+
+    /// Reads what has arrived of the body, at least one byte; 0 at its end.
+    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
+        let count = std::io::Read::read(&mut self.body, buffer)
+            .map_err(|error| ClientError::from_ureq(error.into(), &self.read_limit))?;
+        self.ended |= count == 0 && !buffer.is_empty();
+        Ok(count)
+    }
+
+    /// Reads the whole body.
+    ///
+    /// # Errors
+    /// [`ClientError::TooLarge`] beyond `limit`
+    /// bytes.
+    pub fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, ClientError> {
+        let announced = self
+            .header("content-length")
+            .and_then(|length| length.parse().ok())
+            .unwrap_or(0usize);
+        let mut body = Vec::with_capacity(announced.min(64 * 1024));
+        let mut piece = [0; 8 * 1024];
+        loop {
+            let count = self.read(&mut piece)?;
+            if count == 0 {
+                return Ok(body);
+            }
+            if body.len() + count > limit {
+                return Err(ClientError::TooLarge(limit));
+            }
+            body.extend_from_slice(&piece[..count]);
+        }
+    }
+
+    /// Reads the little that may follow after what the caller knows to be the
+    /// end, so that the connection can be used again. Does not wait for a server
+    /// that leaves the body open: then the connection is closed.
+    pub fn finish(&mut self) {
+        self.read_limit.set(Some(FINISH_LIMIT));
+        let mut rest = [0; 512];
+        for _ in 0..4 {
+            if self.ended || self.read(&mut rest).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+/// Sends requests and keeps connections. Shared by threads; dropping it closes
+/// what is kept.
+pub struct HttpClient {
+    idle: Mutex<Vec<Connection>>,
+    /// Whom https requests trust, for all agents.
+    trust: Trust,
+    proxy: Option<Proxy>,
+    /// How long a server may be silent, from the request on.
+    silence: Option<Duration>,
+    address_check: Option<AddressCheck>,
+}
+
+/// An agent and what it is connected to.
+struct Connection {
+    agent: Agent,
+    read_limit: Arc<ReadLimit>,
+    /// Scheme, host and port.
+    origin: String,
+    used_at: Instant,
+    /// Whether it has answered a request before.
+    used: bool,
+}
+
+impl Default for HttpClient {
+    fn default() -> HttpClient {
+        HttpClient::new()
+    }
+}
+
+impl HttpClient {
+    /// Nothing is opened or allocated before the first request. An HTTP proxy
+    /// named by the environment (`HTTPS_PROXY`, `NO_PROXY`, ...) serves
+    /// addresses outside the server.
+    pub fn new() -> HttpClient {
+        let proxy = Proxy::try_from_env().filter(|proxy| {
+            let usable = matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
+            if !usable {
+                log::warn!("the proxy of the environment is not an HTTP proxy and is not used");
+            }
+            usable
+        });
+        HttpClient {
+            idle: Mutex::default(),
+            trust: Trust::default(),
+            proxy,
+            silence: None,
+            address_check: None,
+        }
+    }
+
+    /// One that dials no address which `address_check` refuses, whatever name led to it:
+    /// what is asked for then fails with [`ClientError::Forbidden`]. Such
+    /// requests go through no proxy, for it would look the name up again.
+    pub fn checking(address_check: AddressCheck) -> HttpClient {
+        HttpClient {
+            idle: Mutex::default(),
+            trust: Trust::default(),
+            proxy: None,
+            silence: None,
+            address_check: Some(address_check),
+        }
+    }
+
+    /// Trusts these servers instead of those of the public authorities.
+    pub fn trusting(mut self, trust: Trust) -> HttpClient {
+        self.trust = trust;
+        self
+    }
+
+    /// Lets servers be silent no longer than `limit`, before the head of an
+    /// answer and within its body. [`ClientError::Silent`] when one is.
+    pub fn limit_silence(&mut self, limit: Duration) {
+        self.silence = Some(limit);
+    }
+
+    /// Sends a request and lets `read` take what it wants of the answer. Until
+    /// `read` returns, `request.cancel` breaks whatever the two wait for.
+    ///
+    /// No redirect is followed, nothing is sent twice, and every status is an
+    /// answer, not an error.
+    pub fn exchange<T, E: From<ClientError>>(
+        &self,
+        request: &ClientRequest<'_>,
+        read: impl FnOnce(&mut ClientResponse) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.exchange_within(request, None, read)
+    }
+
+    /// [`HttpClient::exchange`] in which each read waits no longer than `silence`,
+    /// also before the first byte of the answer: [`ClientError::Silent`].
+    pub fn exchange_within<T, E: From<ClientError>>(
+        &self,
+        request: &ClientRequest<'_>,
+        silence: Option<Duration>,
+        read: impl FnOnce(&mut ClientResponse) -> Result<T, E>,
+    ) -> Result<T, E> {
+        if request.cancel.is_cancelled() {
+            return Err(ClientError::Cancelled.into());
+        }
+        let uri: Uri = request
+            .url
+            .parse()
+            .map_err(|error| ClientError::Address(format!("{error}")))?;
+        let mut connection = self.take(&uri)?;
+        let agent = connection.agent.clone();
+        let mut ended = false;
+        let result = request.cancel.guard(
+            move || agent.shutdown(),
+            || {
+                let mut answer = connection.send(request, uri, silence.or(self.silence))?;
+                let result = read(&mut answer);
+                ended = answer.ended;
+                result
+            },
+        );
+        // The hook may have been taken and not yet run: then it would shut the
+        // agent down under its next user.
+        let cancelled = request.cancel.is_cancelled();
+        match result {
+            Err(_) if cancelled => Err(ClientError::Cancelled.into()),
+            result => {
+                if ended && !cancelled {
+                    self.put_back(connection);
+                }
+                result
+            }
+        }
+    }
+
+    fn take(&self, uri: &Uri) -> Result<Connection, ClientError> {
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(ClientError::Address("it has no host".to_owned()));
+        };
+        if !matches!(scheme, "http" | "https") {
+            return Err(ClientError::Address(
+                "it must begin with http:// or https://".to_owned(),
+            ));
+        }
+        let origin = format!("{scheme}://{authority}");
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|connection| connection.used_at.elapsed() < IDLE_AGE);
+        if let Some(place) = idle
+            .iter()
+            .rposition(|connection| connection.origin == origin)
+        {
+            return Ok(idle.swap_remove(place));
+        }
+        drop(idle);
+        Ok(self.connect(origin, authority.host()))
+    }
+
+    fn connect(&self, origin: String, host: &str) -> Connection {
+        let read_limit = Arc::new(ReadLimit::default());
+        let proxy = self.proxy.clone().filter(|_| !is_local(host));
+        let config = base_config()
+            .proxy(proxy)
+            .no_delay(true)
+            .timeout_resolve(Some(CONNECT_LIMIT))
+            .timeout_connect(Some(CONNECT_LIMIT))
+            .timeout_per_write(Some(WRITE_LIMIT))
+            .max_response_header_size(HEAD_BYTES)
+            .input_buffer_size(BUFFER_BYTES)
+            .output_buffer_size(BUFFER_BYTES)
+            .max_idle_connections(1)
+            .max_idle_connections_per_host(1)
+            .max_idle_age(IDLE_AGE)
+            .build();
+        let connector = connect_by(self.trust.clone(), Arc::clone(&read_limit));
+        Connection {
+            agent: Agent::with_parts(
+                config,
+                connector,
+                CachingResolver::checking(self.address_check.clone()),
+            ),
+            read_limit,
+            origin,
+            used_at: Instant::now(),
+            used: false,
+        }
+    }
+
+    fn put_back(&self, mut connection: Connection) {
+        connection.used = true;
+        connection.used_at = Instant::now();
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() >= IDLE_AGENTS {
+            let oldest = (0..idle.len()).min_by_key(|&place| idle[place].used_at);
+            oldest.map(|place| idle.swap_remove(place));
+        }
+        idle.push(connection);
+    }
+}
+
+impl Connection {
+    fn send(
+        &mut self,
+        request: &ClientRequest<'_>,
+        uri: Uri,
+        silence: Option<Duration>,
+    ) -> Result<ClientResponse, ClientError> {
+        let left = request
+            .deadline
+            .checked_duration_since(Instant::now())
+            .filter(|left| !left.is_zero())
+            .ok_or(ClientError::TimedOut)?;
+        self.read_limit.set(silence);
+        let method = Method::from_bytes(request.method.as_bytes())
+            .map_err(|error| ClientError::Address(format!("{error}")))?;
+        let mut head = Request::builder().method(method).uri(uri);
+        for (name, value) in request.headers {
+            // From bytes, since a value may hold more than ASCII (RFC 9110, 5.5).
+            let value = HeaderValue::from_bytes(value.as_bytes())
+                .map_err(|_| ClientError::Address(format!("the header {name:?}")))?;
+            head = head.header(*name, value);
+        }
+        let response = match request.body {
+            Some(body) => head
+                .body(body)
+                .map_err(ureq::Error::from)
+                .and_then(|request| self.run(request, left)),
+            None => head
+                .body(())
+                .map_err(ureq::Error::from)
+                .and_then(|request| self.run(request, left)),
+        };
+        let response = response.map_err(|error| {
+            let error = ClientError::from_ureq(error, &self.read_limit);
+            error.on_connection(self.used)
+        })?;
+        let (head, body) = response.into_parts();
+        Ok(ClientResponse {
+            status: head.status.as_u16(),
+            headers: head.headers,
+            body: body.into_reader(),
+            read_limit: Arc::clone(&self.read_limit),
+            ended: false,
+        })
+    }
+
+    fn run<B: ureq::AsSendBody>(
+        &self,
+        request: Request<B>,
+        left: Duration,
+    ) -> Result<ureq::http::Response<ureq::Body>, ureq::Error> {
+        let request = self
+            .agent
+            .configure_request(request)
+            .timeout_global(Some(left))
+            .build();
+        self.agent.run(request)
+    }
+}
+
+#[cfg(test)]
+mod tests;

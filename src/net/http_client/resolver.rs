@@ -1,0 +1,164 @@
+//! Looks names up, with a limit, and remembers the answer for a while.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use base::threads;
+use ureq::config::Config;
+use ureq::http::Uri;
+use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
+use ureq::unversioned::transport::NextTimeout;
+use ureq::{Error, Timeout};
+
+/// How long an answer is good for. It ends with its agent, too, and an agent
+/// ends with its first failure, so a server that moved is found at once.
+const REMEMBERED: Duration = Duration::from_secs(60);
+/// The server's name and that of a proxy.
+const NAMES: usize = 2;
+const ADDRESSES: usize = 16;
+
+/// Says why an address that was found under a host name must not be dialled.
+pub type AddressCheck = Arc<dyn Fn(&str, IpAddr) -> Result<(), String> + Send + Sync>;
+
+/// The resolver of one agent. ureq asks it before every request, also when a
+/// connection is kept, and its own would start a thread each time. It dials
+/// what it is given here and nothing else, so a address_check that stands here cannot be
+/// got round by a name that answers differently the second time.
+#[derive(Default)]
+pub struct CachingResolver {
+    known: Mutex<Vec<Known>>,
+    address_check: Option<AddressCheck>,
+}
+
+/// None of the addresses passed the address_check.
+#[derive(Debug)]
+pub struct Refused(String);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
+
+#[derive(Debug)]
+struct Known {
+    name: String,
+    port: u16,
+    addresses: Vec<SocketAddr>,
+    since: Instant,
+}
+
+impl Resolver for CachingResolver {
+    fn resolve(
+        &self,
+        uri: &Uri,
+        _: &Config,
+        timeout: NextTimeout,
+    ) -> Result<ResolvedSocketAddrs, Error> {
+        let host = uri.host().unwrap_or_default();
+        let host = host.trim_start_matches('[').trim_end_matches(']');
+        let https = uri.scheme_str() == Some("https");
+        let port = uri.port_u16().unwrap_or(if https { 443 } else { 80 });
+        let mut resolved = self.empty();
+        if let Ok(address) = host.parse::<IpAddr>() {
+            self.check(host, address)?;
+            resolved.push(SocketAddr::new(address, port));
+            return Ok(resolved);
+        }
+        let mut refused = None;
+        for address in self.look_up(host, port, timeout)? {
+            match self.check(host, address.ip()) {
+                Ok(()) => resolved.push(address),
+                Err(error) => refused = Some(error),
+            }
+        }
+        match refused {
+            Some(error) if resolved.is_empty() => Err(error),
+            _ => Ok(resolved),
+        }
+    }
+}
+
+impl fmt::Debug for CachingResolver {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CachingResolver").finish_non_exhaustive()
+    }
+}
+
+impl CachingResolver {
+    /// A resolver that gives no address which `address_check` refuses.
+    pub fn checking(address_check: Option<AddressCheck>) -> CachingResolver {
+        CachingResolver {
+            known: Mutex::default(),
+            address_check,
+        }
+    }
+
+    fn check(&self, host: &str, address: IpAddr) -> Result<(), Error> {
+        match &self.address_check {
+            Some(address_check) => address_check(host, address)
+                .map_err(|reason| Error::Other(Box::new(Refused(reason)))),
+            None => Ok(()),
+        }
+    }
+
+    fn look_up(
+        &self,
+        name: &str,
+        port: u16,
+        timeout: NextTimeout,
+    ) -> Result<Vec<SocketAddr>, Error> {
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock();
+        known.retain(|known| known.since.elapsed() < REMEMBERED);
+        if let Some(known) = known
+            .iter()
+            .find(|known| known.name == name && known.port == port)
+        {
+            return Ok(known.addresses.clone());
+        }
+        drop(known);
+        let addresses = look_up_within(name, port, timeout)?;
+        let mut known = lock();
+        if known.len() >= NAMES {
+            known.remove(0);
+        }
+        known.push(Known {
+            name: name.to_owned(),
+            port,
+            addresses: addresses.clone(),
+            since: Instant::now(),
+        });
+        Ok(addresses)
+    }
+}
+
+/// Asks the system. Its lookup cannot be interrupted, so it runs in a thread of
+/// its own that is left behind when the time is up: it ends by itself with the
+/// system's own limit, and touches nothing but its end of the channel.
+fn look_up_within(name: &str, port: u16, timeout: NextTimeout) -> Result<Vec<SocketAddr>, Error> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    let asked = name.to_owned();
+    threads::spawn(
+        thread::Builder::new()
+            .name("resolve".to_owned())
+            .stack_size(256 * 1024),
+        move || {
+            let found = (asked.as_str(), port).to_socket_addrs();
+            let _ = sender.send(found.map(|found| found.take(ADDRESSES).collect::<Vec<_>>()));
+        },
+    )?;
+    match receiver.recv_timeout(*timeout.after) {
+        Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
+        Ok(_) => Err(Error::HostNotFound),
+        Err(_) => Err(Error::Timeout(match timeout.reason {
+            Timeout::Global => Timeout::Global,
+            _ => Timeout::Resolve,
+        })),
+    }
+}

@@ -1,0 +1,240 @@
+//! Listening ports. The way of a connection:
+//!
+//! ```text
+//! Listeners::listen -> AcceptLoop::run -> detect_protocol::serve
+//!     -> HttpConnection::serve -> Handler::admit, Handler::respond
+//!        '-> websocket::run ----> ClientHandler::receive
+//!     -> lines::run ------------> ClientHandler::receive
+//! ```
+
+mod accept;
+mod detect_protocol;
+#[cfg(feature = "tls")]
+mod tls_opening;
+
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use base::threads;
+use config::{AddressPatterns, Config, Settings};
+
+use crate::client_handler::HandlerFactory;
+use crate::connection::policy::ListenerPolicy;
+#[cfg(feature = "tls")]
+use crate::connection::policy::TlsPolicy;
+use crate::connection::registry::Registry;
+use crate::http::message::Handler;
+#[cfg(feature = "tls")]
+use crate::tls::Acceptor;
+use crate::wait::Waker;
+use accept::{AcceptLoop, ConfigSource};
+
+pub use crate::connection::admission::{Admissions, Connections};
+pub use crate::connection::registry::STACK_BYTES;
+
+/// How long connections may take to end by themselves when the listener stops;
+/// then they are cut.
+const GRACE: Duration = Duration::from_secs(3);
+/// How long cut connections may take to end.
+const CUT: Duration = Duration::from_secs(2);
+
+/// Opens listeners, whose connections it counts together.
+pub struct Listeners {
+    config: ConfigSource,
+    admissions: Arc<Admissions>,
+    /// None for a relay, which has no sessions of its own.
+    sessions: Option<HandlerFactory>,
+    #[cfg(feature = "tls")]
+    tls: Option<Arc<Acceptor>>,
+}
+
+impl Listeners {
+    /// Connections are handled by `sessions`. The limits come from `settings`
+    /// and are read once for each connection, so that a change applies to the
+    /// next one.
+    pub fn new(settings: Arc<Settings>, sessions: HandlerFactory) -> Listeners {
+        Listeners::with(move || settings.current(), Some(sessions))
+    }
+
+    /// The listeners of a relay: no sessions, and limits that do not change.
+    pub fn of_relay(config: Config) -> Listeners {
+        let config = Arc::new(config);
+        Listeners::with(move || Arc::clone(&config), None)
+    }
+
+    /// Listeners that take the configuration in force from `config`.
+    pub(crate) fn with(
+        config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
+        sessions: Option<HandlerFactory>,
+    ) -> Listeners {
+        Listeners {
+            config: Arc::new(config),
+            admissions: Arc::default(),
+            sessions,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
+    /// Makes all listeners that are opened from now on speak TLS, if there is an
+    /// acceptor. Clients that do not are redirected or refused.
+    #[cfg(feature = "tls")]
+    pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>) -> Listeners {
+        self.tls = acceptor;
+        self
+    }
+
+    /// Serves WebSocket, JSON lines and HTTP on `socket`, to peers that
+    /// `allow_from` permits (contract section 5).
+    ///
+    /// # Errors
+    /// The socket cannot be used, or no thread or descriptor is left.
+    pub fn listen(
+        &self,
+        socket: TcpListener,
+        allow_from: AddressPatterns,
+        handler: Arc<dyn Handler>,
+    ) -> io::Result<Listener> {
+        self.open(socket, allow_from, handler, true)
+    }
+
+    /// Serves only HTTP on `socket`: a port for webhooks alone.
+    ///
+    /// # Errors
+    /// As [`Listeners::listen`].
+    pub fn listen_http(
+        &self,
+        socket: TcpListener,
+        allow_from: AddressPatterns,
+        handler: Arc<dyn Handler>,
+    ) -> io::Result<Listener> {
+        self.open(socket, allow_from, handler, false)
+    }
+
+    fn open(
+        &self,
+        socket: TcpListener,
+        allow_from: AddressPatterns,
+        handler: Arc<dyn Handler>,
+        upgrades: bool,
+    ) -> io::Result<Listener> {
+        #[cfg(feature = "tls")]
+        let tls = (self.tls.clone()).map(|acceptor| TlsPolicy::new(acceptor, allow_from.clone()));
+        let policy = ListenerPolicy {
+            allow_from,
+            handler,
+            sessions: self.sessions.clone().filter(|_| upgrades),
+            upgrades,
+            #[cfg(feature = "tls")]
+            tls,
+        };
+        // A client may give up between `poll` and `accept`, which then must
+        // not wait for the next one.
+        socket.set_nonblocking(true)?;
+        self.start(policy, socket, TcpListener::accept)
+    }
+
+    /// Starts a listener. Tests give another way to `accept`, to test its errors.
+    pub(crate) fn start(
+        &self,
+        policy: ListenerPolicy,
+        socket: TcpListener,
+        accept: impl FnMut(&TcpListener) -> io::Result<(TcpStream, SocketAddr)> + Send + 'static,
+    ) -> io::Result<Listener> {
+        let address = socket.local_addr()?;
+        let stopping = Arc::new(AtomicBool::new(false));
+        let waker = Arc::new(Waker::new()?);
+        let registry = Arc::new(Registry::new(Arc::clone(&waker)));
+        let accept_loop = AcceptLoop {
+            config: Arc::clone(&self.config),
+            admissions: Arc::clone(&self.admissions),
+            policy: Arc::new(policy),
+            socket,
+            accept,
+            address,
+            stopping: Arc::clone(&stopping),
+            waker: Arc::clone(&waker),
+            registry: Arc::clone(&registry),
+            refused: Default::default(),
+            pause: Default::default(),
+        };
+        let accepting = threads::spawn(
+            thread::Builder::new().name(format!("accept-{}", address.port())),
+            move || accept_loop.run(),
+        )?;
+        Ok(Listener {
+            address,
+            stopping,
+            waker,
+            registry,
+            accepting: Some(accepting),
+        })
+    }
+
+    /// The counts of connections. They outlive the listeners.
+    pub fn admissions(&self) -> Arc<Admissions> {
+        Arc::clone(&self.admissions)
+    }
+
+    /// How many connections are open now, over all listeners.
+    pub fn connections(&self) -> Connections {
+        self.admissions.open()
+    }
+}
+
+/// One listening port and all its connections.
+pub struct Listener {
+    address: SocketAddr,
+    stopping: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+    registry: Arc<Registry>,
+    accepting: Option<JoinHandle<()>>,
+}
+
+impl Listener {
+    /// Where it listens; the port is the one that the system chose for port 0.
+    pub fn local_addr(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Closes the port; connections go on. The first step of a stop: work that is
+    /// under way can end while nothing new arrives.
+    pub fn refuse_new(&self) {
+        self.stopping.store(true, Ordering::SeqCst);
+        self.waker.wake();
+    }
+
+    /// Stops accepting, ends every connection and joins all threads. Returns
+    /// after at most five seconds, with a warning in the log if a handler is
+    /// still running then.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        let Some(accepting) = self.accepting.take() else {
+            return;
+        };
+        self.refuse_new();
+        // It ends at once; had it panicked, that was reported then.
+        let _ = accepting.join();
+        self.registry.close();
+        if self.registry.join(Instant::now() + GRACE) > 0 {
+            self.registry.cut();
+            let left = self.registry.join(Instant::now() + CUT);
+            if left > 0 {
+                log::warn!("{}: {left} connections did not end", self.address);
+            }
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,140 @@
+//! How the links to relays stand: filled by the links, shown by `server_info`.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use base::clock::Timestamp;
+use base::ids::MachineId;
+
+/// This machine's name on relays, and the links that it has to them.
+#[derive(Default)]
+pub struct RelayLinks {
+    machine_id: OnceLock<MachineId>,
+    links: Mutex<Vec<Arc<RelayLink>>>,
+}
+
+/// What a link does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LinkState {
+    /// It is being opened.
+    Connecting,
+    /// It stands: clients can come.
+    Linked,
+    /// It failed, and is opened again at `next_try`.
+    Waiting,
+    /// Another server holds the same key and has linked: this one keeps still
+    /// until `next_try`.
+    Replaced,
+}
+
+impl LinkState {
+    /// Its word in `server_info`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            LinkState::Connecting => "connecting",
+            LinkState::Linked => "linked",
+            LinkState::Waiting => "waiting",
+            LinkState::Replaced => "replaced",
+        }
+    }
+}
+
+/// How a link stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkStatus {
+    /// The channel's name.
+    pub name: String,
+    /// The relay's address, without what may be secret in it.
+    pub url: String,
+    /// What it does now.
+    pub state: LinkState,
+    /// Clients that are connected through it.
+    pub clients: usize,
+    /// Why it ended or could not be opened the last time.
+    pub last_error: Option<String>,
+    /// When it is opened again.
+    pub next_try: Option<Timestamp>,
+}
+
+/// A link's own entry.
+pub struct RelayLink(Mutex<LinkStatus>);
+
+impl RelayLinks {
+    /// This machine's name, once it has a key.
+    pub fn machine_id(&self) -> Option<&MachineId> {
+        self.machine_id.get()
+    }
+
+    /// Notes this machine's name; it never changes.
+    pub fn set_machine_id(&self, id: MachineId) {
+        self.machine_id.get_or_init(|| id);
+    }
+
+    /// Adds a link that is about to be opened.
+    pub fn add(&self, name: &str, url: &str) -> Arc<RelayLink> {
+        let link = Arc::new(RelayLink(Mutex::new(LinkStatus {
+            name: name.to_owned(),
+            url: url.to_owned(),
+            state: LinkState::Connecting,
+            clients: 0,
+            last_error: None,
+            next_try: None,
+        })));
+        self.lock().push(Arc::clone(&link));
+        link
+    }
+
+    /// Removes a link that has ended.
+    pub fn remove(&self, link: &Arc<RelayLink>) {
+        self.lock().retain(|known| !Arc::ptr_eq(known, link));
+    }
+
+    /// How all links stand, in the order in which they were added.
+    pub fn statuses(&self) -> Vec<LinkStatus> {
+        self.lock().iter().map(|link| link.status()).collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Arc<RelayLink>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RelayLink {
+    /// How it stands.
+    pub fn status(&self) -> LinkStatus {
+        self.lock().clone()
+    }
+
+    /// Changes how it stands.
+    pub fn update(&self, change: impl FnOnce(&mut LinkStatus)) {
+        change(&mut self.lock());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, LinkStatus> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_come_and_go_and_the_name_stays() {
+        let relays = RelayLinks::default();
+        let first = relays.add("one", "wss://one/ws");
+        let second = relays.add("two", "wss://two/ws");
+        second.update(|status| status.state = LinkState::Linked);
+        relays.remove(&first);
+        let statuses = relays.statuses();
+        assert_eq!(statuses.len(), 1);
+        assert_eq!(
+            (statuses[0].name.as_str(), statuses[0].state),
+            ("two", LinkState::Linked)
+        );
+
+        let id = |key| MachineId::of_public_key(&[key; 32]);
+        relays.set_machine_id(id(1));
+        relays.set_machine_id(id(2));
+        assert_eq!(relays.machine_id(), Some(&id(1)));
+    }
+}
