@@ -157,7 +157,7 @@ pub enum ProviderError {
 pub enum Cause {
     /// The server: it is down, overloaded or broken, or refuses the key, the
     /// account or the model. Another may answer the same request.
-    Away,
+    Server,
     /// The request.
     Request,
 }

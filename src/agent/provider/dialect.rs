@@ -1,82 +1,67 @@
-//! What the kinds of API have in common: how one is written and read.
+//! What one kind of API writes and reads in its own way.
 
-use serde_json::Value;
-
-use super::learned::ServerCapabilities;
-use super::refusal::Refusal;
-use super::reply_stream::ReplyStream;
-use crate::model::{Cause, ModelReply, ModelRequest};
+use super::reply_reader::ReplyParser;
+use super::server_capabilities::ServerCapabilities;
+use crate::model::ModelRequest;
 use config::Quirks;
-use net::http_client::{ClientError, ClientResponse};
 
-/// What a provider is told by the configuration beside whom to ask.
+/// Settings that shape every request to a provider.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// Tokens that the model takes in at once.
+    /// Tokens of the model's context window.
     pub context_tokens: Option<u32>,
     /// How hard the model thinks.
     pub reasoning_effort: Option<&'static str>,
 }
 
-/// One request as it is to be written.
+/// What a request is written from.
 #[derive(Clone, Copy)]
 pub struct RequestContext<'a> {
-    /// What is asked.
+    /// What to ask.
     pub request: &'a ModelRequest<'a>,
-    /// Where the server is.
-    pub base_url: &'a str,
-    /// What the server does not take.
-    pub learned: ServerCapabilities,
-    /// What the configuration says.
+    /// Whose extra members go back with the request; see [`super::extra`].
+    pub origin: &'a str,
+    /// What the server accepts, as far as its errors have shown.
+    pub capabilities: ServerCapabilities,
+    /// What the configuration sets.
     pub options: Options,
     /// How the server differs from others.
     pub quirks: &'a Quirks,
 }
 
 impl RequestContext<'_> {
-    /// How hard the model is to think, in the words of OpenAI's API, where that
-    /// is to be said.
+    /// The `reasoning_effort` to ask for, in the words of OpenAI's API; `None`
+    /// leaves it out.
     pub fn effort(&self) -> Option<&'static str> {
-        if self.learned.effort_none && !self.request.tools.is_empty() {
+        if self.capabilities.effort_none && !self.request.tools.is_empty() {
             return Some("none");
         }
         self.options
             .reasoning_effort
-            .filter(|_| !self.learned.no_effort)
+            .filter(|_| !self.capabilities.no_effort)
     }
 }
 
-/// A request as it goes out.
+/// A request ready to be sent.
 pub struct EncodedRequest {
-    /// What follows the base URL.
+    /// Follows the base URL.
     pub path: &'static str,
     /// JSON.
     pub body: Vec<u8>,
 }
 
-/// A reply as it comes in.
-pub struct Reading<'a, 'v> {
-    /// Status 2xx; its body is unread.
-    pub answer: &'a mut ClientResponse,
-    /// Gets the text.
-    pub reply_stream: ReplyStream<'v>,
-    /// Whether the body is a stream.
-    pub is_stream: bool,
-    /// To be set when the person was given a part of the reply.
-    pub heard: &'a mut bool,
-    /// Where the server is.
-    pub base_url: &'a str,
-    /// The form in which was asked.
-    pub learned: ServerCapabilities,
-}
-
-/// A kind of API: how requests are written and replies read.
+/// A kind of API: how requests are written and replies parsed.
 pub trait Dialect: Send + Sync {
     /// Writes a request.
-    fn write(&self, asking: &RequestContext<'_>) -> EncodedRequest;
+    fn encode(&self, context: &RequestContext<'_>) -> EncodedRequest;
 
-    /// Reads a reply.
-    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError>;
+    /// A parser for one reply to a request that was encoded for these
+    /// capabilities.
+    fn parser(&self, capabilities: ServerCapabilities) -> Box<dyn ReplyParser>;
+
+    /// What follows the base URL in the origin of the extra members of a reply.
+    /// Conversations on disk hold it: it must not change.
+    fn origin_path(&self, capabilities: ServerCapabilities) -> &'static str;
 
     /// The headers that carry the key, and others that every request needs.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
@@ -89,78 +74,4 @@ pub fn bearer(key: Option<&str>) -> Vec<(&'static str, String)> {
     key.map(|key| ("authorization", format!("Bearer {key}")))
         .into_iter()
         .collect()
-}
-
-/// Why a try came to nothing, before it is known what to do about it.
-pub enum AttemptError {
-    /// The exchange failed.
-    Client(ClientError),
-    /// The server reported an error.
-    Refused(Refusal),
-    /// Not a reply: what is said of it, and the detail.
-    Odd {
-        /// Goes on after the server's name.
-        says: &'static str,
-        /// For the log.
-        detail: String,
-        /// Whether trying again may help.
-        again: bool,
-        /// Whether it is the server's fault.
-        cause: Cause,
-    },
-}
-
-impl From<ClientError> for AttemptError {
-    fn from(error: ClientError) -> AttemptError {
-        AttemptError::Client(error)
-    }
-}
-
-impl AttemptError {
-    /// What came is not JSON.
-    pub fn not_json(error: &serde_json::Error, body: &[u8]) -> AttemptError {
-        let beginning: String = String::from_utf8_lossy(body).chars().take(300).collect();
-        AttemptError::Odd {
-            says: "answered something that is not JSON",
-            detail: format!("{error}: {beginning}"),
-            again: false,
-            cause: Cause::Away,
-        }
-    }
-
-    /// What came is JSON, but no reply.
-    pub fn no_reply(detail: &str) -> AttemptError {
-        AttemptError::Odd {
-            says: "answered without a reply in it",
-            detail: detail.to_owned(),
-            again: false,
-            cause: Cause::Away,
-        }
-    }
-
-    /// The stream ended before the reply did.
-    pub fn cut_short(detail: &str) -> AttemptError {
-        AttemptError::Odd {
-            says: "cut the reply short",
-            detail: detail.to_owned(),
-            again: true,
-            cause: Cause::Away,
-        }
-    }
-
-    /// The provider keeps the reply to itself.
-    pub fn withheld(detail: &str) -> AttemptError {
-        AttemptError::Odd {
-            says: "withheld the reply: its content filter took offence",
-            detail: detail.to_owned(),
-            again: false,
-            cause: Cause::Request,
-        }
-    }
-}
-
-/// Whether a value reports an error.
-pub fn has_error(value: &Value) -> bool {
-    let value = value.get(0).unwrap_or(value);
-    value.get("error").is_some_and(|error| !error.is_null())
 }

@@ -5,6 +5,7 @@ use ureq::http::Uri;
 
 use crate::model::{Cause, ProviderError};
 use base::secret::Secret;
+use config::{Api, ModelChoice, Preset};
 use net::http_client::{ClientError, is_local};
 
 /// Longest text of a server that is repeated to a person, in characters.
@@ -28,6 +29,20 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
+    /// The server of a choice. None if its provider is unknown or `offline`, or
+    /// has no address.
+    pub fn of_choice(choice: &ModelChoice) -> Option<Endpoint> {
+        let preset = Preset::of(&choice.provider)?;
+        let url = choice.base_url.as_deref().or(preset.base_url)?;
+        let key = choice.api_key.clone();
+        Some(match preset.api {
+            Api::Offline => return None,
+            Api::OpenAi => Endpoint::new(preset.title, url, key),
+            Api::Anthropic => Endpoint::below(preset.title, url, &["/messages", "/v1"], key),
+            Api::Ollama => Endpoint::below(preset.title, url, &["/chat", "/api", "/v1"], key),
+        })
+    }
+
     /// The server at `base_url`. A slash at the end and a pasted path of a
     /// method are taken off.
     pub fn new(name: &str, base_url: &str, key: Option<Secret>) -> Endpoint {
@@ -138,7 +153,7 @@ impl Endpoint {
         };
         let cause = match error {
             ClientError::TooLarge(_) => Cause::Request,
-            _ => Cause::Away,
+            _ => Cause::Server,
         };
         self.failed(says, error, cause)
     }

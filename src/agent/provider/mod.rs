@@ -1,29 +1,41 @@
-//! Model providers: one trait, and one module for each kind of API.
+//! Model providers: one for each kind of API behind the
+//! [`Provider`](crate::model::Provider) trait.
 //!
-//! What the kinds share stands beside them: a server that is asked over HTTP
-//! (`remote`) in its own way (`dialect`), where it is and what is said about it (`endpoint`), what a refusal
-//! means (`refusal`), what it taught about the server (`learned`), when to try
-//! again (`retry`), server-sent events and lines (`event_stream`), tool calls as
-//! they come (`tool_call_builder`), what goes back to where it came from (`extra`) and how
-//! text reaches the person (`reply_stream`). `fallback` asks one provider after the
-//! other; `probe` finds out whether one would answer.
+//! A request goes through these functions:
+//!
+//! 1. [`from_config`] makes the provider, once for each configuration in force.
+//! 2. `Fallback::complete` asks one provider after the other, if there are
+//!    several.
+//! 3. `Remote::complete` asks one server over HTTP, with retries
+//!    (`retry::with_retries`). `Offline::complete` answers from rules instead.
+//! 4. `Dialect::encode` writes the request in the form that the server accepts
+//!    (`ServerCapabilities`), with extra members for it alone (`extra`).
+//! 5. `reply_reader::read` reads the reply, whole or as a stream
+//!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text
+//!    (`ReplyStream`), tool calls (`ToolCallBuilder`), usage and finish reason.
+//! 6. `AttemptError::into_decision` classifies a failure (`ErrorResponse`) and
+//!    decides whether to retry.
+//!
+//! [`probe`](probe::probe) finds out whether a provider would answer.
 
 mod anthropic;
+mod attempt_error;
 mod dialect;
 mod endpoint;
+mod error_response;
 pub(super) mod event_stream;
 mod extra;
 mod fallback;
-mod learned;
 mod offline;
 mod ollama;
 mod openai;
 mod plain_schema;
 pub mod probe;
-mod refusal;
 mod remote;
+mod reply_reader;
 mod reply_stream;
 mod retry;
+mod server_capabilities;
 mod tool_call_builder;
 
 use std::sync::Arc;
@@ -32,7 +44,7 @@ use std::time::Duration;
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
 use anthropic::Anthropic;
 use config::{Api, Config, ModelChoice, Preset};
-use dialect::Options;
+use dialect::{Dialect, Options};
 use endpoint::Endpoint;
 use fallback::Fallback;
 use net::tls::Trust;
@@ -41,6 +53,12 @@ pub use ollama::CONTEXT as OLLAMA_CONTEXT;
 use ollama::Ollama;
 use openai::OpenAi;
 use remote::Remote;
+
+/// How long a server on the internet may be silent before its first word, if
+/// another one can be asked.
+const FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(45);
+/// The same for a local server, which may have to load its model first.
+const LOCAL_FIRST_BYTE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The provider that a configuration names. It keeps open connections and what
 /// it has learned about its server, so it is made once for each configuration in
@@ -55,57 +73,64 @@ pub fn from_config(config: &Config) -> Arc<dyn Provider> {
     if config.fallback.is_empty() || config.provider == config::OFFLINE {
         return provider_of(&first, options, &trust, None).into();
     }
-    Arc::new(Fallback::new(&first, &config.fallback, options, &trust))
+    Arc::new(fallback_of(&first, &config.fallback, options, &trust))
 }
 
-/// The provider of one choice. With `patience`, its server may be silent no
+fn fallback_of(
+    first: &ModelChoice,
+    others: &[ModelChoice],
+    options: Options,
+    trust: &Trust,
+) -> Fallback {
+    let mut choices = std::iter::once(first).chain(others).peekable();
+    let mut providers = Vec::with_capacity(1 + others.len());
+    while let Some(choice) = choices.next() {
+        // No other follows the last one: it has all the time that is left.
+        let timeout = choices.peek().map(|_| first_byte_timeout(choice));
+        providers.push((choice, provider_of(choice, options, trust, timeout)));
+    }
+    Fallback::new(providers)
+}
+
+fn first_byte_timeout(choice: &ModelChoice) -> Duration {
+    match Endpoint::of_choice(choice) {
+        Some(endpoint) if !endpoint.is_local => FIRST_BYTE_TIMEOUT,
+        _ => LOCAL_FIRST_BYTE_TIMEOUT,
+    }
+}
+
+/// The provider of one choice. With a `timeout`, its server may be silent no
 /// longer than this before its first word.
 fn provider_of(
     choice: &ModelChoice,
     options: Options,
     trust: &Trust,
-    patience: Option<Duration>,
+    timeout: Option<Duration>,
 ) -> Box<dyn Provider> {
     let Some(preset) = Preset::of(&choice.provider) else {
         return Box::new(Unusable(
-            "this version does not know the provider that is configured",
+            "this version does not know the configured provider",
         ));
     };
-    let Some(endpoint) = endpoint_of(choice, preset) else {
-        return match preset.api {
-            Api::Offline => Box::new(Offline),
-            _ => Box::new(Unusable(
-                "the provider \"openai-compatible\" needs a base_url",
-            )),
-        };
-    };
-    let dialect: Box<dyn dialect::Dialect> = match preset.api {
+    let dialect: Box<dyn Dialect> = match preset.api {
         Api::Offline => return Box::new(Offline),
         Api::OpenAi => Box::new(OpenAi),
         Api::Anthropic => Box::new(Anthropic),
         Api::Ollama => Box::new(Ollama),
     };
+    let Some(endpoint) = Endpoint::of_choice(choice) else {
+        return Box::new(Unusable(
+            "the provider \"openai-compatible\" needs a base_url",
+        ));
+    };
     let remote = Remote::new(endpoint, dialect, preset.quirks, options).trusting(trust.clone());
-    Box::new(match patience {
-        Some(patience) => remote.with_patience(patience),
+    Box::new(match timeout {
+        Some(timeout) => remote.with_first_byte_timeout(timeout),
         None => remote,
     })
 }
 
-/// Where the server of a choice is; nowhere for `offline`, and without an
-/// address.
-fn endpoint_of(choice: &ModelChoice, preset: &Preset) -> Option<Endpoint> {
-    let url = choice.base_url.as_deref().or(preset.base_url)?;
-    let key = choice.api_key.clone();
-    Some(match preset.api {
-        Api::Offline => return None,
-        Api::OpenAi => Endpoint::new(preset.title, url, key),
-        Api::Anthropic => Endpoint::below(preset.title, url, &["/messages", "/v1"], key),
-        Api::Ollama => Endpoint::below(preset.title, url, &["/chat", "/api", "/v1"], key),
-    })
-}
-
-/// Stands for a provider that the validation of the configuration refuses.
+/// In place of a provider that the validation of the configuration refuses.
 struct Unusable(&'static str);
 
 impl Provider for Unusable {
@@ -117,7 +142,7 @@ impl Provider for Unusable {
         Err(ProviderError::Failed {
             public: format!("no model can be asked: {}", self.0),
             detail: "the configuration was not validated".to_owned(),
-            cause: Cause::Away,
+            cause: Cause::Server,
         })
     }
 }

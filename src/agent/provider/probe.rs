@@ -1,7 +1,8 @@
-//! Whether a provider would answer: is it there, does it take the key, does it
+//! Whether a provider would answer: is it there, does it accept the key, does it
 //! have the model. Asks for its list of models, which costs nothing.
 
 use std::cmp::Reverse;
+use std::fmt;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -9,8 +10,7 @@ use serde_json::Value;
 use super::anthropic;
 use super::dialect::bearer;
 use super::endpoint::Endpoint;
-use super::endpoint_of;
-use super::refusal::Refusal;
+use super::error_response::ErrorResponse;
 use crate::model::ProviderError;
 use config::{Api, ModelChoice, Preset};
 use net::cancel::Cancel;
@@ -20,13 +20,18 @@ use net::tls::Trust;
 /// Most names that are suggested in place of a model that does not exist.
 const SUGGESTED: usize = 5;
 
-/// What is known of a provider after it was asked.
+/// What is known of a provider after it was asked. Displays as a sentence
+/// without its full stop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Probe {
     /// What people call it, with its address.
     pub subject: String,
+    /// The model that was looked for.
+    pub model: String,
     /// What was found.
     pub finding: Finding,
+    /// The models that it lists, if it gave a list.
+    pub models: Option<Vec<String>>,
 }
 
 /// What was found.
@@ -34,74 +39,120 @@ pub struct Probe {
 pub enum Finding {
     /// It needs no server: it would answer.
     Offline,
-    /// It answers, takes the key and has the model.
-    Good,
-    /// It answers and takes the key, but does not say which models it has.
+    /// It answers, accepts the key if there is one, and has the model.
+    Good {
+        /// Whether there is a key.
+        has_key: bool,
+    },
+    /// It answers and accepts the key, but does not list its models.
     NoList,
-    /// It answers, but its list does not hold the model; with names that are in
-    /// it, the most alike first, and whether it answers with what it has anyway.
+    /// It answers, but its list does not hold the model.
     NoModel {
-        /// Names in its list.
+        /// Names in its list, the most alike first; at most five.
         others: Vec<String>,
-        /// Whether requests for the model are answered nevertheless.
+        /// Whether it answers requests for the model anyway, with what it has.
         is_served: bool,
     },
     /// It wants a key and there is none.
     NoKey,
-    /// It refused the key.
+    /// It refused the key, with these words.
     BadKey(String),
-    /// Nobody answers there, or nobody who speaks this API.
-    Away(String),
+    /// Nothing answers there, or nothing that speaks this API.
+    Unavailable(String),
     /// The configuration names no address.
     NoAddress,
 }
 
-/// Asks the provider of `choice` for its models.
-pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
-    let preset = Preset::of(&choice.provider);
-    let title = preset.map_or(choice.provider.as_str(), |preset| preset.title);
-    let Some((preset, endpoint)) =
-        preset.and_then(|preset| Some((preset, endpoint_of(choice, preset)?)))
-    else {
-        let is_offline = preset.is_some_and(|preset| preset.api == Api::Offline);
-        return Probe {
-            subject: title.to_owned(),
-            finding: match is_offline {
-                true => Finding::Offline,
-                false => Finding::NoAddress,
-            },
-        };
-    };
-    let prober = Prober {
-        preset,
-        endpoint: &endpoint,
-        http_client: HttpClient::new().trusting(trust.clone()),
-        deadline: Instant::now() + limit,
-    };
-    let finding = prober.find(&choice.model);
-    Probe {
-        subject: endpoint.subject,
-        finding,
+impl Finding {
+    /// Whether a message to the model would probably be answered.
+    pub fn is_usable(&self) -> bool {
+        matches!(
+            self,
+            Finding::Offline
+                | Finding::Good { .. }
+                | Finding::NoList
+                | Finding::NoModel {
+                    is_served: true,
+                    ..
+                }
+        )
     }
 }
 
-/// The models of a server at `base_url`, if it answers in time.
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Probe { subject, model, .. } = self;
+        match &self.finding {
+            Finding::Offline => {
+                f.write_str("no model is connected: the offline stand-in answers from rules")
+            }
+            Finding::Good { has_key: true } => {
+                write!(
+                    f,
+                    "{subject} answers, accepts the key and has the model {model:?}"
+                )
+            }
+            Finding::Good { has_key: false } => {
+                write!(f, "{subject} answers and has the model {model:?}")
+            }
+            Finding::NoList => write!(
+                f,
+                "{subject} answers, but does not list its models: {model:?} was not checked"
+            ),
+            Finding::NoModel {
+                others,
+                is_served: true,
+            } => write!(
+                f,
+                "{subject} answers with the model that it has ({}), whatever {model:?} is",
+                others.join(", ")
+            ),
+            Finding::NoModel { .. } => write!(f, "{subject} answers, but has no model {model:?}"),
+            Finding::NoKey => write!(f, "{subject} needs an API key, and none is set"),
+            Finding::BadKey(said) => write!(f, "{subject} refuses the API key: {said}"),
+            Finding::Unavailable(why) => write!(f, "{subject} {why}"),
+            Finding::NoAddress => write!(f, "the provider {subject:?} has no address"),
+        }
+    }
+}
+
+/// Asks the provider of `choice` for its models, within `limit`.
+pub fn probe(choice: &ModelChoice, trust: &Trust, limit: Duration) -> Probe {
+    let preset = Preset::of(&choice.provider);
+    let probe = |subject: &str, finding: Finding, models| Probe {
+        subject: subject.to_owned(),
+        model: choice.model.clone(),
+        finding,
+        models,
+    };
+    match (preset, Endpoint::of_choice(choice)) {
+        (Some(preset), Some(endpoint)) => {
+            let prober = Prober {
+                preset,
+                endpoint: &endpoint,
+                http_client: HttpClient::new().trusting(trust.clone()),
+                deadline: Instant::now() + limit,
+            };
+            let (finding, models) = prober.find(&choice.model);
+            probe(&endpoint.subject, finding, models)
+        }
+        (Some(preset), None) if preset.api == Api::Offline => {
+            probe(preset.title, Finding::Offline, None)
+        }
+        _ => probe(&choice.provider, Finding::NoAddress, None),
+    }
+}
+
+/// The models of a server at `base_url`, if it lists them within `limit` to
+/// anybody.
 pub fn models_at(provider: &str, base_url: &str, limit: Duration) -> Option<Vec<String>> {
-    let preset = Preset::of(provider)?;
     let choice = ModelChoice {
         provider: provider.to_owned(),
         model: String::new(),
         api_key: None,
         base_url: Some(base_url.to_owned()),
     };
-    let endpoint = endpoint_of(&choice, preset)?;
-    let prober = Prober {
-        preset,
-        endpoint: &endpoint,
-        http_client: HttpClient::new(),
-        deadline: Instant::now() + limit,
-    };
-    prober.models().ok()
+    probe(&choice, &Trust::default(), limit).models
 }
 
 struct Prober<'a> {
@@ -112,78 +163,85 @@ struct Prober<'a> {
 }
 
 /// Why there is no list.
-enum Nothing {
+enum NoModels {
     Client(ClientError),
-    Refused(Refusal),
+    Reported(ErrorResponse),
     NotJson,
 }
 
-impl From<ClientError> for Nothing {
-    fn from(error: ClientError) -> Nothing {
-        Nothing::Client(error)
+impl From<ClientError> for NoModels {
+    fn from(error: ClientError) -> NoModels {
+        NoModels::Client(error)
     }
 }
 
 impl Prober<'_> {
-    fn find(&self, model: &str) -> Finding {
+    fn find(&self, model: &str) -> (Finding, Option<Vec<String>>) {
         // A list that anybody may read says nothing about the key.
         if let (Some(path), Some(_)) = (self.preset.quirks.key_path, self.endpoint.key())
-            && let Err(Nothing::Refused(refusal)) = self.get(path)
-            && matches!(refusal.status, 401 | 403)
+            && let Err(NoModels::Reported(response)) = self.get(path)
+            && matches!(response.status, 401 | 403)
         {
-            return Finding::BadKey(self.endpoint.quote(&refusal.message));
+            let said = self.endpoint.quote(&response.message);
+            return (Finding::BadKey(said), None);
         }
         let is_keyless = self.preset.key_variable.is_some() && self.endpoint.key().is_none();
         if is_keyless && !self.endpoint.is_local {
-            return Finding::NoKey;
+            return (Finding::NoKey, None);
         }
         match self.models() {
-            Ok(names) => self.judge(model, names),
-            Err(Nothing::Client(error)) => {
-                Finding::Away(match self.endpoint.unanswered(&error, false) {
-                    ProviderError::Failed { public, .. } => self.without_subject(&public),
-                    _ => "did not answer in time".to_owned(),
-                })
-            }
-            Err(Nothing::Refused(refusal)) => match refusal.status {
-                401 | 403 if self.endpoint.key().is_none() => Finding::NoKey,
-                401 | 403 => Finding::BadKey(self.endpoint.quote(&refusal.message)),
-                // Some servers chat but do not list.
-                404 | 405 | 501 if self.preset.api == Api::OpenAi && refusal.is_json() => {
-                    Finding::NoList
-                }
-                status => Finding::Away(format!(
-                    "answered {status} to the question for its models: see base_url{}",
-                    self.endpoint.path_hint
-                )),
+            Ok(names) => (self.find_in(&names, model), Some(names)),
+            Err(why) => (self.without_models(why), None),
+        }
+    }
+
+    fn find_in(&self, names: &[String], model: &str) -> Finding {
+        // A list need not hold the other names of a model (Anthropic).
+        let is_known = names.iter().any(|name| is_same(name, model))
+            || self.preset.api == Api::Anthropic
+                && self.get(&format!("/v1/models/{model}")).is_ok();
+        match is_known {
+            true => Finding::Good {
+                has_key: self.endpoint.key().is_some(),
             },
-            Err(Nothing::NotJson) => Finding::Away(format!(
+            false => Finding::NoModel {
+                others: nearest(model, names.to_vec()),
+                is_served: self.preset.quirks.serves_any_model,
+            },
+        }
+    }
+
+    fn without_models(&self, why: NoModels) -> Finding {
+        let endpoint = self.endpoint;
+        let says = match why {
+            NoModels::Client(error) => match endpoint.unanswered(&error, false) {
+                ProviderError::Failed { public, .. } => {
+                    let said = public.strip_prefix(&endpoint.subject).unwrap_or(&public);
+                    said.trim_start().to_owned()
+                }
+                _ => "did not answer in time".to_owned(),
+            },
+            NoModels::Reported(response) => match response.status {
+                401 | 403 if endpoint.key().is_none() => return Finding::NoKey,
+                401 | 403 => return Finding::BadKey(endpoint.quote(&response.message)),
+                // Some servers chat but do not list.
+                404 | 405 | 501 if self.preset.api == Api::OpenAi && response.is_json => {
+                    return Finding::NoList;
+                }
+                status => format!(
+                    "answered {status} when asked for its models: see base_url{}",
+                    endpoint.path_hint
+                ),
+            },
+            NoModels::NotJson => format!(
                 "does not speak this API: see base_url{}",
-                self.endpoint.path_hint
-            )),
-        }
+                endpoint.path_hint
+            ),
+        };
+        Finding::Unavailable(says)
     }
 
-    fn without_subject(&self, text: &str) -> String {
-        let said = text.strip_prefix(&self.endpoint.subject).unwrap_or(text);
-        said.trim_start().to_owned()
-    }
-
-    fn judge(&self, model: &str, names: Vec<String>) -> Finding {
-        if names.iter().any(|name| is_same(name, model)) {
-            return Finding::Good;
-        }
-        // Other names of a model are not listed.
-        if self.preset.api == Api::Anthropic && self.get(&format!("/v1/models/{model}")).is_ok() {
-            return Finding::Good;
-        }
-        Finding::NoModel {
-            others: nearest(model, names),
-            is_served: self.preset.quirks.serves_any_model,
-        }
-    }
-
-    fn models(&self) -> Result<Vec<String>, Nothing> {
+    fn models(&self) -> Result<Vec<String>, NoModels> {
         let (path, list, name) = match self.preset.api {
             Api::Ollama => ("/api/tags", "models", "name"),
             Api::Anthropic => ("/v1/models?limit=1000", "data", "id"),
@@ -192,14 +250,14 @@ impl Prober<'_> {
         let value = self.get(path)?;
         // Together answers with the list itself.
         let items = value.get(list).unwrap_or(&value).as_array();
-        let items = items.ok_or(Nothing::NotJson)?;
+        let items = items.ok_or(NoModels::NotJson)?;
         Ok(items
             .iter()
             .filter_map(|item| item.get(name)?.as_str().map(str::to_owned))
             .collect())
     }
 
-    fn get(&self, path: &str) -> Result<Value, Nothing> {
+    fn get(&self, path: &str) -> Result<Value, NoModels> {
         let key = self.endpoint.key().map(|key| key.expose());
         let own = match self.preset.api {
             Api::Anthropic => anthropic::headers(key),
@@ -207,7 +265,7 @@ impl Prober<'_> {
         };
         let mut headers = vec![("accept", "application/json")];
         headers.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
-        let outgoing = ClientRequest {
+        let request = ClientRequest {
             method: "GET",
             url: &format!("{}{path}", self.endpoint.base_url),
             headers: &headers,
@@ -216,12 +274,13 @@ impl Prober<'_> {
             cancel: &Cancel::default(),
         };
         self.http_client
-            .exchange(&outgoing, |answer: &mut ClientResponse| {
+            .exchange(&request, |answer: &mut ClientResponse| {
                 let body = answer.read_all(BODY_LIMIT)?;
                 if !(200..300).contains(&answer.status()) {
-                    return Err(Nothing::Refused(Refusal::of_answer(answer, &body)));
+                    let response = ErrorResponse::from_answer(answer, &body);
+                    return Err(NoModels::Reported(response));
                 }
-                serde_json::from_slice(&body).map_err(|_| Nothing::NotJson)
+                serde_json::from_slice(&body).map_err(|_| NoModels::NotJson)
             })
     }
 }

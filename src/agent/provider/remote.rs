@@ -1,41 +1,34 @@
-//! A model server that is asked over HTTP, whatever it speaks: sends a request,
-//! reads the reply, tries again, and remembers what the server does not take.
+//! A model server behind HTTP, whatever API it speaks: sends a request, reads the
+//! reply, retries, and remembers what the server does not accept.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::dialect::{AttemptError, Dialect, EncodedRequest, Options, Reading, RequestContext};
+use super::attempt_error::AttemptError;
+use super::dialect::{Dialect, EncodedRequest, Options, RequestContext};
 use super::endpoint::Endpoint;
-use super::learned::ServerCapabilities;
-use super::refusal::Refusal;
+use super::error_response::ErrorResponse;
+use super::reply_reader::{self, ReplyBuilder};
 use super::reply_stream::ReplyStream;
-use super::retry::{Again, RetryDecision, with_retries};
-use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError};
+use super::retry::{Retry, RetryDecision, with_retries};
+use super::server_capabilities::ServerCapabilities;
+use crate::model::{ModelReply, ModelRequest, Provider, ProviderError};
 use config::Quirks;
-use net::http_client::{ClientError, ClientRequest, HttpClient};
+use net::http_client::{ClientRequest, HttpClient};
 use net::tls::Trust;
 use store::Usage;
 
-/// How long a server on the internet may be silent while it streams. One in the
-/// house has the whole time of the turn: it may load a model or read a long
-/// prompt for minutes before the first word.
+/// How long a server on the internet may be silent while it streams. A local one
+/// has the whole time of the turn: it may load a model or read a long prompt for
+/// minutes before the first word.
 const SILENCE_LIMIT: Duration = Duration::from_secs(120);
 /// Most bytes of an error that are read.
 const ERROR_LIMIT: usize = 1024 * 1024;
-/// Models about which findings are kept.
+/// Models whose capabilities are remembered.
 const MODELS: usize = 64;
-/// Bytes of a token, about, for servers that do not count.
+/// Rough bytes per token, for servers that do not count.
 const TOKEN_BYTES: usize = 4;
-
-/// How far a try came.
-#[derive(Clone, Copy, Default)]
-struct Progress {
-    /// The head of a reply came.
-    answered: bool,
-    /// The person was given a part of the reply.
-    heard: bool,
-}
 
 /// A model server.
 pub struct Remote {
@@ -44,11 +37,10 @@ pub struct Remote {
     quirks: Quirks,
     options: Options,
     http_client: HttpClient,
-    /// How long the server may be silent before its first word, when somebody
-    /// else can be asked instead.
-    patience: Option<Duration>,
-    /// Findings by model.
-    learned: Mutex<BTreeMap<String, ServerCapabilities>>,
+    /// Whether every reply is streamed: see [`Remote::with_first_byte_timeout`].
+    always_streams: bool,
+    /// By model.
+    capabilities: Mutex<BTreeMap<String, ServerCapabilities>>,
 }
 
 impl Remote {
@@ -65,66 +57,58 @@ impl Remote {
             quirks,
             options,
             http_client: HttpClient::new(),
-            patience: None,
-            learned: Mutex::default(),
+            always_streams: false,
+            capabilities: Mutex::default(),
         }
     }
 
-    /// The same, which trusts these servers.
+    /// Trusts these servers instead of those of the public authorities.
     pub fn trusting(mut self, trust: Trust) -> Remote {
         self.http_client = self.http_client.trusting(trust);
         self
     }
 
-    /// The same, but the server may be silent no longer than this. Every reply
-    /// is streamed then: without a stream, a server that works is as silent as
-    /// one that hangs.
-    pub fn with_patience(mut self, patience: Duration) -> Remote {
-        self.http_client.limit_silence(patience);
-        self.patience = Some(patience);
+    /// Limits how long the server may be silent before its first word, for when
+    /// another one can be asked instead. Every reply is streamed then: without a
+    /// stream, a server that works is as silent as one that hangs.
+    pub fn with_first_byte_timeout(mut self, timeout: Duration) -> Remote {
+        self.http_client.limit_silence(timeout);
+        self.always_streams = true;
         self
     }
 
-    fn learned(&self, model: &str) -> ServerCapabilities {
-        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        learned
+    fn capabilities(&self, model: &str) -> ServerCapabilities {
+        let known = self.known_capabilities();
+        known
             .get(model)
             .copied()
             .unwrap_or_else(|| ServerCapabilities::before(&self.quirks, &self.endpoint.host))
     }
 
-    fn learn(&self, model: &str, finding: ServerCapabilities, change: &str) {
-        log::info!("{}: {model:?} is asked {change}", self.endpoint.subject);
-        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        if learned.len() >= MODELS {
-            learned.clear();
-        }
-        learned.insert(model.to_owned(), finding);
+    fn known_capabilities(&self) -> MutexGuard<'_, BTreeMap<String, ServerCapabilities>> {
+        let capabilities = self.capabilities.lock();
+        capabilities.unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asking<'a>(
-        &'a self,
-        request: &'a ModelRequest<'a>,
-        learned: ServerCapabilities,
-    ) -> RequestContext<'a> {
-        RequestContext {
-            request,
-            base_url: &self.endpoint.base_url,
-            learned,
-            options: self.options,
-            quirks: &self.quirks,
+    fn remember(&self, model: &str, capabilities: ServerCapabilities, change: &str) {
+        let subject = &self.endpoint.subject;
+        log::info!("{subject}: from now on, requests to {model:?} go {change}");
+        let mut known = self.known_capabilities();
+        if known.len() >= MODELS {
+            known.clear();
         }
+        known.insert(model.to_owned(), capabilities);
     }
 
-    /// One try.
+    /// Makes one attempt. Sets `answered` when the head of a reply has arrived.
     fn attempt(
         &self,
-        asking: &RequestContext<'_>,
-        written: &EncodedRequest,
-        reply_stream: ReplyStream<'_>,
-        progress: &mut Progress,
+        context: &RequestContext<'_>,
+        encoded: &EncodedRequest,
+        reply: &mut ReplyBuilder<'_>,
+        answered: &mut bool,
     ) -> Result<ModelReply, AttemptError> {
-        let request = asking.request;
+        let request = context.request;
         let accept = if request.stream {
             "text/event-stream, application/x-ndjson, application/json"
         } else {
@@ -134,21 +118,21 @@ impl Remote {
         let own = self.dialect.headers(key);
         let mut headers = vec![("content-type", "application/json"), ("accept", accept)];
         headers.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
-        let url = format!("{}{}", self.endpoint.base_url, written.path);
-        let outgoing = ClientRequest {
+        let post = ClientRequest {
             method: "POST",
-            url: &url,
+            url: &format!("{}{}", self.endpoint.base_url, encoded.path),
             headers: &headers,
-            body: Some(&written.body),
+            body: Some(&encoded.body),
             deadline: request.deadline,
             cancel: request.cancel,
         };
-        self.http_client.exchange(&outgoing, |answer| {
+        self.http_client.exchange(&post, |answer| {
             if !(200..300).contains(&answer.status()) {
                 let body = answer.read_all(ERROR_LIMIT).unwrap_or_default();
-                return Err(AttemptError::Refused(Refusal::of_answer(answer, &body)));
+                let response = ErrorResponse::from_answer(answer, &body);
+                return Err(AttemptError::Reported(response));
             }
-            progress.answered = true;
+            *answered = true;
             // Some servers stream unasked, and some do not when asked.
             let is_stream = match answer.header("content-type").unwrap_or_default() {
                 kind if kind.contains("event-stream") || kind.contains("ndjson") => true,
@@ -158,69 +142,38 @@ impl Remote {
             if is_stream && !self.endpoint.is_local {
                 answer.limit_silence(SILENCE_LIMIT);
             }
-            self.dialect.read(Reading {
-                answer,
-                reply_stream,
-                is_stream,
-                heard: &mut progress.heard,
-                base_url: &self.endpoint.base_url,
-                learned: asking.learned,
-            })
+            let mut parser = self.dialect.parser(context.capabilities);
+            reply_reader::read(answer, is_stream, &mut *parser, reply, context.origin)
         })
     }
 
-    /// What to do about a fault. What the server does not take is noted, so that
-    /// the next try leaves it out.
-    fn setback(
+    /// What to do about a failed attempt. Remembers what the server does not
+    /// accept, so that the next attempt leaves it out.
+    fn decide(
         &self,
-        fault: AttemptError,
-        progress: Progress,
-        sent: &RequestContext<'_>,
+        error: AttemptError,
+        answered: bool,
+        context: &RequestContext<'_>,
     ) -> RetryDecision {
-        let model = sent.request.model;
-        let mut setback = match fault {
-            AttemptError::Client(error @ ClientError::Interrupted { .. }) if progress.answered => {
-                RetryDecision {
-                    error: self
-                        .endpoint
-                        .failed("cut the reply short", error, Cause::Away),
-                    again: Again::Soon,
-                }
-            }
-            AttemptError::Client(error) => RetryDecision {
-                error: self.endpoint.unanswered(&error, progress.answered),
-                again: match error {
-                    ClientError::Interrupted { stale: true, .. } => Again::AtOnce,
-                    ClientError::Interrupted { .. } | ClientError::Unreachable(_) => Again::Soon,
-                    _ => Again::Never,
-                },
-            },
-            AttemptError::Odd {
-                says,
-                detail,
-                again,
-                cause,
-            } => RetryDecision {
-                error: self.endpoint.failed(says, detail, cause),
-                again: if again { Again::Soon } else { Again::Never },
-            },
-            AttemptError::Refused(refusal) => {
-                let finding = sent.learned.after(&refusal, sent);
-                let mut setback = refusal.into_setback(&self.endpoint, model);
-                if let Some((finding, change)) = finding {
-                    // Another turn may have found out the same, or more, meanwhile.
-                    if self.learned(model) == sent.learned {
-                        self.learn(model, finding, change);
-                    }
-                    setback.again = Again::AtOnce;
-                }
-                setback
-            }
+        let model = context.request.model;
+        let change = match &error {
+            AttemptError::Reported(response) => context.capabilities.after_error(
+                response,
+                context.request,
+                &self.endpoint.base_url,
+                self.options.reasoning_effort,
+            ),
+            _ => None,
         };
-        if progress.heard {
-            setback.again = Again::Never;
+        let mut decision = error.into_decision(&self.endpoint, model, answered);
+        if let Some((capabilities, change)) = change {
+            // Another turn may have found out the same, or more, in the meantime.
+            if self.capabilities(model) == context.capabilities {
+                self.remember(model, capabilities, change);
+            }
+            decision.retry = Retry::Now;
         }
-        setback
+        decision
     }
 }
 
@@ -232,33 +185,45 @@ impl Provider for Remote {
     ) -> Result<ModelReply, ProviderError> {
         let wants_pieces = request.stream;
         let request = &ModelRequest {
-            stream: request.stream || self.patience.is_some(),
+            stream: request.stream || self.always_streams,
             ..*request
         };
-        let had_tools = !self.learned(request.model).no_tools;
+        let had_tools = !self.capabilities(request.model).no_tools;
         let mut kept: Option<(ServerCapabilities, EncodedRequest)> = None;
         with_retries(request.deadline, request.cancel, || {
-            let asking = self.asking(request, self.learned(request.model));
-            let learned = asking.learned;
-            let written = match &kept {
-                Some((form, written)) if *form == learned => written,
-                _ => &kept.insert((learned, self.dialect.write(&asking))).1,
+            let capabilities = self.capabilities(request.model);
+            let path = self.dialect.origin_path(capabilities);
+            let context = RequestContext {
+                request,
+                origin: &format!("{}{path}", self.endpoint.base_url),
+                capabilities,
+                options: self.options,
+                quirks: &self.quirks,
             };
-            let note = (had_tools && learned.no_tools).then(|| {
+            let encoded = match &kept {
+                Some((form, encoded)) if *form == capabilities => encoded,
+                _ => &kept.insert((capabilities, self.dialect.encode(&context))).1,
+            };
+            let note = (had_tools && capabilities.no_tools).then(|| {
                 format!(
                     "(The model {} cannot use tools, so this is answered without them.)\n\n",
                     request.model
                 )
             });
-            let mut progress = Progress::default();
             let mut listener = |piece: &str| on_text(piece);
             let listener = wants_pieces.then_some(&mut listener as &mut dyn FnMut(&str));
-            let reply_stream = ReplyStream::new(listener, note);
-            let mut reply = self
-                .attempt(&asking, written, reply_stream, &mut progress)
-                .map_err(|fault| self.setback(fault, progress, &asking))?;
+            let mut builder = ReplyBuilder::new(ReplyStream::new(listener, note));
+            let mut answered = false;
+            let result = self.attempt(&context, encoded, &mut builder, &mut answered);
+            let mut reply = result.map_err(|error| {
+                let mut decision = self.decide(error, answered, &context);
+                if builder.text.was_heard() {
+                    decision.retry = Retry::Never;
+                }
+                decision
+            })?;
             if reply.usage == Usage::default() {
-                reply.usage = estimate(written.body.len(), &reply);
+                reply.usage = estimate(encoded.body.len(), &reply);
                 reply.is_estimated = true;
             }
             reply.model = Some(request.model.to_owned());

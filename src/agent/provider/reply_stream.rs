@@ -28,7 +28,7 @@ enum State {
 }
 
 impl<'a> ReplyStream<'a> {
-    /// A reply_stream that hands each piece to `listener` at once.
+    /// A stream that hands each piece to `listener` at once.
     pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> ReplyStream<'a> {
         ReplyStream {
             listener,
@@ -62,23 +62,29 @@ impl<'a> ReplyStream<'a> {
         }
     }
 
+    /// Takes a reply that came whole. Some chat templates give only the closing
+    /// tag of the thoughts, which can be told from text only here.
+    pub fn push_whole(&mut self, text: &str) {
+        self.push(without_thoughts(text));
+    }
+
     /// Whether the listener was given anything.
     pub fn was_heard(&self) -> bool {
         self.listener.is_some() && !self.text.is_empty()
     }
 
     /// Whether there is any text.
-    pub fn has_spoken(&self) -> bool {
+    pub fn has_text(&self) -> bool {
         !self.text.is_empty()
     }
 
     /// The whole text, at the end of the reply. Thoughts that never ended leave
     /// none.
-    pub fn finish(mut self) -> String {
+    pub fn finish(&mut self) -> String {
         if self.state == State::Beginning && !self.held.trim_start().is_empty() {
             self.release();
         }
-        self.text
+        std::mem::take(&mut self.text)
     }
 
     fn look_for_end(&mut self) {
@@ -128,9 +134,7 @@ impl<'a> ReplyStream<'a> {
     }
 }
 
-/// A whole reply without its thoughts. Some chat templates give only the closing
-/// tag, which can be told from text only when all of it is there.
-pub fn without_thoughts(text: &str) -> &str {
+fn without_thoughts(text: &str) -> &str {
     let begun = text.trim_start();
     match begun.split_once(CLOSE) {
         Some((thoughts, rest)) if thoughts.starts_with(OPEN) || !thoughts.contains(OPEN) => {
@@ -191,7 +195,7 @@ mod tests {
         reply_stream.push("<think>x</think>");
         reply_stream.push("Hello");
         assert_eq!(reply_stream.finish(), "Note. Hello");
-        let reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
+        let mut reply_stream = ReplyStream::new(None, Some("Note. ".to_owned()));
         assert_eq!(reply_stream.finish(), "");
     }
 }

@@ -17,22 +17,22 @@ const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
 /// Whether and when a failed try may be made again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Again {
+pub enum Retry {
     /// It would fail again, or part of the reply was already given out.
     Never,
     /// After the usual wait.
-    Soon,
+    Backoff,
     /// After the wait that the server asks for.
     After(Duration),
     /// At once: the cause is gone. Does not count as one of the tries.
-    AtOnce,
+    Now,
 }
 
 /// A failed try.
 #[derive(Debug)]
 pub struct RetryDecision {
     pub error: ProviderError,
-    pub again: Again,
+    pub retry: Retry,
 }
 
 /// Makes tries until one succeeds, trying again is of no use, the deadline would
@@ -47,18 +47,18 @@ pub fn with_retries<T>(
         if cancel.is_cancelled() {
             return Err(ProviderError::Cancelled);
         }
-        let RetryDecision { error, again } = match attempt() {
+        let RetryDecision { error, retry } = match attempt() {
             Ok(value) => return Ok(value),
-            Err(setback) => setback,
+            Err(decision) => decision,
         };
-        let wait = match again {
-            Again::Never => return Err(error),
-            Again::AtOnce if free_tries < FREE_TRIES => {
+        let wait = match retry {
+            Retry::Never => return Err(error),
+            Retry::Now if free_tries < FREE_TRIES => {
                 free_tries += 1;
                 continue;
             }
-            Again::After(wait) => wait,
-            Again::Soon | Again::AtOnce => usual_wait(tries),
+            Retry::After(wait) => wait,
+            Retry::Backoff | Retry::Now => usual_wait(tries),
         };
         tries += 1;
         let left = deadline.saturating_duration_since(Instant::now());
@@ -85,22 +85,22 @@ fn usual_wait(tries: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn setback(again: Again) -> RetryDecision {
+    fn failed(retry: Retry) -> RetryDecision {
         RetryDecision {
             error: ProviderError::Failed {
                 public: "no".to_owned(),
                 detail: String::new(),
-                cause: super::super::Cause::Away,
+                cause: super::super::Cause::Server,
             },
-            again,
+            retry,
         }
     }
 
-    fn tries(again: Again, left: Duration) -> u32 {
+    fn tries(retry: Retry, left: Duration) -> u32 {
         let mut count = 0;
         let result: Result<(), _> = with_retries(Instant::now() + left, &Cancel::default(), || {
             count += 1;
-            Err(setback(again))
+            Err(failed(retry))
         });
         assert!(matches!(result, Err(ProviderError::Failed { .. })));
         count
@@ -109,10 +109,10 @@ mod tests {
     #[test]
     fn tries_are_counted() {
         let minute = Duration::from_secs(60);
-        assert_eq!(tries(Again::Never, minute), 1);
-        assert_eq!(tries(Again::After(Duration::ZERO), minute), TRIES);
+        assert_eq!(tries(Retry::Never, minute), 1);
+        assert_eq!(tries(Retry::After(Duration::ZERO), minute), TRIES);
         assert_eq!(
-            tries(Again::After(minute), minute / 2),
+            tries(Retry::After(minute), minute / 2),
             1,
             "a wait beyond the deadline is not begun"
         );
@@ -142,7 +142,7 @@ mod tests {
         });
         let result: Result<(), _> = with_retries(started + 2 * minute, &cancel, || {
             waiting.send(()).unwrap();
-            Err(setback(Again::After(minute)))
+            Err(failed(Retry::After(minute)))
         });
         thread.join().unwrap();
         assert!(matches!(result, Err(ProviderError::Cancelled)));

@@ -7,7 +7,7 @@ use crate::model::make_call_id;
 use store::ToolCall;
 
 /// A call as it is gathered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct ToolCallBuilder {
     pub id: String,
     pub name: String,
@@ -17,6 +17,18 @@ pub struct ToolCallBuilder {
 }
 
 impl ToolCallBuilder {
+    /// A call that came whole: an item of a list, with its id in the member `id`.
+    pub fn whole(item: &Value, id: &str, arguments: &Value) -> ToolCallBuilder {
+        let text = |name: &str| item.get(name).and_then(Value::as_str);
+        let mut call = ToolCallBuilder {
+            id: text(id).unwrap_or_default().to_owned(),
+            name: text("name").unwrap_or_default().to_owned(),
+            ..ToolCallBuilder::default()
+        };
+        call.append_arguments(arguments);
+        call
+    }
+
     /// Takes a call or a piece of one: id and name are set, arguments appended.
     pub fn merge(&mut self, call: &Value) {
         let Some(call) = call.as_object() else {
@@ -40,10 +52,14 @@ impl ToolCallBuilder {
         if let Some(name) = function.get("name").and_then(Value::as_str) {
             set(&mut self.name, name);
         }
-        match function.get("arguments") {
-            None | Some(Value::Null) => {}
-            Some(Value::String(piece)) => self.arguments.push_str(piece),
-            Some(whole) => self.arguments.push_str(&whole.to_string()),
+        self.append_arguments(&function["arguments"]);
+    }
+
+    fn append_arguments(&mut self, piece: &Value) {
+        match piece {
+            Value::Null => {}
+            Value::String(piece) => self.arguments.push_str(piece),
+            whole => self.arguments.push_str(&whole.to_string()),
         }
     }
 }
@@ -69,21 +85,21 @@ pub fn merge_member(members: &mut Map<String, Value>, name: &str, piece: &Value)
 }
 
 /// Finished calls: each with a name, an id of its own and arguments of its own.
-pub fn finish_calls(drafts: Vec<ToolCallBuilder>, origin: &str) -> Vec<ToolCall> {
-    let mut calls: Vec<ToolCall> = Vec::with_capacity(drafts.len());
-    for tool_call_builder in drafts {
-        if tool_call_builder.name.is_empty() {
+pub fn finish_calls(builders: Vec<ToolCallBuilder>, origin: &str) -> Vec<ToolCall> {
+    let mut calls: Vec<ToolCall> = Vec::with_capacity(builders.len());
+    for builder in builders {
+        if builder.name.is_empty() {
             continue;
         }
-        let mut id = tool_call_builder.id;
-        let mut members = tool_call_builder.members;
-        for arguments in split_arguments(tool_call_builder.arguments) {
+        let mut id = builder.id;
+        let mut members = builder.members;
+        for arguments in split_arguments(builder.arguments) {
             if id.is_empty() || calls.iter().any(|call| call.id == id) {
                 id = make_call_id();
             }
             calls.push(ToolCall {
                 id: std::mem::take(&mut id),
-                tool: tool_call_builder.name.clone(),
+                tool: builder.name.clone(),
                 arguments,
                 extra: wrap_members(std::mem::take(&mut members), origin),
             });

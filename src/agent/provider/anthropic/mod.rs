@@ -3,29 +3,31 @@
 mod reply;
 mod request;
 
-use super::dialect::{AttemptError, Dialect, EncodedRequest, Reading, RequestContext};
-use crate::model::ModelReply;
+use super::dialect::{Dialect, EncodedRequest, RequestContext};
+use super::reply_reader::ReplyParser;
+use super::server_capabilities::ServerCapabilities;
 
 /// The version of the API that every server knows, compatible ones included.
-pub const VERSION: &str = "2023-06-01";
+const VERSION: &str = "2023-06-01";
+const PATH: &str = "/v1/messages";
 
 /// The Messages API.
 pub struct Anthropic;
 
 impl Dialect for Anthropic {
-    fn write(&self, asking: &RequestContext<'_>) -> EncodedRequest {
+    fn encode(&self, context: &RequestContext<'_>) -> EncodedRequest {
         EncodedRequest {
-            path: "/v1/messages",
-            body: request::body(asking).to_string().into_bytes(),
+            path: PATH,
+            body: request::body(context).to_string().into_bytes(),
         }
     }
 
-    fn read(&self, reading: Reading<'_, '_>) -> Result<ModelReply, AttemptError> {
-        if reading.is_stream {
-            reply::read_stream(reading)
-        } else {
-            reply::read_whole(reading)
-        }
+    fn parser(&self, _: ServerCapabilities) -> Box<dyn ReplyParser> {
+        Box::new(reply::MessagesReply::default())
+    }
+
+    fn origin_path(&self, _: ServerCapabilities) -> &'static str {
+        PATH
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
@@ -38,11 +40,6 @@ pub fn headers(key: Option<&str>) -> Vec<(&'static str, String)> {
     let mut headers = vec![("anthropic-version", VERSION.to_owned())];
     headers.extend(key.map(|key| ("x-api-key", key.to_owned())));
     headers
-}
-
-/// Whose blocks may be sent back.
-fn origin(base_url: &str) -> String {
-    format!("{base_url}/v1/messages")
 }
 
 #[cfg(test)]

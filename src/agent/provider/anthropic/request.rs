@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-use super::origin;
 use crate::model::ChatMessage;
 use crate::provider::dialect::RequestContext;
 use crate::provider::extra::{arguments_object, own_blocks};
@@ -17,9 +16,9 @@ const SMALL_LIMIT: u32 = 4096;
 
 /// The body. The order is that in which the API compares beginnings: tools,
 /// system, messages.
-pub fn body(asking: &RequestContext<'_>) -> Value {
-    let (request, learned) = (asking.request, asking.learned);
-    let usual_limit = if learned.small_limit {
+pub fn body(context: &RequestContext<'_>) -> Value {
+    let (request, capabilities) = (context.request, context.capabilities);
+    let usual_limit = if capabilities.small_limit {
         SMALL_LIMIT
     } else {
         LIMIT
@@ -34,10 +33,10 @@ pub fn body(asking: &RequestContext<'_>) -> Value {
     if request.stream {
         put("stream", json!(true));
     }
-    if let Some(temperature) = request.temperature.filter(|_| !learned.no_temperature) {
+    if let Some(temperature) = request.temperature.filter(|_| !capabilities.no_temperature) {
         put("temperature", json!(temperature.min(1.0)));
     }
-    match asking.effort() {
+    match context.effort() {
         None => {}
         Some("none") => {
             put("thinking", json!({ "type": "disabled" }));
@@ -49,11 +48,11 @@ pub fn body(asking: &RequestContext<'_>) -> Value {
         }
     }
     let mark = |block: &mut Value| {
-        if !learned.no_cache_marks {
+        if !capabilities.no_cache_marks {
             block["cache_control"] = json!({ "type": "ephemeral" });
         }
     };
-    if !request.tools.is_empty() && !learned.no_tools {
+    if !request.tools.is_empty() && !capabilities.no_tools {
         let mut tools: Vec<Value> = request
             .tools
             .iter()
@@ -61,7 +60,7 @@ pub fn body(asking: &RequestContext<'_>) -> Value {
                 json!({
                     "name": tool.name,
                     "description": tool.description,
-                    "input_schema": parameters_of(&tool.parameters, learned.plain_schemas),
+                    "input_schema": parameters_of(&tool.parameters, capabilities.plain_schemas),
                 })
             })
             .collect();
@@ -73,7 +72,7 @@ pub fn body(asking: &RequestContext<'_>) -> Value {
         mark(&mut system);
         put("system", json!([system]));
     }
-    let mut messages = messages(asking);
+    let mut messages = messages(context);
     let newest = messages.iter_mut().rfind(|message| message.role == USER);
     newest
         .and_then(|message| message.blocks.last_mut())
@@ -95,8 +94,7 @@ struct Message {
     blocks: Vec<Value>,
 }
 
-fn messages(asking: &RequestContext<'_>) -> Vec<Message> {
-    let origin = origin(asking.base_url);
+fn messages(context: &RequestContext<'_>) -> Vec<Message> {
     let mut messages: Vec<Message> = Vec::new();
     let mut add = |role: &'static str, blocks: Vec<Value>| {
         if blocks.is_empty() {
@@ -116,7 +114,7 @@ fn messages(asking: &RequestContext<'_>) -> Vec<Message> {
             _ => messages.push(Message { role, blocks }),
         }
     };
-    for message in asking.request.messages {
+    for message in context.request.messages {
         match message {
             // Blank blocks are refused.
             ChatMessage::User { text } if text.trim().is_empty() => {
@@ -124,8 +122,8 @@ fn messages(asking: &RequestContext<'_>) -> Vec<Message> {
             }
             ChatMessage::User { text } => add(USER, vec![text_block(text)]),
             ChatMessage::Assistant { text, calls, extra } => {
-                let extra = extra.as_ref().filter(|_| !asking.learned.no_extra);
-                let own = own_blocks(extra, &origin, calls, "content", ("tool_use", "id"));
+                let extra = extra.as_ref().filter(|_| !context.capabilities.no_extra);
+                let own = own_blocks(extra, context.origin, calls, "content", ("tool_use", "id"));
                 let blocks = own.map_or_else(|| said(text, calls), safe);
                 add(ASSISTANT, blocks);
             }

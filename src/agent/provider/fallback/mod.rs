@@ -5,19 +5,9 @@ mod breaker;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::dialect::Options;
-use super::provider_of;
 use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing};
 use breaker::Breaker;
-use config::{ModelChoice, Preset};
-use net::http_client::is_local;
-use net::tls::Trust;
-
-/// How long a server on the internet may be silent before its first word, when
-/// another can be asked.
-const PATIENCE: Duration = Duration::from_secs(45);
-/// The same for one in the house, which may have to load its model first.
-const PATIENCE_AT_HOME: Duration = Duration::from_secs(120);
+use config::ModelChoice;
 
 /// Providers in the order in which they are asked.
 pub struct Fallback {
@@ -45,24 +35,14 @@ impl Entry {
 }
 
 impl Fallback {
-    /// `first`, whose model a request names, and then the others.
-    pub fn new(
-        first: &ModelChoice,
-        others: &[ModelChoice],
-        options: Options,
-        trust: &Trust,
-    ) -> Fallback {
-        let last = others.len();
-        let choices = std::iter::once(first).chain(others).enumerate();
-        let entries = choices.map(|(place, choice)| {
-            // Nobody comes after the last: it has all the time that is left.
-            let patience = (place < last).then(|| patience_with(choice));
-            Entry {
-                provider: provider_of(choice, options, trust, patience),
-                name: choice.provider.clone(),
-                model: (place > 0).then(|| choice.model.clone()),
-                breaker: Mutex::default(),
-            }
+    /// The providers of these choices. A request names the model of the first.
+    pub fn new(providers: Vec<(&ModelChoice, Box<dyn Provider>)>) -> Fallback {
+        let entries = providers.into_iter().enumerate();
+        let entries = entries.map(|(place, (choice, provider))| Entry {
+            provider,
+            name: choice.provider.clone(),
+            model: (place > 0).then(|| choice.model.clone()),
+            breaker: Mutex::default(),
         });
         Fallback {
             entries: entries.collect(),
@@ -78,21 +58,6 @@ impl Fallback {
             .iter()
             .partition(|entry| entry.breaker().admit(now));
         ready.into_iter().chain(resting).collect()
-    }
-}
-
-fn patience_with(choice: &ModelChoice) -> Duration {
-    let preset = Preset::of(&choice.provider).and_then(|preset| preset.base_url);
-    let url = choice.base_url.as_deref().or(preset).unwrap_or_default();
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = authority
-        .rsplit_once(':')
-        .map_or(authority, |(host, _)| host);
-    if is_local(host) {
-        PATIENCE_AT_HOME
-    } else {
-        PATIENCE
     }
 }
 
@@ -122,7 +87,7 @@ impl Provider for Fallback {
                 Err(ProviderError::Failed {
                     public,
                     detail,
-                    cause: Cause::Away,
+                    cause: Cause::Server,
                 }) => {
                     let rest = entry.rest();
                     log::warn!(
@@ -149,7 +114,7 @@ impl Provider for Fallback {
         Err(ProviderError::Failed {
             public: public.join("; "),
             detail: detail.join("; "),
-            cause: Cause::Away,
+            cause: Cause::Server,
         })
     }
 

@@ -4,8 +4,11 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::model::ChatMessage;
+use crate::provider::dialect::Options;
 use crate::provider::testing::{Ask, call, user};
+use crate::provider::{fallback_of, provider_of};
 use net::http_client::test_server::{Act, TestServer, json as answer, stream};
+use net::tls::Trust;
 
 fn said(text: &str) -> Vec<Act> {
     let delta = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
@@ -31,7 +34,7 @@ fn of(urls: &[&str]) -> Fallback {
         .zip(["a", "b", "c"])
         .map(|(url, model)| choice(url, model))
         .collect();
-    Fallback::new(
+    fallback_of(
         &choices[0],
         &choices[1..],
         Options::default(),
@@ -95,10 +98,10 @@ fn a_server_that_hangs_is_not_waited_for() {
         let first = TestServer::new(vec![vec![Act::Hang]]);
         let second = TestServer::new(vec![said("Hi")]);
         let mut fallback = of(&[&first.url(), &second.url()]);
-        let patience = Some(Duration::from_millis(150));
+        let timeout = Some(Duration::from_millis(150));
         let hanging = choice(&first.url(), "a");
         fallback.entries[0].provider =
-            provider_of(&hanging, Options::default(), &Trust::default(), patience);
+            provider_of(&hanging, Options::default(), &Trust::default(), timeout);
         let ask = Ask { stream, ..asked() };
         let began = Instant::now();
         let (reply, heard) = ask.of(&fallback);
@@ -161,7 +164,7 @@ fn a_conversation_goes_over_to_another_kind_of_api() {
         base_url: Some(format!("http://{}", second.address)),
         ..choice("", "claude")
     };
-    let fallback = Fallback::new(
+    let fallback = fallback_of(
         &choice(&first, "a"),
         &[other],
         Options::default(),

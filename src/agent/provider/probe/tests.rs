@@ -40,6 +40,7 @@ fn what_is_found_is_told_apart() {
         others: others.iter().map(|name| (*name).to_owned()).collect(),
         is_served,
     };
+    let good = |has_key| Finding::Good { has_key };
     let bad_key = || Finding::BadKey("no".to_owned());
     for (provider, model, key, scripts, expected) in [
         (
@@ -47,14 +48,14 @@ fn what_is_found_is_told_apart() {
             "b",
             None,
             vec![list(&["a", "b"])],
-            Finding::Good,
+            good(false),
         ),
         (
             "gemini",
             "gemini-3",
             Some("k"),
             vec![list(&["models/gemini-3"])],
-            Finding::Good,
+            good(true),
         ),
         (
             "openai",
@@ -70,7 +71,7 @@ fn what_is_found_is_told_apart() {
             vec![list(&["file.gguf"])],
             missing(&["file.gguf"], true),
         ),
-        ("ollama", "qwen3", None, vec![tags()], Finding::Good),
+        ("ollama", "qwen3", None, vec![tags()], good(false)),
         (
             "ollama",
             "qwen3:8b",
@@ -93,7 +94,7 @@ fn what_is_found_is_told_apart() {
             "claude",
             Some("k"),
             vec![list(&["claude-1"]), answer(200, &json!({}))],
-            Finding::Good,
+            good(true),
         ),
         (
             "anthropic",
@@ -113,7 +114,7 @@ fn what_is_found_is_told_apart() {
         (vec![whole(404, "", "Not Found")], "usually ends in /v1"),
     ] {
         match find("openai-compatible", "m", None, scripts) {
-            Finding::Away(text) => assert!(text.contains(expected), "{text}"),
+            Finding::Unavailable(text) => assert!(text.contains(expected), "{text}"),
             other => panic!("{other:?}"),
         }
     }
@@ -131,7 +132,7 @@ fn nobody_there_is_told_with_the_address() {
     let probe = probe(&choice, &Trust::default(), LIMIT);
     assert_eq!(probe.subject, format!("Ollama ({address})"));
     let away = "cannot be reached: is it running?".to_owned();
-    assert_eq!(probe.finding, Finding::Away(away));
+    assert_eq!(probe.finding, Finding::Unavailable(away));
 }
 
 #[test]

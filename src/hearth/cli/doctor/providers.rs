@@ -43,7 +43,6 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
 }
 
 fn diagnose(scene: &Scene<'_>, place: &str, choice: &ModelChoice, probe: Probe) -> Diagnosis {
-    let (subject, model) = (&probe.subject, &choice.model);
     let preset = Preset::of(&choice.provider);
     let set = |key: &str, value: &str| match place {
         "" => format!("hearth config set{} {key} {value}", scene.option),
@@ -58,83 +57,51 @@ fn diagnose(scene: &Scene<'_>, place: &str, choice: &ModelChoice, probe: Probe) 
         }
         advice
     };
-    let (level, text, advice) = match probe.finding {
-        Finding::Offline => (
-            Level::Warning,
-            "no model is connected: the offline stand-in answers from rules".to_owned(),
-            vec![
-                format!("hearth config set{} model NAME", scene.option),
-                format!("hearth config set{} provider ollama", scene.option),
-                "`hearth config keys` lists the other providers".to_owned(),
-            ],
-        ),
-        Finding::Good => {
-            let key = match choice.api_key {
-                Some(_) => ", accepts the key",
-                None => "",
-            };
-            let text = format!("{subject} answers{key} and has the model {model:?}");
-            (Level::Ok, text, Vec::new())
-        }
-        Finding::NoList => (
-            Level::Warning,
-            format!("{subject} answers, but does not list its models: {model:?} was not checked"),
-            vec![format!("hearth chat{} \"hello\"", scene.option)],
-        ),
-        Finding::NoModel { others, is_served } => {
-            let level = if is_served { Level::Ok } else { Level::Problem };
-            let text = match is_served {
-                true => format!(
-                    "{subject} answers with the model that it has ({}), whatever {model:?} is",
+    let level = match &probe.finding {
+        Finding::Offline | Finding::NoList => Level::Warning,
+        finding if finding.is_usable() => Level::Ok,
+        _ => Level::Problem,
+    };
+    let advice = match &probe.finding {
+        Finding::Offline => vec![
+            format!("hearth config set{} model NAME", scene.option),
+            format!("hearth config set{} provider ollama", scene.option),
+            "`hearth config keys` lists the other providers".to_owned(),
+        ],
+        Finding::NoList => vec![format!("hearth chat{} \"hello\"", scene.option)],
+        finding if finding.is_usable() => Vec::new(),
+        Finding::NoModel { others, .. } => {
+            let pull = format!("ollama pull {}", choice.model);
+            let mut advice: Vec<String> = (choice.provider == "ollama")
+                .then_some(pull)
+                .into_iter()
+                .collect();
+            advice.push(match others.as_slice() {
+                [] => "it has no models at all".to_owned(),
+                others => format!(
+                    "{}   (it has {})",
+                    set("model", &others[0]),
                     others.join(", ")
                 ),
-                false => format!("{subject} answers, but has no model {model:?}"),
-            };
-            let mut advice = Vec::new();
-            if !is_served {
-                if choice.provider == "ollama" {
-                    advice.push(format!("ollama pull {model}"));
-                }
-                match others.as_slice() {
-                    [] => advice.push("it has no models at all".to_owned()),
-                    others => advice.push(format!(
-                        "{}   (it has {})",
-                        set("model", &others[0]),
-                        others.join(", ")
-                    )),
-                }
-            }
-            (level, text, advice)
+            });
+            advice
         }
-        Finding::NoKey => (
-            Level::Problem,
-            format!("{subject} needs an API key, and none is set"),
-            key_advice(),
-        ),
-        Finding::BadKey(said) => (
-            Level::Problem,
-            format!("{subject} refuses the API key: {said}"),
-            key_advice(),
-        ),
-        Finding::Away(why) => {
+        Finding::NoKey | Finding::BadKey(_) => key_advice(),
+        Finding::NoAddress => vec![set("base_url", "http://HOST:PORT/v1")],
+        _ => {
             let start = preset.and_then(|preset| preset.quirks.start);
             let mut advice = Vec::new();
             if let (Some(start), None) = (start, &choice.base_url) {
                 advice.push(format!("start it: {start}"));
             }
             advice.push(format!("if it is elsewhere: {}", set("base_url", "URL")));
-            (Level::Problem, format!("{subject} {why}"), advice)
+            advice
         }
-        Finding::NoAddress => (
-            Level::Problem,
-            format!("the provider {:?} has no address", choice.provider),
-            vec![set("base_url", "http://HOST:PORT/v1")],
-        ),
     };
     Diagnosis {
         check: "provider",
         level,
-        text,
+        text: probe.to_string(),
         advice,
     }
 }

@@ -210,29 +210,18 @@ fn test(chosen: &Chosen, dialogue: &Dialogue<'_, '_>) -> Result<String, (String,
         api_key,
         base_url: chosen.base_url.clone(),
     };
-    let (asked, model) = (probe(&choice, &Trust::default(), LIMIT), &chosen.model);
-    let subject = asked.subject;
-    match asked.finding {
-        Finding::Offline => Ok(subject),
-        Finding::Good => Ok(format!("{subject} answers and has the model {model}.")),
-        Finding::NoList => Ok(format!("{subject} answers; its models cannot be listed.")),
-        Finding::NoModel {
-            is_served: true, ..
-        } => Ok(format!("{subject} answers.")),
-        Finding::NoModel { others, .. } => Err((
-            format!(
-                "{subject} has no model {model:?}; it has {}",
-                others.join(", ")
-            ),
-            Wrong::Model,
-        )),
-        Finding::NoKey => Err((format!("{subject} needs an API key"), Wrong::Key)),
-        Finding::BadKey(said) => {
-            Err((format!("{subject} refuses the API key: {said}"), Wrong::Key))
+    let probe = probe(&choice, &Trust::default(), LIMIT);
+    let mut text = probe.to_string();
+    let wrong = match probe.finding {
+        finding if finding.is_usable() => return Ok(format!("{text}.")),
+        Finding::NoModel { others, .. } => {
+            text.push_str(&format!("; it has {}", others.join(", ")));
+            Wrong::Model
         }
-        Finding::Away(why) => Err((format!("{subject} {why}"), Wrong::Else)),
-        Finding::NoAddress => Err((format!("{subject} has no address"), Wrong::Else)),
-    }
+        Finding::NoKey | Finding::BadKey(_) => Wrong::Key,
+        _ => Wrong::Else,
+    };
+    Err((text, wrong))
 }
 
 /// Writes what was chosen. Each change must leave a valid file, so that the

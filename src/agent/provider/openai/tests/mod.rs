@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec};
+use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec};
 use crate::provider::dialect::Options;
 use crate::provider::endpoint::Endpoint;
 use crate::provider::remote::Remote;

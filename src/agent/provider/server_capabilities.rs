@@ -1,40 +1,40 @@
-//! What a server turned out not to take. Servers and models differ, so the
-//! common form is sent first, and a refusal that names its cause changes it once.
+//! What a server accepts, as far as its errors have shown. Servers and models
+//! differ, so the common form is sent first, and an error that names its cause
+//! changes it once.
 
-use super::dialect::RequestContext;
+use super::error_response::ErrorResponse;
 use super::extra::own_members;
-use super::refusal::Refusal;
-use crate::model::ChatMessage;
+use crate::model::{ChatMessage, ModelRequest};
 use config::Quirks;
 
-/// Findings about one model of one server. Everything is `false` at first.
+/// What one model of one server accepts. Everything is `false` at first.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ServerCapabilities {
-    /// It takes no `temperature`.
+    /// It accepts no `temperature`.
     pub no_temperature: bool,
     /// The limit is called `max_completion_tokens` (OpenAI's newer name), not
     /// `max_tokens`, which most others know only.
     pub newer_limit_name: bool,
-    /// The other name was tried, too.
+    /// The other name was tried as well.
     limit_name_changed: bool,
-    /// It cannot write as much as it is allowed where nobody set a limit.
+    /// It cannot write as much as Hearth's default limit allows.
     pub small_limit: bool,
-    /// It takes no `stream_options`.
+    /// It accepts no `stream_options`.
     pub no_stream_options: bool,
     /// It cannot use tools.
     pub no_tools: bool,
-    /// It takes only the plainest JSON Schemas of tools.
+    /// It accepts only the plainest JSON Schemas of tools.
     pub plain_schemas: bool,
-    /// It wants no members of its own back.
+    /// It does not accept its own extra members.
     pub no_extra: bool,
-    /// It takes no marks of what is to be cached.
+    /// It accepts no `cache_control`.
     pub no_cache_marks: bool,
-    /// It takes no word on how hard it is to think.
+    /// It accepts no reasoning effort.
     pub no_effort: bool,
-    /// It takes tools only without thinking (`reasoning_effort` `none`).
+    /// It accepts tools only with `reasoning_effort` `none`.
     pub effort_none: bool,
-    /// It takes tools only by the Responses API.
-    pub responses: bool,
+    /// It accepts tools only through the Responses API.
+    pub needs_responses: bool,
 }
 
 impl ServerCapabilities {
@@ -55,106 +55,105 @@ impl ServerCapabilities {
         }
     }
 
-    /// What to change so that the request is not refused again for this cause,
-    /// and the change in words; `None` when nothing is left to change.
-    pub fn after(
+    /// What to change so that the server does not answer the next request with
+    /// the same error, and the change in words; `None` when nothing is left to
+    /// change. The request went to `base_url` with the configured `effort`.
+    pub fn after_error(
         self,
-        refusal: &Refusal,
-        sent: &RequestContext<'_>,
+        response: &ErrorResponse,
+        request: &ModelRequest<'_>,
+        base_url: &str,
+        effort: Option<&str>,
     ) -> Option<(ServerCapabilities, &'static str)> {
-        if refusal.is_overflow() {
+        if response.is_overflow() {
             return None;
         }
         let mut changed = self;
         // Sent with 400 and with 404.
-        if !self.responses && refusal.mentions(&["v1/responses"]) {
-            let change = self.toward_responses(&mut changed, refusal, sent);
+        if !self.needs_responses && response.mentions(&["v1/responses"]) {
+            let change = self.toward_responses(&mut changed, response, effort);
             return Some((changed, change));
         }
-        if !matches!(refusal.status, 200 | 400 | 422) {
+        if !matches!(response.status, 200 | 400 | 422) {
             return None;
         }
-        let request = sent.request;
         let has_tools = !request.tools.is_empty() && !self.no_tools;
         let no_tools = ["does not support tools", "tool_choice", "auto-tool-choice"];
-        let effort = [
+        let effort_names = [
             "reasoning_effort",
             "reasoning.effort",
             "output_config",
             "does not support thinking",
         ];
-        let effort_was_sent = sent.options.reasoning_effort.is_some() && !self.no_effort;
-        let change = if request.temperature.is_some() && refusal.mentions(&["temperature"]) {
+        let effort_was_sent = effort.is_some() && !self.no_effort;
+        let change = if request.temperature.is_some() && response.mentions(&["temperature"]) {
             changed.no_temperature = true;
             "without a temperature"
         } else if has_tools
-            && !self.responses
-            && refusal.mentions(&["reasoning_effort"])
-            && refusal.mentions(&["tool", "function"])
+            && !self.needs_responses
+            && response.mentions(&["reasoning_effort"])
+            && response.mentions(&["tool", "function"])
         {
-            self.toward_responses(&mut changed, refusal, sent)
-        } else if (effort_was_sent || self.effort_none) && refusal.mentions(&effort) {
+            self.toward_responses(&mut changed, response, effort)
+        } else if (effort_was_sent || self.effort_none) && response.mentions(&effort_names) {
             changed.no_effort = true;
             changed.effort_none = false;
-            "without a word on how hard to think"
+            "without a reasoning effort"
         } else if request.max_tokens.is_some()
             && !self.limit_name_changed
-            && refusal.mentions(&[self.limit_name()])
-            && is_unknown_member(refusal)
+            && response.mentions(&[self.limit_name()])
+            && is_unknown_member(response)
         {
             changed.newer_limit_name = !self.newer_limit_name;
             changed.limit_name_changed = true;
-            "with the other name of the limit on tokens"
-        } else if request.max_tokens.is_none() && refusal.mentions(&["max_tokens"]) {
+            "with the other name of the token limit"
+        } else if request.max_tokens.is_none() && response.mentions(&["max_tokens"]) {
             changed.small_limit = true;
             "for a shorter reply"
-        } else if request.stream && refusal.mentions(&["stream_options"]) {
+        } else if request.stream && response.mentions(&["stream_options"]) {
             changed.no_stream_options = true;
             "without stream options"
-        } else if refusal.mentions(&["cache_control"]) {
+        } else if response.mentions(&["cache_control"]) {
             changed.no_cache_marks = true;
-            "without marks for the cache"
-        } else if has_tools && refusal.mentions(&no_tools) {
+            "without cache marks"
+        } else if has_tools && response.mentions(&no_tools) {
             changed.no_tools = true;
             "without tools"
-        } else if has_tools && refusal.mentions(&["schema", "additionalproperties"]) {
+        } else if has_tools && response.mentions(&["schema", "additionalproperties"]) {
             changed.plain_schemas = true;
             "with plainer descriptions of the tools"
-        } else if names_sent_member(refusal, sent) {
+        } else if names_sent_member(response, request, base_url) {
             changed.no_extra = true;
-            "without members of its own"
+            "without its own extra members"
         } else {
             return None;
         };
         (changed != self).then_some((changed, change))
     }
 
-    /// First without thinking, which costs nothing; then by the other API, or at
-    /// once where thinking is wanted.
+    /// First turns thinking off, which costs nothing; then changes to the other
+    /// API, or at once if the configuration asks for thinking.
     fn toward_responses(
         self,
         changed: &mut ServerCapabilities,
-        refusal: &Refusal,
-        sent: &RequestContext<'_>,
+        response: &ErrorResponse,
+        effort: Option<&str>,
     ) -> &'static str {
-        let is_wanted = sent
-            .options
-            .reasoning_effort
-            .is_some_and(|effort| effort != "none");
-        if refusal.mentions(&["reasoning_effort"]) && !self.effort_none && !is_wanted {
+        let is_wanted = effort.is_some_and(|effort| effort != "none");
+        if response.mentions(&["reasoning_effort"]) && !self.effort_none && !is_wanted {
             changed.effort_none = true;
-            "without thinking, which it needs for tools"
+            "without thinking, so that it may use tools"
         } else {
             changed.effort_none = false;
-            changed.responses = true;
-            "by the Responses API"
+            changed.needs_responses = true;
+            "through the Responses API"
         }
     }
 }
 
-/// Whether the complaint is that a member is there, not about its value.
-fn is_unknown_member(refusal: &Refusal) -> bool {
-    refusal.mentions(&[
+/// Whether the error is about the presence of a member, not about its value.
+fn is_unknown_member(response: &ErrorResponse) -> bool {
+    response.mentions(&[
         "unsupported",
         "not supported",
         "unknown",
@@ -167,11 +166,10 @@ fn is_unknown_member(refusal: &Refusal) -> bool {
     ])
 }
 
-/// Whether the complaint is about something that the server itself had sent, or
-/// that another model of it had.
-fn names_sent_member(refusal: &Refusal, sent: &RequestContext<'_>) -> bool {
-    let mut members = sent
-        .request
+/// Whether the error is about extra members that this server, or another model
+/// of it, had sent.
+fn names_sent_member(response: &ErrorResponse, request: &ModelRequest<'_>, base_url: &str) -> bool {
+    let mut members = request
         .messages
         .iter()
         .flat_map(|message| match message {
@@ -185,7 +183,7 @@ fn names_sent_member(refusal: &Refusal, sent: &RequestContext<'_>) -> bool {
             // Each API of a server has an origin of its own below its address.
             let origin = extra.get("origin")?.as_str()?;
             origin
-                .starts_with(sent.base_url)
+                .starts_with(base_url)
                 .then(|| own_members(extra, origin))?
         })
         .flat_map(|members| members.keys())
@@ -194,7 +192,7 @@ fn names_sent_member(refusal: &Refusal, sent: &RequestContext<'_>) -> bool {
         return false;
     }
     let signed = ["signature", "thinking", "encrypted", "rs_"];
-    refusal.mentions(&signed)
-        || is_unknown_member(refusal)
-            && members.any(|name| refusal.mentions(&[&name.to_lowercase()]))
+    response.mentions(&signed)
+        || is_unknown_member(response)
+            && members.any(|name| response.mentions(&[&name.to_lowercase()]))
 }

@@ -38,8 +38,8 @@ impl Body<'_> {
 
     fn members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
         extra
-            .filter(|_| !self.0.learned.no_extra)
-            .and_then(|extra| own_members(extra, self.0.base_url))
+            .filter(|_| !self.0.capabilities.no_extra)
+            .and_then(|extra| own_members(extra, self.0.origin))
     }
 
     /// A call's id in a form that the server takes.
@@ -56,26 +56,26 @@ impl Body<'_> {
 
 impl Serialize for Body<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (request, learned) = (self.0.request, self.0.learned);
+        let (request, capabilities) = (self.0.request, self.0.capabilities);
         let mut body = serializer.serialize_map(None)?;
         body.serialize_entry("model", request.model)?;
         if request.stream {
             body.serialize_entry("stream", &true)?;
-            if !learned.no_stream_options {
+            if !capabilities.no_stream_options {
                 body.serialize_entry("stream_options", &json!({"include_usage": true}))?;
             }
         }
-        if let Some(temperature) = request.temperature.filter(|_| !learned.no_temperature) {
+        if let Some(temperature) = request.temperature.filter(|_| !capabilities.no_temperature) {
             body.serialize_entry("temperature", &temperature)?;
         }
         if let Some(effort) = self.0.effort() {
             body.serialize_entry("reasoning_effort", effort)?;
         }
         if let Some(max_tokens) = request.max_tokens {
-            body.serialize_entry(learned.limit_name(), &max_tokens)?;
+            body.serialize_entry(capabilities.limit_name(), &max_tokens)?;
         }
-        if !request.tools.is_empty() && !learned.no_tools {
-            body.serialize_entry("tools", &Tools(request.tools, learned.plain_schemas))?;
+        if !request.tools.is_empty() && !capabilities.no_tools {
+            body.serialize_entry("tools", &Tools(request.tools, capabilities.plain_schemas))?;
         }
         body.serialize_entry("messages", &Messages(self))?;
         body.end()

@@ -1,11 +1,11 @@
-//! What a model server means by an answer that is no reply.
+//! What a model server means by an error that it reports.
 
 use std::time::{Duration, SystemTime};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::endpoint::Endpoint;
-use super::retry::{Again, RetryDecision};
+use super::retry::{Retry, RetryDecision};
 use crate::model::{Cause, ProviderError};
 use net::http_client::ClientResponse;
 
@@ -17,7 +17,7 @@ const EXCERPT: usize = 300;
 /// An error that a server reported: by its HTTP status, or inside a reply of
 /// status 200 (OpenRouter and others do that).
 #[derive(Debug, Default)]
-pub struct Refusal {
+pub struct ErrorResponse {
     pub status: u16,
     /// `error.message` or the nearest thing to it, as the server wrote it.
     pub message: String,
@@ -29,60 +29,69 @@ pub struct Refusal {
     wait: Option<f64>,
     request_id: Option<String>,
     location: Option<String>,
-    is_json: bool,
+    /// Whether the body was JSON.
+    pub is_json: bool,
 }
 
-impl Refusal {
+impl ErrorResponse {
     /// From an answer with an error status and its body.
-    pub fn of_answer(answer: &ClientResponse, body: &[u8]) -> Refusal {
+    pub fn from_answer(answer: &ClientResponse, body: &[u8]) -> ErrorResponse {
         let seconds = |name: &str| answer.header(name)?.trim().parse::<f64>().ok();
         let parsed = serde_json::from_slice::<Value>(body).ok();
-        let mut refusal = match &parsed {
-            Some(value) => Refusal::of_value(value),
-            None => Refusal {
+        let mut response = match &parsed {
+            Some(value) => ErrorResponse::from_value(value),
+            None => ErrorResponse {
                 message: String::from_utf8_lossy(body)
                     .chars()
                     .take(EXCERPT)
                     .collect(),
-                ..Refusal::default()
+                ..ErrorResponse::default()
             },
         };
-        refusal.is_json = parsed.is_some();
-        refusal.status = answer.status();
-        refusal.should_retry = match answer.header("x-should-retry") {
+        response.is_json = parsed.is_some();
+        response.status = answer.status();
+        response.should_retry = match answer.header("x-should-retry") {
             Some("true") => Some(true),
             Some("false") => Some(false),
             _ => None,
         };
-        refusal.wait = seconds("retry-after-ms")
+        response.wait = seconds("retry-after-ms")
             .map(|millis| millis / 1000.0)
             .or_else(|| seconds("retry-after"))
             .or_else(|| seconds_until(answer.header("retry-after")?));
-        refusal.request_id = answer
+        response.request_id = answer
             .header("x-request-id")
             .or_else(|| answer.header("request-id"))
             .map(str::to_owned);
-        refusal.location = answer.header("location").map(str::to_owned);
-        refusal
+        response.location = answer.header("location").map(str::to_owned);
+        response
     }
 
     /// From an `error` inside a reply of status 200. Its code is the status, if
     /// it is one.
-    pub fn in_reply(value: &Value) -> Refusal {
-        let mut refusal = Refusal::of_value(value);
-        refusal.is_json = true;
+    pub fn in_reply(value: &Value) -> ErrorResponse {
+        let wrapped;
+        let value = match has_error(value) {
+            true => value,
+            false => {
+                wrapped = json!({ "error": value });
+                &wrapped
+            }
+        };
+        let mut response = ErrorResponse::from_value(value);
+        response.is_json = true;
         let code = value.get("error").and_then(|error| error.get("code"));
-        refusal.status = match code {
+        response.status = match code {
             Some(Value::Number(code)) => code.as_u64().and_then(|code| u16::try_from(code).ok()),
             Some(Value::String(code)) => code.parse().ok(),
             _ => None,
         }
         .filter(|code| (400..600).contains(code))
         .unwrap_or(200);
-        refusal
+        response
     }
 
-    fn of_value(value: &Value) -> Refusal {
+    fn from_value(value: &Value) -> ErrorResponse {
         // Gemini's compatible API wraps its error in an array.
         let value = value.get(0).unwrap_or(value);
         let error = value.get("error").unwrap_or(&Value::Null);
@@ -106,10 +115,10 @@ impl Refusal {
             })
             .collect::<Vec<_>>()
             .join(" ");
-        Refusal {
+        ErrorResponse {
             message,
             labels,
-            ..Refusal::default()
+            ..ErrorResponse::default()
         }
     }
 
@@ -119,11 +128,6 @@ impl Refusal {
         words
             .iter()
             .any(|word| self.labels.contains(word) || message.contains(word))
-    }
-
-    /// Whether the server answered in JSON.
-    pub fn is_json(&self) -> bool {
-        self.is_json
     }
 
     /// Whether the conversation is too long for the model.
@@ -156,7 +160,7 @@ impl Refusal {
     }
 
     /// When to try again: the server's word first, then by status.
-    fn again(&self) -> Again {
+    fn retry(&self) -> Retry {
         let by_status = match self.status {
             429 => !self.is_quota(),
             // Some servers say 200 and put the name of the trouble into the reply.
@@ -173,17 +177,17 @@ impl Refusal {
             _ => false,
         };
         if !self.should_retry.unwrap_or(by_status) {
-            return Again::Never;
+            return Retry::Never;
         }
         match self.wait {
-            Some(wait) if wait > LONGEST_WAIT => Again::Never,
-            Some(wait) if wait >= 0.0 => Again::After(Duration::from_secs_f64(wait)),
-            _ => Again::Soon,
+            Some(wait) if wait > LONGEST_WAIT => Retry::Never,
+            Some(wait) if wait >= 0.0 => Retry::After(Duration::from_secs_f64(wait)),
+            _ => Retry::Backoff,
         }
     }
 
     /// What it comes to, for a request to `model`.
-    pub fn into_setback(self, endpoint: &Endpoint, model: &str) -> RetryDecision {
+    pub fn into_decision(self, endpoint: &Endpoint, model: &str) -> RetryDecision {
         let status = self.status;
         let quoted = endpoint.quote(&self.message);
         let is_overflow = self.is_overflow();
@@ -222,7 +226,7 @@ impl Refusal {
                 _ => format!("refused the request ({status}): {quoted}"),
             }
         };
-        let again = self.again();
+        let retry = self.retry();
         let detail = format!(
             "HTTP {status} [{}] {}{}",
             self.labels,
@@ -232,7 +236,7 @@ impl Refusal {
                 .unwrap_or_default(),
         );
         let cause = match status {
-            300..=399 | 401..=404 | 408 | 409 | 429 | 500..=599 => Cause::Away,
+            300..=399 | 401..=404 | 408 | 409 | 429 | 500..=599 => Cause::Server,
             _ => Cause::Request,
         };
         let error = match endpoint.failed(&says, detail, cause) {
@@ -241,8 +245,14 @@ impl Refusal {
             }
             error => error,
         };
-        RetryDecision { error, again }
+        RetryDecision { error, retry }
     }
+}
+
+/// Whether a value reports an error.
+pub fn has_error(value: &Value) -> bool {
+    let value = value.get(0).unwrap_or(value);
+    value.get("error").is_some_and(|error| !error.is_null())
 }
 
 /// Seconds until a time as HTTP writes it (RFC 9110, section 5.6.7).
@@ -261,8 +271,6 @@ fn text(value: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
@@ -276,65 +284,65 @@ mod tests {
             (json!([{"error": {"code": 429, "message": "m"}}]), "m"),
             (json!({"odd": 1}), "{\"odd\":1}"),
         ] {
-            assert_eq!(Refusal::of_value(&body).message, message, "{body}");
+            assert_eq!(ErrorResponse::from_value(&body).message, message, "{body}");
         }
     }
 
     #[test]
     fn trying_again_depends_on_status_and_the_servers_word() {
-        let refusal = |status, message: &str| Refusal {
+        let response = |status, message: &str| ErrorResponse {
             status,
             message: message.to_owned(),
-            ..Refusal::default()
+            ..ErrorResponse::default()
         };
-        for (refusal, again) in [
-            (refusal(429, "Rate limit reached"), Again::Soon),
+        for (response, retry) in [
+            (response(429, "Rate limit reached"), Retry::Backoff),
             (
-                refusal(429, "You exceeded your current quota: billing"),
-                Again::Never,
+                response(429, "You exceeded your current quota: billing"),
+                Retry::Never,
             ),
-            (refusal(503, "Loading model"), Again::Soon),
-            (refusal(529, ""), Again::Soon),
-            (refusal(408, ""), Again::Soon),
-            (refusal(400, ""), Again::Never),
-            (refusal(401, ""), Again::Never),
+            (response(503, "Loading model"), Retry::Backoff),
+            (response(529, ""), Retry::Backoff),
+            (response(408, ""), Retry::Backoff),
+            (response(400, ""), Retry::Never),
+            (response(401, ""), Retry::Never),
             (
-                Refusal {
+                ErrorResponse {
                     should_retry: Some(true),
-                    ..refusal(400, "")
+                    ..response(400, "")
                 },
-                Again::Soon,
+                Retry::Backoff,
             ),
             (
-                Refusal {
+                ErrorResponse {
                     should_retry: Some(false),
-                    ..refusal(500, "")
+                    ..response(500, "")
                 },
-                Again::Never,
+                Retry::Never,
             ),
             (
-                Refusal {
+                ErrorResponse {
                     wait: Some(1.5),
-                    ..refusal(429, "")
+                    ..response(429, "")
                 },
-                Again::After(Duration::from_millis(1500)),
+                Retry::After(Duration::from_millis(1500)),
             ),
             (
-                Refusal {
+                ErrorResponse {
                     wait: Some(61.0),
-                    ..refusal(429, "")
+                    ..response(429, "")
                 },
-                Again::Never,
+                Retry::Never,
             ),
             (
-                Refusal {
+                ErrorResponse {
                     wait: Some(f64::NAN),
-                    ..refusal(429, "")
+                    ..response(429, "")
                 },
-                Again::Soon,
+                Retry::Backoff,
             ),
         ] {
-            assert_eq!(refusal.again(), again, "{refusal:?}");
+            assert_eq!(response.retry(), retry, "{response:?}");
         }
     }
 }

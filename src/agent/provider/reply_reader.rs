@@ -1,0 +1,175 @@
+//! Reads a model's reply, whole or streamed, whatever API it comes from. A
+//! dialect supplies a [`ReplyParser`], which only maps its JSON to the parts of
+//! a [`ReplyBuilder`].
+
+use serde_json::{Map, Value};
+
+use super::attempt_error::AttemptError;
+use super::error_response::{ErrorResponse, has_error};
+use super::event_stream::{Event, EventStream};
+use super::extra::wrap_members;
+use super::reply_stream::ReplyStream;
+use super::tool_call_builder::{ToolCallBuilder, finish_calls};
+use crate::model::ModelReply;
+use net::http_client::{BODY_LIMIT, ClientError, ClientResponse};
+use store::Usage;
+
+/// A reply as its parts arrive.
+pub struct ReplyBuilder<'a> {
+    /// The text, without the model's thoughts.
+    pub text: ReplyStream<'a>,
+    /// Tool calls, perhaps unfinished.
+    pub calls: Vec<ToolCallBuilder>,
+    /// Members that the server wants back with the calls, such as thoughts.
+    pub members: Map<String, Value>,
+    /// As the server counted.
+    pub usage: Usage,
+    /// Why the model stopped, in the words of the API; `None` before the end.
+    pub finish_reason: Option<String>,
+    /// Whether anything in the answer had the form of a reply.
+    pub has_begun: bool,
+    /// Whether the answer said that the reply is complete.
+    pub is_complete: bool,
+}
+
+/// Maps what one kind of API sends to the parts of one reply.
+pub trait ReplyParser {
+    /// Takes an event of a stream. Errors were sorted out before.
+    fn event(&mut self, value: Value, reply: &mut ReplyBuilder<'_>);
+
+    /// Takes a reply that came whole.
+    fn whole(&mut self, value: Value, reply: &mut ReplyBuilder<'_>);
+
+    /// Adds what is known only at the end.
+    fn finish(&mut self, _reply: &mut ReplyBuilder<'_>) {}
+
+    /// Whether a stream is JSON lines and not server-sent events.
+    fn reads_lines(&self) -> bool {
+        false
+    }
+
+    /// Whether an event of this name is no part of a reply if it is not JSON.
+    fn may_skip(&self, _event_name: &[u8]) -> bool {
+        false
+    }
+}
+
+/// Reads the body of a successful answer.
+///
+/// # Errors
+/// Those of the exchange, what the server reports inside the answer, and what is
+/// no reply, is cut short or was withheld.
+pub fn read(
+    answer: &mut ClientResponse,
+    is_stream: bool,
+    parser: &mut dyn ReplyParser,
+    reply: &mut ReplyBuilder<'_>,
+    origin: &str,
+) -> Result<ModelReply, AttemptError> {
+    if is_stream {
+        read_stream(answer, parser, reply)?;
+        answer.finish();
+    } else {
+        let body = answer.read_all(BODY_LIMIT)?;
+        parser.whole(parse(&body, b"")?, reply);
+    }
+    parser.finish(reply);
+    if !reply.has_begun {
+        return Err(AttemptError::no_reply());
+    }
+    reply.finish(origin)
+}
+
+fn read_stream(
+    answer: &mut ClientResponse,
+    parser: &mut dyn ReplyParser,
+    reply: &mut ReplyBuilder<'_>,
+) -> Result<(), AttemptError> {
+    let mut events = EventStream::new(answer);
+    let mut size = 0;
+    while !reply.is_complete {
+        let event = match parser.reads_lines() {
+            true => events
+                .next_json_line()?
+                .map(|data| Event { name: b"", data }),
+            false => events.next()?,
+        };
+        let Some(event) = event else { break };
+        size += event.data.len();
+        if size > BODY_LIMIT {
+            return Err(ClientError::TooLarge(BODY_LIMIT).into());
+        }
+        if event.data.starts_with(b"[DONE]") {
+            reply.is_complete = true;
+            break;
+        }
+        match parse(event.data, event.name) {
+            Ok(value) => parser.event(value, reply),
+            Err(AttemptError::Unusable { .. }) if parser.may_skip(event.name) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    if reply.is_complete || reply.finish_reason.is_some() {
+        Ok(())
+    } else if size > 0 && !reply.has_begun {
+        Err(AttemptError::no_reply())
+    } else {
+        Err(AttemptError::cut_short())
+    }
+}
+
+/// The JSON of a body or of an event, unless it reports an error.
+fn parse(json: &[u8], event_name: &[u8]) -> Result<Value, AttemptError> {
+    let value: Value =
+        serde_json::from_slice(json).map_err(|error| AttemptError::not_json(&error, json))?;
+    let is_error = has_error(&value)
+        || event_name == b"error"
+        || value.get("type").and_then(Value::as_str) == Some("error");
+    // The Responses API puts its errors one level deeper.
+    let reported = match value.get("response").filter(|inner| has_error(inner)) {
+        None => is_error.then_some(&value),
+        inner => inner,
+    };
+    match reported {
+        Some(error) => Err(AttemptError::Reported(ErrorResponse::in_reply(error))),
+        None => Ok(value),
+    }
+}
+
+impl<'a> ReplyBuilder<'a> {
+    /// An empty reply whose text goes to `text`.
+    pub fn new(text: ReplyStream<'a>) -> ReplyBuilder<'a> {
+        ReplyBuilder {
+            text,
+            calls: Vec::new(),
+            members: Map::new(),
+            usage: Usage::default(),
+            finish_reason: None,
+            has_begun: false,
+            is_complete: false,
+        }
+    }
+
+    fn finish(&mut self, origin: &str) -> Result<ModelReply, AttemptError> {
+        let text = self.text.finish();
+        let calls = finish_calls(std::mem::take(&mut self.calls), origin);
+        if let Some(reason @ ("content_filter" | "refusal")) = self.finish_reason.as_deref()
+            && text.is_empty()
+            && calls.is_empty()
+        {
+            return Err(AttemptError::withheld(reason));
+        }
+        // Only replies with calls are sent back in the form they came in.
+        let members = match calls.is_empty() {
+            true => Map::new(),
+            false => std::mem::take(&mut self.members),
+        };
+        Ok(ModelReply {
+            text,
+            calls,
+            extra: wrap_members(members, origin),
+            usage: self.usage,
+            ..ModelReply::default()
+        })
+    }
+}
