@@ -1,4 +1,4 @@
-//! Questions to the owner and their answers.
+//! Approvals: requests to a person to allow a tool call, and the decisions.
 
 use rusqlite::{Connection, Row, params};
 
@@ -14,7 +14,7 @@ use base::ids::{ApprovalId, ConversationId, TurnId};
 /// Most rows of one list.
 const MOST: i64 = 1000;
 
-/// A question to the owner.
+/// A request to allow a tool call.
 #[derive(Clone, Debug)]
 pub struct Approval {
     /// What `approve` and `deny` take.
@@ -23,36 +23,36 @@ pub struct Approval {
     pub turn_id: TurnId,
     /// The turn's conversation.
     pub conversation_id: ConversationId,
-    /// The call of the model's reply that it is about.
+    /// The tool call, by its id in the model's reply.
     pub call_id: String,
     /// The tool that would run.
     pub tool: String,
     /// The arguments as JSON text.
     pub arguments: String,
-    /// Why it is asked, in words for a person.
+    /// Why approval is needed, as text for a person.
     pub reason: String,
-    /// When it was asked.
+    /// When it was requested.
     pub created_at: Timestamp,
-    /// From then on it counts as denied.
+    /// When it counts as denied.
     pub expires_at: Timestamp,
-    /// Absent while it waits.
+    /// Absent while it is pending.
     pub decision: Option<Decision>,
 }
 
-/// A question to store.
+/// A request to store.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
-    /// The call of the model's reply that it is about.
+    /// The tool call, by its id in the model's reply.
     pub call_id: String,
     /// The tool that would run.
     pub tool: String,
     /// As JSON text.
     pub arguments: String,
-    /// Why it is asked, in words for a person.
+    /// Why approval is needed, as text for a person.
     pub reason: String,
 }
 
-/// The owner's answer, or time's.
+/// A person's decision, or a timeout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decision {
     /// What was decided.
@@ -61,16 +61,16 @@ pub struct Decision {
     pub by: String,
 }
 
-/// Yes or no, and for how long.
+/// What was decided, and for how long it holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// This call.
+    /// Approved for this call.
     ApprovedOnce,
-    /// This tool for the rest of the conversation.
+    /// Approved for the rest of the conversation.
     ApprovedConversation,
-    /// This tool from now on.
+    /// Approved from now on.
     ApprovedAlways,
-    /// The call is refused; the turn goes on without it.
+    /// The call is refused; the turn continues without it.
     Denied,
     /// Nobody answered in time: the same as denied.
     Expired,
@@ -94,12 +94,12 @@ impl Verdict {
     }
 }
 
-/// What came of a decision.
+/// The outcome of [`Store::decide`](crate::Store::decide).
 #[derive(Clone, Debug)]
-pub struct Decided {
-    /// The question with its answer.
+pub struct DecisionOutcome {
+    /// The approval with its decision.
     pub approval: Approval,
-    /// Whether the turn goes on now.
+    /// Whether the turn continues now.
     pub resumes: bool,
 }
 
@@ -127,22 +127,22 @@ impl Store {
         })
     }
 
-    /// Decides one, durably. When it was the turn's last undecided one, the
-    /// turn becomes `queued` in the same commit and `resumes` is true.
+    /// Stores a decision, durably. After the turn's last one the turn becomes
+    /// `queued` in the same commit, and `resumes` is true.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` when it was decided already.
-    pub fn decide(&self, id: ApprovalId, decision: Decision) -> Result<Decided> {
+    pub fn decide(&self, id: ApprovalId, decision: Decision) -> Result<DecisionOutcome> {
         self.write(move |write| decide(write, id, decision))
     }
 
-    /// Ids of the undecided approvals whose time has come, at most 1,000.
+    /// Ids of the undecided approvals that have expired, at most 1,000.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn expired_approvals(&self, now: Timestamp) -> Result<Vec<ApprovalId>> {
-        // Asked every second: on the writer's connection, so that an idle
-        // server needs no other. Deciding one waits for the commit of both.
+        // Called every second: on the writer's connection, so that an idle server
+        // opens no other. Deciding one waits for the commit of both.
         self.deferred_commit(move |write| {
             rows(
                 write.connection,
@@ -153,7 +153,7 @@ impl Store {
         })
     }
 
-    /// Whether the owner allowed this tool for the rest of this conversation.
+    /// Whether this tool was approved for the rest of this conversation.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -215,7 +215,7 @@ pub(crate) fn insert(
     Ok(approval)
 }
 
-fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Decided> {
+fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<DecisionOutcome> {
     let mut approval = find(write.connection, id)?;
     if let Some(earlier) = &approval.decision {
         return Err(Error::invalid_request(format!(
@@ -242,13 +242,13 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
         params![approval.turn_id],
     )?;
     approval.decision = Some(decision);
-    Ok(Decided {
+    Ok(DecisionOutcome {
         approval,
         resumes: queued > 0,
     })
 }
 
-/// Closes what is still asked about a turn that ends.
+/// Closes the undecided approvals of a turn that ends.
 pub(crate) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
     write.execute(
         "UPDATE approvals SET verdict = ?2, decided_by = 'timeout', decided_at = ?3

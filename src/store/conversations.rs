@@ -1,4 +1,4 @@
-//! Conversations: their list, and how one begins and ends.
+//! Conversations: the list, and creating, renaming and deleting one.
 
 use rusqlite::{Connection, Row, params};
 
@@ -20,11 +20,11 @@ const TITLE_CHARACTERS: usize = 60;
 /// A conversation.
 #[derive(Clone, Debug)]
 pub struct Conversation {
-    /// Rises with the time at which it was made.
+    /// Rises with time.
     pub id: ConversationId,
-    /// The first message's first line, cut, until somebody renames it.
+    /// The first line of the first message, cut, until somebody renames it.
     pub title: String,
-    /// Where it began: `websocket`, `lines`, `webhook:ACCOUNT`, ...
+    /// Where it came from: `websocket`, `lines`, `webhook:ACCOUNT`, ...
     pub channel: String,
     /// For a webhook conversation, the caller's own name for it.
     pub external_name: Option<String>,
@@ -41,7 +41,7 @@ pub struct Conversation {
 /// A page of conversations, newest activity first.
 #[derive(Clone, Debug)]
 pub struct ConversationPage {
-    /// At most as many as were asked for.
+    /// At most as many as requested.
     pub conversations: Vec<Conversation>,
     /// Where the next page begins; `None` on the last.
     pub next: Option<ConversationCursor>,
@@ -75,7 +75,7 @@ impl Store {
                 conversation_from_row,
             )
         })?;
-        // The one beyond the page tells whether there is a next page.
+        // One row more than the page: then there is a next page.
         let next = (conversations.len() > limit)
             .then(|| {
                 conversations.truncate(limit);
@@ -89,7 +89,7 @@ impl Store {
         })
     }
 
-    /// Gives a conversation a title.
+    /// Changes the title of a conversation.
     ///
     /// # Errors
     /// `not_found`.
@@ -109,7 +109,7 @@ impl Store {
     /// Deletes a conversation and everything in it, its undelivered callbacks too.
     ///
     /// # Errors
-    /// `not_found`; `invalid_request` while a turn of it is unfinished.
+    /// `not_found`; `invalid_request` while it has an unfinished turn.
     pub fn delete_conversation(&self, id: ConversationId) -> Result<()> {
         self.write(move |write| {
             let unfinished = row(
@@ -121,12 +121,12 @@ impl Store {
             )?;
             if unfinished.is_some() {
                 return Err(Error::invalid_request(
-                    "the conversation has a turn under way; wait for its end or cancel it first",
+                    "the conversation has an unfinished turn; wait until it ends or cancel it first",
                 )
                 .into());
             }
-            // The rest goes with it: foreign keys cascade, and triggers keep
-            // the full-text index.
+            // Foreign keys delete the rest, and triggers update the full-text
+            // index.
             match write.execute("DELETE FROM conversations WHERE id = ?", params![id])? {
                 0 => Err(not_found(id).into()),
                 _ => Ok(()),

@@ -12,15 +12,15 @@ use base::error::Result;
 /// Unfinished work and totals, for `server_info`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Of all channels.
+    /// Conversations of all channels.
     pub conversations: u64,
     /// Unfinished turns by state.
     pub turns: Vec<(TurnState, u64)>,
     /// Deliveries that are not delivered, by state.
     pub deliveries: Vec<(DeliveryState, u64)>,
-    /// Tokens used since the database was made.
+    /// Tokens used since the database was created.
     pub usage: Usage,
-    /// Size of the database file, in bytes, without its write-ahead log.
+    /// Bytes of the database file, without its write-ahead log.
     pub database_bytes: u64,
 }
 
@@ -53,7 +53,7 @@ impl Store {
     }
 }
 
-/// A word and how many rows it has.
+/// A state and its number of rows.
 fn counted<T: rusqlite::types::FromSql>(row: &Row<'_>) -> rusqlite::Result<(T, u64)> {
     Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
 }

@@ -1,4 +1,4 @@
-//! The handle on the database that everybody shares.
+//! [`Store`], the handle on the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -60,12 +60,12 @@ impl Store {
         self.inner.writer.meter()
     }
 
-    /// How many writes wait for the writer thread.
+    /// How many writes are queued.
     pub fn waiting_writes(&self) -> usize {
         self.inner.writer.waiting()
     }
 
-    /// Waits until everything submitted so far is on disk.
+    /// Waits until everything submitted so far is committed.
     ///
     /// # Errors
     /// `server_error` when the commit failed.
@@ -75,7 +75,7 @@ impl Store {
 
     /// Commits what is queued, checkpoints and joins the writer. Later calls fail.
     pub fn close(&self) {
-        // Readers first: SQLite empties the write-ahead log only without them.
+        // Readers first: SQLite can empty the write-ahead log only without them.
         self.inner.readers.close();
         self.inner.writer.close();
     }

@@ -22,7 +22,7 @@ const MOST: usize = 1000;
 /// A callback to send, stored in the same commit as the turn's end.
 #[derive(Clone, Debug)]
 pub struct NewDelivery {
-    /// The webhook account to whose `outgoing_url` it goes.
+    /// The webhook account; the callback goes to its `outgoing_url`.
     pub account: String,
     /// The JSON body, exactly as it is sent on every attempt.
     pub body: String,
@@ -30,14 +30,14 @@ pub struct NewDelivery {
     pub delay: Duration,
 }
 
-/// Where a delivery stands.
+/// The state of a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeliveryState {
     /// To be sent at `next_at`.
     Pending,
-    /// An earlier one of its conversation must be over first.
+    /// Waits for an earlier one of its conversation.
     Held,
-    /// The receiver took it.
+    /// The receiver accepted it.
     Delivered,
     /// Given up; a person may send it again.
     Dead,
@@ -55,15 +55,15 @@ words! { DeliveryState {
 pub struct Delivery {
     /// Sent as `webhook-id`, the same on every attempt.
     pub id: DeliveryId,
-    /// The turn whose end it tells.
+    /// The turn that it reports.
     pub turn_id: TurnId,
     /// Callbacks of one conversation are sent in order.
     pub conversation_id: ConversationId,
-    /// The webhook account to whose `outgoing_url` it goes.
+    /// The webhook account; the callback goes to its `outgoing_url`.
     pub account: String,
     /// The JSON body, exactly as it is sent on every attempt.
     pub body: String,
-    /// Whether it is to be sent, was taken or was given up.
+    /// Whether it is to be sent, was accepted, or was given up.
     pub state: DeliveryState,
     /// Attempts made so far.
     pub attempts: u32,
@@ -71,25 +71,25 @@ pub struct Delivery {
     pub created_at: Timestamp,
     /// When the next attempt is due.
     pub next_at: Timestamp,
-    /// What the last attempt met, in words.
+    /// Why the last attempt failed.
     pub last_error: Option<String>,
 }
 
-/// What came of one attempt at a delivery.
+/// The outcome of one attempt at a delivery.
 #[derive(Clone, Debug)]
 pub enum Attempt {
-    /// The receiver took it.
+    /// The receiver accepted it.
     Delivered,
-    /// To be tried again at this time.
+    /// To be tried again.
     Retry {
-        /// What this attempt met, in words.
+        /// Why this attempt failed.
         error: String,
         /// When to try again.
         next_at: Timestamp,
     },
     /// Given up.
     Dead {
-        /// Why no other attempt is made, in words.
+        /// Why no further attempt is made.
         error: String,
     },
 }
@@ -103,28 +103,28 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
-    /// A delivery if it is to be sent at `now`: pending and due, on disk as well
-    /// as by what was recorded since and is not on disk yet.
+    /// A delivery if it is to be sent at `now`: it is committed as pending and due,
+    /// and no uncommitted write has changed that.
     ///
     /// # Errors
-    /// `not_found`, also while the delivery's own commit is under way.
+    /// `not_found`, also until the delivery itself is committed.
     pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
         let is_due = move |delivery: &Delivery| {
             delivery.state == DeliveryState::Pending && delivery.next_at <= now
         };
-        // The reader first: it sees only what is committed. One whose commit is
-        // lost would be stored, and sent, a second time under another id.
+        // First a reader, which sees only what is committed. If the commit of a
+        // delivery failed, its turn would run again and send it under another id.
         if !is_due(&self.delivery(id)?) {
             return Ok(None);
         }
-        // Then the writer's connection: it knows of a success that was recorded
-        // and is not committed yet.
+        // Then the writer's connection, which sees a success that is recorded but
+        // not committed yet.
         let latest = self.deferred_commit(move |write| find(write.connection, id))?;
         Ok(Some(latest).filter(is_due))
     }
 
-    /// Makes the callbacks due that waited for a response to take their place:
-    /// after a start there is none.
+    /// Makes the callbacks due that were delayed because an HTTP response might
+    /// replace them: after a start no such response is open.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -140,15 +140,15 @@ impl Store {
     }
 
     /// Pending deliveries that are due at `now`, the longest due first, at most
-    /// `limit` (and 1,000). Returns when what it found is on disk, which takes
-    /// no time where nothing waits to be committed.
+    /// `limit` (and 1,000). Waits until they are committed; with no commit
+    /// pending that takes no time.
     ///
     /// # Errors
     /// `server_error` when the commit failed.
     pub fn due_deliveries(&self, now: Timestamp, limit: usize) -> Result<Vec<Delivery>> {
-        // On the writer's connection: a reader could show a delivery as due
-        // whose success is recorded and not committed yet. And not before the
-        // commit: what is due here may be lost with it.
+        // On the writer's connection, because a reader does not see a success that
+        // is recorded but not committed yet. And not before the commit, because a
+        // due delivery may be lost with it.
         self.write(move |write| {
             rows(
                 write.connection,
@@ -159,8 +159,8 @@ impl Store {
         })
     }
 
-    /// When the next pending delivery is due. Only a time to look again: it may
-    /// rest on what is not on disk yet.
+    /// When the next pending delivery is due. Only a time to look again: the
+    /// delivery may not be committed yet.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -171,9 +171,9 @@ impl Store {
         })
     }
 
-    /// Stores what came of an attempt and moves the next held one up. Does not
-    /// wait for the disk on success (a repeat after a crash carries the same
-    /// id), but does on `Retry` and `Dead`. What was delivered stays so.
+    /// Stores the outcome of an attempt and moves the next held one up. `Delivered`
+    /// has a deferred commit (a repeat after a crash carries the same id); `Retry`
+    /// and `Dead` wait for theirs. A delivered one never changes again.
     ///
     /// # Errors
     /// `not_found`.
@@ -208,22 +208,21 @@ impl Store {
         })
     }
 
-    /// Makes a dead or waiting delivery due at once, with a fresh schedule. It
-    /// keeps its place: it may have to wait for an older one, and a newer one
-    /// for it.
+    /// Makes a dead or waiting delivery due at once, with its attempts reset. It
+    /// keeps its place in the order of its conversation.
     ///
     /// # Errors
-    /// `not_found`; `invalid_request` when it was delivered.
+    /// `not_found`; `invalid_request` when it is delivered.
     pub fn retry_delivery(&self, id: DeliveryId) -> Result<Delivery> {
         self.write(move |write| {
             let delivery = find(write.connection, id)?;
             if delivery.state == DeliveryState::Delivered {
                 return Err(Error::invalid_request(format!(
-                    "the delivery {id} was delivered already"
+                    "the delivery {id} has already been delivered"
                 ))
                 .into());
             }
-            // Held until `settle_queue` finds that it is the oldest.
+            // `settle_queue` makes it pending if it is the oldest.
             write.execute(
                 "UPDATE deliveries
                  SET state = 'held', attempts = 0, next_at = ?2, finished_at = NULL WHERE id = ?1",
@@ -318,8 +317,8 @@ pub(crate) fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Out
     find(write.connection, id)
 }
 
-/// Makes the oldest undelivered callback of a conversation the pending one.
-/// One that moves up keeps its time, which for a new one has passed.
+/// Makes the oldest undelivered callback of a conversation the pending one. Its
+/// `next_at` stays, which has passed for a new one.
 fn settle_queue(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> {
     let Some(oldest) = oldest_undelivered(write, conversation)? else {
         return Ok(());
@@ -329,7 +328,7 @@ fn settle_queue(write: &Write<'_>, conversation: ConversationId) -> Outcome<()> 
         params![oldest],
     )?;
     if moved_up > 0 {
-        // One that a person sends again may be older than the pending one.
+        // One that a person retries may be older than the pending one.
         write.execute(
             "UPDATE deliveries INDEXED BY deliveries_by_conversation SET state = 'held'
              WHERE conversation_id = ?1 AND finished_at IS NULL AND state = 'pending' AND id <> ?2",

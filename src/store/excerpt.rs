@@ -1,12 +1,12 @@
-//! The part of a found text that shows why it was found.
+//! The part of a search result that shows the match.
 
-/// Bytes of a text that are searched for the words: a longer one is shown from
-/// its beginning where they come later.
+/// Bytes of a text that are searched for the words. If they occur only later, the
+/// excerpt is the beginning of the text.
 const SEARCHED: usize = 32 * 1024;
 
-/// At most `most` characters of a text on one line, around the first place
-/// where it holds a word of `query` (in any case; as a prefix). Where no place
-/// is found, for example since only the accents differ, the text's beginning.
+/// At most `most` characters of a text, on one line, around the first word that
+/// begins with a word of `query` in any case. If there is none, for example because
+/// only the accents differ, the beginning of the text.
 pub fn excerpt(text: &str, query: &str, most: usize) -> String {
     let wanted: Vec<String> = words(query)
         .map(|(_, word)| word.to_lowercase())
@@ -21,7 +21,7 @@ pub fn excerpt(text: &str, query: &str, most: usize) -> String {
         Some((place, _)) if text[..place].chars().count() > most / 2 => {
             let before = text[..place].char_indices().rev().nth(most / 4);
             let before = before.map_or(0, |(before, _)| before);
-            // From the beginning of a word, if one comes before the place.
+            // From the beginning of a word.
             let gap = text[before..place].find(char::is_whitespace);
             before + gap.unwrap_or(0)
         }
@@ -45,14 +45,14 @@ pub fn excerpt(text: &str, query: &str, most: usize) -> String {
     line
 }
 
-/// The words of a text and where they begin, without what is around them.
+/// The words of a text and where they begin.
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut from = 0;
     text.split(|letter: char| !letter.is_alphanumeric())
         .map(move |word| {
             let place = from;
             from += word.len();
-            // The separator, which is not part of any word.
+            // Skip the separator.
             from += text[from..].chars().next().map_or(0, char::len_utf8);
             (place, word)
         })

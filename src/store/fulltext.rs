@@ -1,35 +1,34 @@
-//! From a person's words to a full-text query that cannot be anything else.
+//! Turning the words of a person into a safe full-text query.
 //!
-//! FTS5 has a query language of its own (AND, NEAR, column names, ...). Each
-//! word is quoted, so that none of it is reachable and nothing is a syntax
-//! error (<https://www.sqlite.org/fts5.html>, section 3.1).
+//! FTS5 has a query language of its own (AND, NEAR, column names, ...). Every word is
+//! quoted, so that none of it applies and nothing is a syntax error
+//! (<https://www.sqlite.org/fts5.html>, section 3.1).
 
-/// Most words of a query that count.
+/// Most words of a query; the rest is ignored.
 const MOST_WORDS: usize = 32;
 
-/// A query for texts that hold all words. None when there is no word in it.
+/// A query for texts with all words; none if there are no words.
 pub(crate) fn every_word(text: &str) -> Option<String> {
     let words: Vec<String> = words(text).collect();
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// What [`every_word`] gave, with the last word as a prefix: a person may still
-/// be typing it. None where that would fit nearly every text.
+/// The query of [`every_word`] with the last word as a prefix, because a person may
+/// still be typing it. None if that would match nearly every text.
 pub(crate) fn while_typing(every_word: &str) -> Option<String> {
     let (_, last) = every_word.rsplit_once(' ').unwrap_or(("", every_word));
     (last.len() > "\"x\"".len()).then(|| format!("{every_word}*"))
 }
 
-/// A query for texts that hold any of the words, each as a prefix.
+/// A query for texts with any of the words, each as a prefix.
 pub(crate) fn any_word(text: &str) -> Option<String> {
     let words: Vec<String> = words(text).map(|word| word + "*").collect();
     (!words.is_empty()).then(|| words.join(" OR "))
 }
 
-/// A query for texts that hold any of the words that may tell what a text is
-/// about: those of at least three letters, and where there is no alphabet, all.
-/// Longer ones are taken as a prefix.
-pub(crate) fn telling_words(text: &str) -> Option<String> {
+/// A query for texts with any of the significant words: those of at least three
+/// letters, and all that are not ASCII. Longer ones are prefixes.
+pub(crate) fn significant_words(text: &str) -> Option<String> {
     let words: Vec<String> = words(text)
         .filter_map(|word| {
             let letters = word.chars().filter(|letter| letter.is_alphanumeric());
@@ -43,7 +42,7 @@ pub(crate) fn telling_words(text: &str) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" OR "))
 }
 
-/// The words as FTS5 strings. What holds no letter and no digit is no word.
+/// The words as FTS5 strings. A word has at least one letter or digit.
 fn words(text: &str) -> impl Iterator<Item = String> {
     text.split(|character: char| character.is_whitespace() || character.is_control())
         .filter(|word| word.contains(char::is_alphanumeric))
@@ -65,7 +64,7 @@ mod tests {
             ),
             ("茶", Some("\"茶\"*")),
         ] {
-            assert_eq!(telling_words(text).as_deref(), query, "{text:?}");
+            assert_eq!(significant_words(text).as_deref(), query, "{text:?}");
         }
     }
 

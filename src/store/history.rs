@@ -1,4 +1,4 @@
-//! What the model is shown of a conversation's past.
+//! The history of a conversation, as the model sees it.
 
 use rusqlite::{Connection, Row, Statement, params};
 
@@ -11,22 +11,22 @@ use crate::steps::{Step, step_from_row};
 use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
 
-/// An earlier turn as the model sees it again.
+/// An earlier turn of a conversation.
 #[derive(Clone, Debug)]
 pub struct PastTurn {
-    /// Which turn it was.
+    /// Its id.
     pub id: TurnId,
-    /// Where its message came from, as [`Turn::channel`].
+    /// Where its message came from, as [`Turn::channel`](crate::Turn::channel).
     pub channel: String,
-    /// What the person said.
+    /// The message.
     pub message: Message,
-    /// In the order in which they happened.
+    /// Its steps, in order.
     pub steps: Vec<Step>,
-    /// Absent when the turn failed or was stopped.
+    /// Absent when the turn failed or was cancelled.
     pub reply: Option<Message>,
 }
 
-/// What the model is told in place of a conversation's oldest turns.
+/// A text that replaces the oldest turns of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The newest turn that it covers.
@@ -35,14 +35,14 @@ pub struct Summary {
     pub content: String,
 }
 
-/// What is read of a conversation for one turn.
+/// The part of a conversation that is read for one turn.
 #[derive(Clone, Debug, Default)]
 pub struct Past {
-    /// In place of the oldest turns, once there were too many of them.
+    /// Replaces the oldest turns, once there are too many.
     pub summary: Option<Summary>,
     /// The newest turns that the summary does not cover, oldest first.
     pub turns: Vec<PastTurn>,
-    /// Whether turns were left out between the summary and `turns`.
+    /// Whether turns are missing between the summary and `turns`.
     pub has_more: bool,
 }
 
@@ -53,14 +53,13 @@ const MOST_TURNS: usize = 1000;
 const MOST_STEPS: i64 = 10_000;
 
 impl Store {
-    /// What the model is shown of a conversation before the turn `before`: the
-    /// summary of its oldest turns, and of those that it does not cover the
-    /// newest `most_turns` (at most 1,000), oldest first. Failed and cancelled
-    /// turns are left out.
+    /// The history of a conversation before the turn `before`: the summary, and of
+    /// the finished turns after it the newest `most_turns` (at most 1,000), oldest
+    /// first.
     ///
-    /// Reading ends with the turn whose text goes beyond `most_bytes`: it is
-    /// left out like all before it, or, as the newest, given without its steps.
-    /// What this costs does not depend on the length of the conversation.
+    /// Reading stops at the turn whose text exceeds `most_bytes` in total: it and
+    /// all before it are missing. If that is the newest turn, only its steps are.
+    /// The cost does not depend on the length of the conversation.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -89,7 +88,7 @@ impl Store {
             let mut left = most_bytes;
             let mut turns: Vec<PastTurn> = Vec::new();
             for (turn, message, reply, channel) in heads {
-                // A conversation that is deleted meanwhile has no past.
+                // Missing only if the conversation is being deleted.
                 let Some(message) = find_message(connection, message)? else {
                     continue;
                 };
@@ -129,8 +128,7 @@ impl Store {
         })
     }
 
-    /// Stores what the model is told in place of all turns of a conversation up
-    /// to `turn_id`, durably.
+    /// Stores the summary that replaces the turns up to `turn_id`, durably.
     ///
     /// # Errors
     /// `not_found`.
@@ -161,8 +159,7 @@ pub(crate) const PAST_TURNS: &str = "SELECT id, message_id, reply_id, channel FR
 pub(crate) const PAST_STEPS: &str =
     "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2";
 
-/// The steps of a turn, and how much is left of `bytes` after them; none when
-/// they are longer.
+/// The steps of a turn, and what they leave of `bytes`; none if they are longer.
 fn steps_within(
     statement: &mut Statement<'_>,
     turn: TurnId,

@@ -1,4 +1,4 @@
-//! Keys under which a request runs once.
+//! Idempotency keys: under each, a request runs once.
 
 use std::time::Duration;
 
@@ -11,24 +11,24 @@ use base::clock::Timestamp;
 use base::error::Error;
 use base::ids::TurnId;
 
-/// A key under which a request runs once (within 24 hours).
+/// A key under which a request runs once within 24 hours.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
     /// Whose key it is: `user:ID` or `webhook:ACCOUNT`.
     pub scope: String,
     /// The caller's key, 1 to 255 characters.
     pub key: String,
-    /// SHA-256 of what was asked: the same key with another request is refused.
+    /// SHA-256 of the request: another request with the same key is refused.
     pub request: [u8; 32],
 }
 
-/// How long a key holds (protocol section 2).
+/// How long a key is valid (protocol section 2).
 pub(crate) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// The turn that this key began earlier, if it still holds.
+/// The turn that this key began, if the key is still valid.
 ///
 /// # Errors
-/// `invalid_request` with HTTP 422 when it was for another request.
+/// `invalid_request` with HTTP 422 when it was used for another request.
 pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<Option<TurnId>> {
     let earlier = row(
         write.connection,
@@ -54,7 +54,7 @@ pub(crate) fn earlier_turn(write: &Write<'_>, key: &IdempotencyKey) -> Outcome<O
     }
 }
 
-/// Notes that this key began this turn.
+/// Stores that this key began this turn.
 pub(crate) fn note(write: &Write<'_>, key: &IdempotencyKey, turn: TurnId) -> Outcome<()> {
     write.execute(
         "INSERT OR REPLACE INTO idempotency (scope, key, request, turn_id, created_at)

@@ -1,4 +1,4 @@
-//! Taking in conversations that were held elsewhere.
+//! Import conversations from elsewhere.
 
 use rusqlite::params;
 
@@ -12,46 +12,45 @@ use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{self, ConversationId, MessageId, TurnId};
 
-/// What the name of a source begins with until everything of it is there.
+/// Prefix of the source until its import is complete.
 const PARTIAL: &str = "partial:";
-/// Random bytes keep what was said in one millisecond in several conversations
-/// apart.
+/// Ids of one millisecond in several conversations differ by a random number below
+/// this.
 const SPREAD: i64 = 1 << 20;
 
-/// A conversation to take in, without its messages.
+/// A conversation to import, without its messages.
 #[derive(Clone, Debug)]
 pub struct ImportedConversation {
-    /// What the source calls it, as in `chatgpt:1b2c`. It is taken in once.
+    /// Its name at the source, such as `chatgpt:1b2c`. It is imported once.
     pub source: String,
-    /// The id to give it, if that is free.
+    /// The id to use, if it is free.
     pub id: Option<ConversationId>,
     /// Its title.
     pub title: String,
-    /// Where it is said to have begun.
+    /// The channel to store.
     pub channel: String,
     /// When it began.
     pub created_at: Timestamp,
 }
 
-/// A message to take in.
+/// A message to import.
 #[derive(Clone, Debug)]
 pub struct ImportedMessage {
-    /// The id to give it, if that is free and the order of ids stays that of
-    /// the messages.
+    /// The id to use, if it is free and keeps ids in the order of messages.
     pub id: Option<MessageId>,
-    /// Who said it.
+    /// Who wrote it.
     pub role: Role,
     /// The whole text.
     pub content: String,
-    /// Who said it, by name.
+    /// The name of who wrote it.
     pub speaker: Option<String>,
-    /// When it was said. Nothing counts as said in the future.
+    /// When it was written; a time in the future counts as now.
     pub created_at: Timestamp,
 }
 
-/// A conversation that is being taken in. Until [`Importing::finish`] a crash
-/// leaves a part of it, which the next import of it replaces.
-pub struct Importing {
+/// A conversation that is being imported. A crash before [`Import::finish`] leaves
+/// a part of it, which the next import replaces.
+pub struct Import {
     store: Store,
     id: ConversationId,
     source: String,
@@ -59,24 +58,24 @@ pub struct Importing {
     last: Last,
 }
 
-/// Where the next message goes on.
+/// The last ids, after which the next message continues.
 #[derive(Clone, Copy, Default)]
 struct Last {
     message: i64,
     turn: i64,
-    /// The turn whose reply may come next.
+    /// The turn that still has no reply.
     open: Option<TurnId>,
 }
 
 impl Store {
-    /// Begins to take a conversation in; none when it is there already.
+    /// Begins to import a conversation; none when it has been imported before.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
-    pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Importing>> {
+    pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Import>> {
         let (source, channel) = (new.source.clone(), new.channel.clone());
         let begun = self.write(move |write| begin(write, &new))?;
-        Ok(begun.map(|id| Importing {
+        Ok(begun.map(|id| Import {
             store: self.clone(),
             id,
             source,
@@ -113,14 +112,14 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
     Ok(Some(ConversationId::from(id)))
 }
 
-impl Importing {
-    /// The conversation as it is called here.
+impl Import {
+    /// The id of the conversation.
     pub fn id(&self) -> ConversationId {
         self.id
     }
 
-    /// Adds messages, in the order in which they were said. One call is one
-    /// transaction: give it some hundred at most.
+    /// Adds messages, in order. One call is one transaction: pass a few hundred at
+    /// most.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -135,12 +134,12 @@ impl Importing {
         Ok(())
     }
 
-    /// Notes that everything is there.
+    /// Marks the import as complete.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn finish(self) -> Result<()> {
-        let Importing {
+        let Import {
             store, id, source, ..
         } = self;
         store.write(move |write| {
@@ -153,8 +152,8 @@ impl Importing {
     }
 }
 
-/// Each message of a person has a turn, and the next one of the assistant is
-/// its reply: that is what the model is shown when the conversation goes on.
+/// Each message of a person becomes a turn, and the next one of the assistant its
+/// reply, because the model is shown turns.
 fn append(
     write: &Write<'_>,
     conversation: ConversationId,
@@ -208,8 +207,8 @@ fn append(
     Ok(())
 }
 
-/// An id of the time `at` that is free and above `last`. Ids of the future are
-/// not taken over: all later ones would have to be above them.
+/// A free id of the time `at`, above `last`. `wanted` is not used if it lies in the
+/// future: all later ids would have to be above it.
 fn free_id(
     write: &Write<'_>,
     table: &str,

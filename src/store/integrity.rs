@@ -1,4 +1,4 @@
-//! Finding damage: quickly when the server starts, thoroughly when asked.
+//! Integrity checks: quick at the start of the server, thorough on request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,101 +11,98 @@ use crate::connection::{self, Purpose};
 use crate::schema::{self, Cause, OpenError};
 use base::clock::Timestamp;
 
-/// Steps of SQLite's machine between two looks at the watcher: some
+/// Steps of SQLite's virtual machine between two calls of the watcher: a few
 /// milliseconds on a small board.
 const STEPS: i32 = 20_000;
-/// Most findings that are told of one file.
+/// Most faults that are reported of one file.
 const FINDINGS: usize = 5;
-/// Largest file that is read whole at each start, which takes milliseconds. A
-/// larger one is read by each nightly backup, and after a crash.
+/// Largest file that every start reads in full, which takes milliseconds. A larger
+/// one is read by nightly backups, and after a crash.
 const SMALL_BYTES: u64 = 4 * 1024 * 1024;
-/// How long the start may look for damage after a crash.
+/// How long the check at the start may take.
 const CRASH_TIME: Duration = Duration::from_secs(10);
-/// How long another program's lock is waited for.
+/// How long to wait for the lock of another program.
 const BUSY_WAIT: Duration = Duration::from_secs(2);
 
-/// How far long work is.
+/// The progress of a long task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is done at the moment, as in `copying`.
+    /// What it is doing, such as `copying`.
     pub stage: &'static str,
-    /// How much of it is done, in units of its own.
+    /// How much is done, in any unit.
     pub done: u64,
-    /// How much there is; absent where nobody knows.
+    /// How much there is; absent if unknown.
     pub total: Option<u64>,
 }
 
-/// Follows long work; answers whether it is to go on. Called many times a
-/// second, from the thread that works.
-pub type Watch = Arc<dyn Fn(Progress) -> bool + Send + Sync>;
+/// Called with the progress of a long task, many times a second and from its
+/// thread. The task stops when it returns false.
+pub type ProgressWatcher = Arc<dyn Fn(Progress) -> bool + Send + Sync>;
 
-/// What was found in a database file.
+/// The result of [`examine`].
 #[derive(Debug, PartialEq, Eq)]
 pub struct Examination {
-    /// What is wrong with it, at most five faults.
+    /// What is wrong with the file, at most five faults.
     pub faults: Vec<String>,
-    /// Whether everything was looked at within the time.
+    /// Whether the check was completed within its time.
     pub is_complete: bool,
     /// When the newest message was stored.
     pub last_message_at: Option<Timestamp>,
 }
 
-/// A watcher that lets everything happen.
-pub fn unwatched() -> Watch {
-    Arc::new(|_| true)
-}
-
-/// A watcher that lets work go on for this long.
-fn lasting(time: Duration) -> Watch {
+/// A watcher that stops the task after this time.
+fn time_limit(time: Duration) -> ProgressWatcher {
     let deadline = Instant::now() + time;
     Arc::new(move |_| Instant::now() < deadline)
 }
 
-/// Reads a whole database and returns what is wrong with it, at most five
-/// findings; empty when all is well, none when the watcher stopped it. Works
-/// while a server writes to the file, and changes nothing.
+/// Checks a whole database and returns its faults, at most five; none when the
+/// watcher stopped it. A server may be using the file. Changes nothing.
 ///
 /// # Errors
 /// The file cannot be opened or read.
-pub fn check_integrity(path: &Path, watch: &Watch) -> Result<Option<Vec<String>>, OpenError> {
+pub fn check_integrity(
+    path: &Path,
+    watch: &ProgressWatcher,
+) -> Result<Option<Vec<String>>, OpenError> {
     match check(path, "PRAGMA integrity_check", watch) {
         Err(error) if is_damage(&error) => Ok(Some(vec![error.to_string()])),
         checked => checked.map_err(|error| OpenError::new(path, error)),
     }
 }
 
-/// Looks for damage before a server uses the database: in a small one always,
-/// in a large one after a crash, for at most ten seconds. Changes nothing; a
-/// file that is missing or empty is good.
+/// Checks the database before the server opens it: a small one always, a large one
+/// only after a crash, for at most ten seconds. Changes nothing. A missing or empty
+/// file is not an error.
 ///
 /// # Errors
 /// The file is damaged.
 pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
     let length = |path: &Path| std::fs::metadata(path).map_or(0, |about| about.len());
-    // A clean stop leaves an empty write-ahead log, or none.
+    // A clean shutdown leaves no write-ahead log, or an empty one.
     let has_crashed = length(&connection::log_of(path)) > 0;
     if length(path) == 0 || (length(path) > SMALL_BYTES && !has_crashed) {
         return Ok(());
     }
-    match check(path, "PRAGMA quick_check", &lasting(CRASH_TIME)) {
+    match check(path, "PRAGMA quick_check", &time_limit(CRASH_TIME)) {
         Ok(findings) => match findings.unwrap_or_default().into_iter().next() {
             Some(finding) => Err(OpenError::new(path, Cause::Inconsistent(finding))),
             None => Ok(()),
         },
         Err(error) if is_damage(&error) => Err(OpenError::new(path, error)),
-        // What else there is, opening the database tells better.
+        // Opening the database reports other errors better.
         Err(_) => Ok(()),
     }
 }
 
-/// Examines the database at `path` for at most `limit`, without changing it; a
-/// server may run on it meanwhile.
+/// Examines the database at `path` for at most `limit`. A server may be using it.
+/// Changes nothing.
 ///
 /// # Errors
-/// It is not there, cannot be read, or is not ours.
+/// It does not exist, cannot be read, or is not a database of Hearth.
 pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
     let connection = open_to_look(path)?;
-    // What is damaged is named below.
+    // The check below reports damage.
     let last_message_at = connection
         .query_row(
             "SELECT created_at FROM messages ORDER BY id DESC LIMIT 1",
@@ -114,7 +111,7 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
         )
         .ok()
         .map(Timestamp::from_millis);
-    let checked = check_integrity(path, &lasting(limit))?;
+    let checked = check_integrity(path, &time_limit(limit))?;
     Ok(Examination {
         is_complete: checked.is_some(),
         faults: checked.unwrap_or_default(),
@@ -122,10 +119,10 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
     })
 }
 
-/// Opens a database of ours to read in it.
+/// Opens a database of Hearth for reading.
 ///
 /// # Errors
-/// It is not there, cannot be read, or is not ours.
+/// It does not exist, cannot be read, or is not a database of Hearth.
 pub(crate) fn open_to_look(path: &Path) -> Result<Connection, OpenError> {
     let failed = |error| OpenError::new(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -135,9 +132,13 @@ pub(crate) fn open_to_look(path: &Path) -> Result<Connection, OpenError> {
     Ok(connection)
 }
 
-/// Runs a check on a file; none when the watcher stopped it. Closing the file
-/// does not write to it either.
-fn check(path: &Path, pragma: &str, watch: &Watch) -> rusqlite::Result<Option<Vec<String>>> {
+/// Runs a check on a file; none when the watcher stopped it. Writes nothing, not
+/// even on closing.
+fn check(
+    path: &Path,
+    pragma: &str,
+    watch: &ProgressWatcher,
+) -> rusqlite::Result<Option<Vec<String>>> {
     let mut connection = connection::open(path)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     connection::prepare(&connection, Purpose::Read)?;
@@ -148,7 +149,7 @@ fn check(path: &Path, pragma: &str, watch: &Watch) -> rusqlite::Result<Option<Ve
 pub(crate) fn run_check(
     connection: &mut Connection,
     pragma: &str,
-    watch: &Watch,
+    watch: &ProgressWatcher,
 ) -> rusqlite::Result<Option<Vec<String>>> {
     let mut done = 0;
     let follow = Arc::clone(watch);
@@ -182,7 +183,7 @@ fn findings(connection: &Connection, pragma: &str) -> rusqlite::Result<Vec<Strin
             findings.extend(text.lines().map(str::to_owned));
         }
     }
-    // The first line only names the database.
+    // A heading, not a fault.
     findings.retain(|line| !line.starts_with("*** in database"));
     findings.truncate(FINDINGS);
     Ok(findings)

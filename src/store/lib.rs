@@ -64,9 +64,10 @@ mod testing;
 #[cfg(test)]
 mod tests;
 
-pub use approvals::{Approval, Decided, Decision, NewApproval, Verdict};
+pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
 pub use backup::{
-    BackUp, BackedUp, BackupError, Contents, Enclosed, PARTIAL, back_up, inspect, unpack,
+    BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,
+    inspect, unpack,
 };
 pub use conversations::{Conversation, ConversationPage};
 pub use counts::Counts;
@@ -75,9 +76,9 @@ pub use deliveries::{Attempt, Delivery, DeliveryState, NewDelivery};
 pub use excerpt::excerpt;
 pub use history::{Past, PastTurn, Summary};
 pub use idempotency::IdempotencyKey;
-pub use import::{ImportedConversation, ImportedMessage, Importing};
+pub use import::{Import, ImportedConversation, ImportedMessage};
 pub use integrity::{
-    Examination, Progress, Watch, check_at_start, check_integrity, examine, unwatched,
+    Examination, Progress, ProgressWatcher, check_at_start, check_integrity, examine,
 };
 pub use memories::Memory;
 pub use messages::{Message, MessagePage, Role};

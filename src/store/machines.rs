@@ -7,7 +7,7 @@ use base::error::Result;
 use base::ids::MachineId;
 
 impl Store {
-    /// Notes a machine that registered, by its id. A repeat updates its name.
+    /// Stores a machine under its id. Registering it again updates its name.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.

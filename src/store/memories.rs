@@ -1,4 +1,4 @@
-//! What the assistant was asked to remember, with full-text search.
+//! Memories: facts that the assistant was asked to remember, with full-text search.
 
 use rusqlite::{Row, params};
 
@@ -9,13 +9,13 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::MemoryId;
 
-/// The part of the best memory's rank that another one needs to be relevant.
+/// The share of the best rank that a memory needs to be relevant.
 const RELEVANT: f64 = 0.2;
 
 /// Most rows of one list.
 const MOST: usize = 1000;
 
-/// Something that the assistant was asked to remember.
+/// A fact that the assistant was asked to remember.
 #[derive(Clone, Debug)]
 pub struct Memory {
     /// What `delete_memory` takes.
@@ -29,8 +29,8 @@ pub struct Memory {
 }
 
 impl Store {
-    /// Remembers a text, durably. The same text is remembered once; white
-    /// space around it does not count.
+    /// Stores a memory, durably. The same text, apart from white space around it, is
+    /// stored once.
     ///
     /// # Errors
     /// `invalid_request` when empty.
@@ -64,8 +64,8 @@ impl Store {
         })
     }
 
-    /// The memories that fit `query` best, at most `limit` (and 1,000); any
-    /// word may match, as a prefix and without regard to accents.
+    /// The memories that match `query` best, at most `limit` (and 1,000). Any word
+    /// may match, as a prefix and regardless of accents.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -84,14 +84,14 @@ impl Store {
         })
     }
 
-    /// The memories that may matter for a message, best first, at most `limit`
-    /// (and 1,000). Words of one or two letters do not count, nor does what
-    /// fits far worse than the best: common words fit nearly everything.
+    /// The memories that are relevant for a message, best first, at most `limit`
+    /// (and 1,000). Words of one or two letters are ignored. So are memories that
+    /// match far worse than the best: common words match nearly everything.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn relevant_memories(&self, message: &str, limit: usize) -> Result<Vec<Memory>> {
-        let Some(query) = fulltext::telling_words(message) else {
+        let Some(query) = fulltext::significant_words(message) else {
             return Ok(Vec::new());
         };
         let mut found = self.read(|connection| {
@@ -104,7 +104,7 @@ impl Store {
                 |row| Ok((row.get::<_, f64>("rank")?, from_row(row)?)),
             )
         })?;
-        // A rank is the more negative the better it fits.
+        // The better the match, the more negative the rank.
         let worst = found.first().map_or(0.0, |(best, _)| best * RELEVANT);
         found.retain(|(rank, _)| *rank <= worst);
         Ok(found.into_iter().map(|(_, memory)| memory).collect())
@@ -125,7 +125,7 @@ impl Store {
         })
     }
 
-    /// Deletes one.
+    /// Deletes a memory.
     ///
     /// # Errors
     /// `not_found`.

@@ -1,4 +1,4 @@
-//! Messages: pages of them, and search.
+//! Messages: pages and search.
 
 use rusqlite::{Connection, Row, params};
 
@@ -15,14 +15,14 @@ use base::ids::{ConversationId, MessageId, TurnId};
 /// Most messages of one page, whatever a caller asks for.
 const PAGE: usize = 1000;
 
-/// Most text of one page of messages, in bytes: a client's connection holds the
-/// page in memory.
+/// Most text of one page, in bytes: a client's connection holds the page in
+/// memory.
 const PAGE_BYTES: usize = 4 * 1024 * 1024;
 
-/// Who said a message.
+/// Who wrote a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A person, or a system that speaks for one.
+    /// A person, or a program on behalf of one.
     User,
     /// The model.
     Assistant,
@@ -38,11 +38,11 @@ words! { Role {
 pub struct Message {
     /// Rises with time, also across conversations.
     pub id: MessageId,
-    /// Where it was said.
+    /// Its conversation.
     pub conversation_id: ConversationId,
     /// The turn that it began or ended.
     pub turn_id: Option<TurnId>,
-    /// Who said it.
+    /// Who wrote it.
     pub role: Role,
     /// The whole text, never cut.
     pub content: String,
@@ -55,7 +55,7 @@ pub struct Message {
 /// A page of messages, oldest first.
 #[derive(Clone, Debug)]
 pub struct MessagePage {
-    /// At most as many as were asked for.
+    /// At most as many as requested.
     pub messages: Vec<Message>,
     /// Whether older ones exist.
     pub has_more: bool,
@@ -132,9 +132,9 @@ impl Store {
         })
     }
 
-    /// Messages that hold all words of `query`, newest first, at most `limit`,
-    /// 1,000, and about 4 MiB of text. Only where there are fewer than that, the
-    /// last word may also be the beginning of one.
+    /// Messages with all words of `query`, newest first, at most `limit`, 1,000, and
+    /// about 4 MiB of text. When that finds fewer, the last word also matches as a
+    /// prefix.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -148,7 +148,7 @@ impl Store {
                 let parameters = params![query, limit as i64 + 1];
                 page_of_messages(connection, SEARCH_MESSAGES, parameters, limit)
             };
-            // A common word as a prefix costs far more than the word itself.
+            // Searching for a common prefix costs far more than for a word.
             let (found, is_full) = search(&query)?;
             match fulltext::while_typing(&query) {
                 Some(query) if !is_full => Ok(search(&query)?.0),
@@ -158,8 +158,8 @@ impl Store {
     }
 }
 
-/// The first messages of a statement, at most `limit` and no more text than a
-/// page holds, but always one; and whether there are more rows.
+/// The first messages of a statement, at most `limit` and [`PAGE_BYTES`] of text,
+/// but always one; and whether there are more rows.
 fn page_of_messages(
     connection: &Connection,
     sql: &str,
@@ -183,13 +183,13 @@ fn page_of_messages(
 pub(crate) const PAGE_OF_MESSAGES: &str = "SELECT * FROM messages \
      WHERE conversation_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";
 
-/// The full-text index gives its rows in the order of their ids, so `LIMIT`
-/// ends the search early; CROSS JOIN keeps SQLite from turning it around.
+/// The full-text index returns rows in the order of their ids, so `LIMIT` ends the
+/// search early; CROSS JOIN keeps SQLite from reordering the join.
 pub(crate) const SEARCH_MESSAGES: &str = "SELECT m.* FROM messages_fts f \
      CROSS JOIN messages m ON m.id = f.rowid \
      WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2";
 
-/// Stores a message and makes it its conversation's newest.
+/// Stores a message as the newest of its conversation.
 pub(crate) fn insert_message(
     write: &Write<'_>,
     conversation_id: ConversationId,

@@ -1,4 +1,4 @@
-//! Beginning a turn: a message, its conversation and its turn in one commit.
+//! Beginning a turn: the message, its conversation and the turn in one commit.
 
 use rusqlite::params;
 
@@ -22,16 +22,15 @@ pub enum Target {
     Existing(ConversationId),
     /// A new conversation.
     New,
-    /// The conversation that a webhook account calls by this name; made on
-    /// first use. The name is scoped to the account.
+    /// The conversation of this name of a webhook account; created on first use.
     Named {
-        /// The webhook account, whose names are its own.
+        /// The webhook account. Each has names of its own.
         account: String,
         /// The caller's name, 1 to 128 characters.
         name: String,
     },
-    /// The conversation that ends in what a client tells of it; a new one that
-    /// holds it where there is none.
+    /// The conversation that ends in the history that a client sends; if there is
+    /// none, a new one with that history.
     ReplayedHistory(ReplayedHistory),
 }
 
@@ -40,20 +39,19 @@ pub enum Target {
 pub struct NewTurn {
     /// The conversation.
     pub target: Target,
-    /// Where it comes from, as
-    /// [`Conversation::channel`](super::Conversation::channel).
+    /// Where it comes from, as [`Conversation::channel`](crate::Conversation::channel).
     pub channel: String,
     /// The webhook account that gets the reply.
     pub account: Option<String>,
-    /// The person's text.
+    /// The text.
     pub message: String,
-    /// Who said it, where known.
+    /// Who wrote it, if known.
     pub speaker: Option<String>,
-    /// Set when the request carried a key.
+    /// Present when the request carries a key.
     pub idempotency: Option<IdempotencyKey>,
 }
 
-/// What came of a [`NewTurn`].
+/// The outcome of [`Store::begin_turn`](crate::Store::begin_turn).
 #[derive(Clone, Debug)]
 pub enum Begun {
     /// It was stored.
@@ -145,7 +143,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     Ok(Begun::New { turn, message })
 }
 
-/// The conversation for a new message; made when the target asks for it.
+/// The conversation of a new message; created if the target says so.
 fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Placement> {
     match &new.target {
         Target::Existing(id) => row(

@@ -34,12 +34,12 @@ pub struct User {
 }
 
 impl Store {
-    /// When the first user was made: since then this household is in use.
+    /// When the first user was added.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn in_use_since(&self) -> Result<Option<Timestamp>> {
-        // On the connection that is there: an idle server opens no reader.
+        // On the connection that is open anyway: an idle server opens no reader.
         self.deferred_commit(|write| {
             let since = row(
                 write.connection,
@@ -54,14 +54,13 @@ impl Store {
     /// Adds a user.
     ///
     /// # Errors
-    /// `invalid_request` when the name is taken (names
-    /// differ in more than case).
+    /// `invalid_request` when the name is taken, in any case.
     pub fn add_user(&self, name: &str, role: UserRole, password_hash: &str) -> Result<User> {
         let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
         self.write(move |write| {
             if let Some(taken) = by_name(write.connection, &name)? {
                 return Err(Error::invalid_request(format!(
-                    "there is a user {:?} already",
+                    "there is already a user {:?}",
                     taken.name
                 ))
                 .into());
@@ -128,12 +127,11 @@ impl Store {
         })
     }
 
-    /// Gives a user another role, revokes their session tokens, and lowers
-    /// those of their API tokens that may do more.
+    /// Changes the role of a user, revokes their session tokens, and lowers API
+    /// tokens of a higher role.
     ///
     /// # Errors
-    /// `not_found`;
-    /// `invalid_request` for the last admin.
+    /// `not_found`; `invalid_request` for the last admin.
     pub fn set_role(&self, id: UserId, role: UserRole) -> Result<()> {
         self.write(move |write| {
             if role < UserRole::Admin {
@@ -157,8 +155,7 @@ impl Store {
     /// Removes a user with all their tokens and schedules.
     ///
     /// # Errors
-    /// `not_found`;
-    /// `invalid_request` for the last admin.
+    /// `not_found`; `invalid_request` for the last admin.
     pub fn remove_user(&self, id: UserId) -> Result<()> {
         self.write(move |write| {
             let user = not_the_last_admin(write.connection, id)?;
@@ -170,10 +167,10 @@ impl Store {
 }
 
 /// The role of the user of this name, in any case, in the database at `path`,
-/// without changing it; a server may run on it meanwhile.
+/// without changing it; a server may be using it.
 ///
 /// # Errors
-/// It is not there, cannot be read, or is not ours.
+/// It does not exist, cannot be read, or is not a database of Hearth.
 pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserRole>, OpenError> {
     integrity::open_to_look(path)?
         .query_row(
@@ -185,12 +182,12 @@ pub fn look_up_role(path: &Path, name: &str) -> std::result::Result<Option<UserR
         .map_err(|error| OpenError::new(path, error))
 }
 
-/// Names that differ in nothing but case have the same folded form.
+/// Names that differ only in case have the same folded form.
 fn fold(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// The user, who is not the only admin.
+/// The user, unless it is the only admin.
 fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     let other_admin = row(
         connection,

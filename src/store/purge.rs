@@ -1,4 +1,4 @@
-//! Deleting what has served its time.
+//! Retention: deleting old rows.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use crate::query::row;
 use base::error::Result;
 use base::ids::{self, ConversationId};
 
-/// How long deliveries are kept after their end.
+/// How long finished deliveries are kept.
 const KEEP_DELIVERIES: Duration = Duration::from_secs(30 * 24 * 60 * 60);
-/// Most rows that one job deletes, so that other writes need not wait long.
+/// Most rows that one job deletes, so that other writes do not wait long.
 const AT_ONCE: usize = 1000;
 
-/// Each deletes the oldest rows up to the time `?1`, at most `?2` of them, and
-/// looks at no more than it deletes: rows lie in the order of their age.
+/// Each deletes the rows up to the time `?1`, at most `?2`, oldest first. Rows are
+/// in the order of their age, so it reads no more than it deletes.
 const OLD_ROWS: [(&str, Duration); 4] = [
     (
         "DELETE FROM idempotency WHERE (scope, key) IN (
@@ -33,7 +33,7 @@ const OLD_ROWS: [(&str, Duration); 4] = [
              WHERE finished_at <= ?1)",
         KEEP_DELIVERIES,
     ),
-    // Dead ones are few, and one that was sent again died later than its id says.
+    // Dead ones are few. One that was retried is younger than its id.
     (
         "DELETE FROM deliveries WHERE id IN (
              SELECT id FROM deliveries INDEXED BY deliveries_by_state
@@ -47,8 +47,8 @@ const OLD_ROWS: [(&str, Duration); 4] = [
     ),
 ];
 
-/// Conversations that were left alone since `?1`, oldest first; not those with
-/// a turn or a callback under way. What was imported counts from then on.
+/// Conversations without a message since `?1`, oldest first, except those with an
+/// unfinished turn or callback. An import counts as a message.
 const IDLE: &str = "SELECT id FROM conversations c
      WHERE max(updated_at, ifnull(imported_at, 0)) <= ?1 AND latest < ?2
          AND NOT EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
@@ -57,8 +57,8 @@ const IDLE: &str = "SELECT id FROM conversations c
              WHERE conversation_id = c.id AND finished_at IS NULL)
      ORDER BY latest LIMIT 1";
 
-/// Rows of a conversation that go before it does, so that a long one does not
-/// make other writes wait either.
+/// The rows of a conversation that are deleted before it, in parts, so that a long
+/// one does not delay other writes.
 const PARTS: [&str; 2] = [
     "DELETE FROM messages WHERE id IN (
          SELECT id FROM messages WHERE conversation_id = ?1 ORDER BY id LIMIT ?2)",
@@ -67,16 +67,15 @@ const PARTS: [&str; 2] = [
 ];
 
 impl Store {
-    /// Deletes the longest unused of the conversations in which nothing was
-    /// said for `idle`, or a part of it when it is long. Memories stay. Returns
-    /// whether there was one.
+    /// Deletes the oldest conversation without a message for `idle`, or a part of it
+    /// when it is long. Returns whether there was one.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
     pub fn delete_idle_conversation(&self, idle: Duration) -> Result<bool> {
         self.write(move |write| {
             let until = write.now.minus(idle);
-            // Ids rise with time: what is newer need not be looked at.
+            // Ids rise with time, so newer rows need not be read.
             let newest = ids::first_at(until.plus(Duration::from_secs(1)));
             let found: Option<ConversationId> =
                 row(write.connection, IDLE, params![until, newest], |row| {

@@ -1,9 +1,9 @@
-//! Conversations with clients that name none and send their whole history with
-//! every message.
+//! Conversations of clients that send the whole history with every message instead
+//! of an id.
 //!
-//! Such a client's chat goes on in the conversation that ends in the history it
-//! sends. One that is not known (edited, branched off, or begun elsewhere) is
-//! stored as a new conversation, so that the model sees what the client shows.
+//! The chat continues in the conversation that ends in that history. An unknown
+//! history (edited, branched or begun elsewhere) becomes a new conversation, so
+//! that the model sees what the client shows.
 
 use rusqlite::{Connection, params};
 
@@ -16,37 +16,37 @@ use crate::turns::TurnState;
 use base::ids::{ConversationId, TurnId, UserId};
 use base::secret::sha256;
 
-/// What a client sends that names no conversation and tells the whole past.
+/// A history that a client sends instead of a conversation id.
 #[derive(Clone, Debug)]
 pub struct ReplayedHistory {
-    /// Whose conversations are looked through.
+    /// The user whose conversations are searched.
     pub user_id: UserId,
-    /// What was said before, oldest first.
+    /// The earlier messages, oldest first.
     pub history: Vec<Exchange>,
-    /// What the model is to keep to in this turn, beside the system prompt.
+    /// Instructions for this turn, in addition to the system prompt.
     pub instructions: Option<String>,
 }
 
-/// A message and its reply, as a client tells them. Neither is empty.
+/// A message and its reply, as the client sends them. Neither is empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exchange {
-    /// What the user said.
+    /// The message.
     pub message: String,
-    /// What was answered.
+    /// The reply.
     pub reply: String,
 }
 
 /// Most conversations that are compared with a history.
 const MOST_CANDIDATES: i64 = 8;
 
-/// Most exchanges of a history that are compared, and stored; the newest ones.
+/// Most exchanges of a history that are compared and stored: the newest.
 const MOST_EXCHANGES: usize = 200;
 
-/// Exchanges from which on a history that leaves out the conversation's
-/// beginning is still taken for it: clients cut old messages off.
+/// A history of this many exchanges may lack the beginning of its conversation:
+/// clients drop old messages.
 const ENOUGH_EXCHANGES: usize = 4;
 
-/// The conversation that a new message goes on with.
+/// The conversation that a new message continues.
 pub(crate) fn place(
     write: &Write<'_>,
     replayed: &ReplayedHistory,
@@ -113,7 +113,7 @@ fn find(
 pub(crate) const CANDIDATES: &str = "SELECT conversation_id FROM retold_conversations \
      WHERE user_id = ?1 AND newest = ?2 ORDER BY conversation_id DESC LIMIT ?3";
 
-/// Whether a conversation is this history, or ends in it if it is long enough.
+/// Whether a conversation equals this history, or ends in it if it is long enough.
 fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) -> Outcome<bool> {
     let mut statement = connection.prepare_cached(PAGE_OF_MESSAGES)?;
     let most = 2 * history.len() as i64 + 1;
@@ -127,7 +127,7 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
             let is_same = stored.role == role
                 && match role {
                     Role::User => stored.content == exchange.message,
-                    // A streamed reply holds what was said before tools ran.
+                    // A streamed reply includes the text before tool calls.
                     Role::Assistant => exchange.reply.trim_end().ends_with(stored.content.trim()),
                 };
             if !is_same {
@@ -138,7 +138,7 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
     Ok(history.len() >= ENOUGH_EXCHANGES || rows.next()?.is_none())
 }
 
-/// Stores what was said elsewhere as a turn that is over.
+/// Stores an exchange as a finished turn.
 fn store(
     write: &Write<'_>,
     channel: &str,

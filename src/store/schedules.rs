@@ -1,5 +1,5 @@
-//! Schedules. A run's turn and the schedule's next time are one commit, so that
-//! a crash neither loses nor doubles a run.
+//! Schedules. The turn of a run and the next time of its schedule are one commit,
+//! so that a crash neither loses nor repeats a run.
 
 use std::time::Duration;
 
@@ -18,64 +18,62 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, ScheduleId};
 
-/// The channel of the turns that schedules begin, but of those that a webhook
-/// account asked for.
+/// The channel of the turns of schedules, except those of webhook accounts.
 pub const SCHEDULE_CHANNEL: &str = "schedule";
 
-/// Most schedules of a household: they are few, and each may cost a model call
-/// a minute.
+/// Most schedules: each may cost a model call a minute.
 const MOST: usize = 200;
 
 /// Most characters of a prompt.
 const PROMPT_CHARACTERS: usize = 4_000;
 
-/// How far a clock may step back before what was planned by it is planned again.
-/// Less than that is left as it is, so that no run comes twice.
+/// How far the clock may step back before next times are computed again. After a
+/// smaller step they stay, so that no run is repeated.
 const STEP_BACK: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A prompt that runs once, or again and again.
+/// A prompt that runs once or repeatedly.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     /// What `delete_schedule` takes.
     pub id: ScheduleId,
-    /// What is said to the assistant: 1 to 4,000 characters.
+    /// The message to the assistant: 1 to 4,000 characters.
     pub prompt: String,
-    /// Who asked for it.
+    /// The user who created it.
     pub owner: Option<String>,
-    /// Where it runs; absent until its own conversation is made by the first run.
+    /// Where it runs; absent until the first run creates its conversation.
     pub conversation_id: Option<ConversationId>,
-    /// That of its turns, as [`Conversation::channel`](super::Conversation::channel).
+    /// The channel of its turns, as [`Conversation::channel`](crate::Conversation::channel).
     pub channel: String,
-    /// The webhook account that gets the replies, too.
+    /// A webhook account that also gets the replies.
     pub account: Option<String>,
     /// When it runs.
     pub timing: Timing,
     /// When it last ran.
     pub last_at: Option<Timestamp>,
-    /// Whether it is left out until it is resumed.
+    /// Whether it does not run until it is resumed.
     pub is_paused: bool,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
 /// A schedule to store.
 #[derive(Clone, Debug)]
 pub struct NewSchedule {
-    /// What is said to the assistant: 1 to 4,000 characters.
+    /// The message to the assistant: 1 to 4,000 characters.
     pub prompt: String,
-    /// Who asks for it.
+    /// The user who creates it.
     pub owner: Option<String>,
-    /// Where it runs: must exist; absent for a conversation of its own.
+    /// Where it runs, which must exist; absent for a conversation of its own.
     pub conversation_id: Option<ConversationId>,
-    /// That of its turns.
+    /// The channel of its turns.
     pub channel: String,
-    /// The webhook account that gets the replies, too.
+    /// A webhook account that also gets the replies.
     pub account: Option<String>,
     /// When it runs.
     pub timing: Timing,
 }
 
-/// What came of a run of a schedule.
+/// A run of a schedule.
 #[derive(Clone, Debug)]
 pub struct ScheduleRun {
     /// The new turn, queued.
@@ -88,8 +86,8 @@ impl Store {
     /// Stores a schedule, durably.
     ///
     /// # Errors
-    /// `invalid_request` for an empty or
-    /// long prompt, or when there are 200; `not_found` for the conversation.
+    /// `invalid_request` for an empty or long prompt, or when there are 200;
+    /// `not_found` for the conversation.
     pub fn add_schedule(&self, new: NewSchedule) -> Result<Schedule> {
         self.write(move |write| {
             let prompt = new.prompt.trim().to_owned();
@@ -101,7 +99,7 @@ impl Store {
             }
             if all(write.connection)?.len() >= MOST {
                 return Err(Error::invalid_request(format!(
-                    "there are {MOST} schedules already; delete one first"
+                    "there are already {MOST} schedules; delete one first"
                 ))
                 .into());
             }
@@ -156,7 +154,7 @@ impl Store {
         self.read(all)
     }
 
-    /// Deletes one. What it began goes on.
+    /// Deletes a schedule. Its turns continue.
     ///
     /// # Errors
     /// `not_found`.
@@ -169,8 +167,7 @@ impl Store {
         })
     }
 
-    /// Leaves a schedule out, or takes it up again with its next run at
-    /// `next_at`.
+    /// Pauses a schedule, or resumes it with its next run at `next_at`.
     ///
     /// # Errors
     /// `not_found`.
@@ -194,8 +191,8 @@ impl Store {
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
-        // On the writer's connection: it opens no reader on a server that has
-        // nothing to do. One that is not committed yet is committed with its run.
+        // On the writer's connection: an idle server opens no reader. One that is not
+        // committed yet is committed with its run.
         self.deferred_commit(move |write| {
             rows(write.connection, DUE_SCHEDULES, params![now], from_row)
         })
@@ -212,8 +209,8 @@ impl Store {
         })
     }
 
-    /// The schedules that come again and whose next time was found by a clock
-    /// that was more than a day ahead of `now`.
+    /// The repeating schedules whose next time was computed while the clock was more
+    /// than a day ahead of `now`.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -229,7 +226,7 @@ impl Store {
         })
     }
 
-    /// Sets a schedule's next time, unless it is no longer as `known` is.
+    /// Sets the next time of a schedule, unless it has changed since `known`.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -301,7 +298,7 @@ pub(crate) const DUE_SCHEDULES: &str = "SELECT * FROM schedules INDEXED BY sched
 pub(crate) const NEXT_SCHEDULE: &str =
     "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
 
-/// Removes what a person who is removed had set up.
+/// Deletes the schedules of a user who is removed.
 pub(crate) fn remove_of(write: &Write<'_>, owner: &str) -> Outcome<()> {
     write.execute(
         "DELETE FROM schedules WHERE owner = ?1 AND channel = ?2",

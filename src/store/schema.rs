@@ -1,4 +1,4 @@
-//! What a database file must be to be ours, and how it becomes so.
+//! Opening a database file, recognising ours, and migrating its schema.
 
 use std::fmt;
 use std::fs::OpenOptions;
@@ -12,20 +12,20 @@ use rusqlite::{Connection, ErrorCode, MAIN_DB, TransactionBehavior};
 
 use crate::connection::{self, Purpose};
 
-/// `Hrth`: marks the file as ours in its header.
+/// `Hrth`: identifies our files in their header.
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"Hrth");
 
 /// 3.51.3, the first version without the WAL-reset bug
 /// (<https://www.sqlite.org/wal.html#walresetbug>).
 const OLDEST_SQLITE: i32 = 3_051_003;
 
-/// How long a file is tried that another process is creating or closing.
+/// How long to retry while another process is creating or closing the file.
 const OPEN_WAIT: Duration = Duration::from_secs(5);
-/// The pause between two tries.
+/// The pause between two attempts.
 const OPEN_RETRY: Duration = Duration::from_millis(10);
 
-/// What brings a file from schema N to N + 1, N being the place in the list.
-/// Released entries never change: files out there hold what they made.
+/// Entry N migrates a file from schema N to N + 1. Released entries never change,
+/// because existing files were made by them.
 const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
@@ -35,7 +35,7 @@ const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/0006_model_api.sql"),
 ];
 
-/// Why a database cannot be opened; its text names the path and the remedy.
+/// Why a database cannot be opened. The text names the path and what to do.
 #[derive(Debug)]
 pub struct OpenError {
     path: PathBuf,
@@ -135,7 +135,7 @@ impl OpenError {
         }
     }
 
-    /// Whether the file itself is broken: a backup of it helps.
+    /// Whether the file itself is damaged, so that only a backup helps.
     pub fn is_damage(&self) -> bool {
         matches!(
             self.cause,
@@ -167,16 +167,14 @@ impl From<rusqlite::Error> for Cause {
     }
 }
 
-/// Opens the database for writing, creates it if it is not there, and brings
-/// its schema up to date. Returns the largest id in it, too.
-///
-/// A file that is not ours is left as it was, to the byte.
+/// Opens the database for writing, creates it if it does not exist, and migrates its
+/// schema. Also returns the largest id in it. Never changes a file that is not ours.
 pub(crate) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
     let deadline = Instant::now() + OPEN_WAIT;
     loop {
         match open_or_cause(path) {
-            // SQLite does not wait by itself for a process that is just
-            // creating the file or closing it as the last one.
+            // SQLite itself does not wait for a process that is creating the file,
+            // or closing the last connection to it.
             Err(Cause::Busy) if Instant::now() < deadline => thread::sleep(OPEN_RETRY),
             opened => {
                 return opened.map_err(|cause| OpenError {
@@ -197,8 +195,8 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
     if connection.is_readonly(MAIN_DB)? {
         return Err(Cause::Unwritable);
     }
-    // Before anything is written: journal_mode changes the header.
-    // In a transaction, so that another process cannot make the file ours in between.
+    // Before `prepare`, because journal_mode changes the header. In a transaction, so
+    // that another process cannot initialise the file in between.
     let transaction = connection.transaction()?;
     let schema = schema_of(&transaction)?;
     transaction.finish()?;
@@ -210,7 +208,7 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
     Ok((connection, last))
 }
 
-/// Looks whether an open file is ours, and of a schema that we know.
+/// Checks that an open file is ours and has a known schema.
 pub(crate) fn check(path: &Path, connection: &Connection) -> Result<(), OpenError> {
     match schema_of(connection) {
         Ok(_) => Ok(()),
@@ -221,10 +219,10 @@ pub(crate) fn check(path: &Path, connection: &Connection) -> Result<(), OpenErro
     }
 }
 
-/// Creates the file for its owner alone; SQLite gives its journal the same mode.
+/// Creates the file with mode 0600; SQLite gives its journal the same mode.
 ///
-/// A file that is there is not opened here: closing it again would drop the
-/// locks that another connection of this process holds on it
+/// An existing file is not opened here: closing it would release the locks that
+/// another connection of this process holds on it
 /// (<https://www.sqlite.org/howtocorrupt.html>, section 2.2).
 fn create(path: &Path) -> io::Result<()> {
     let created = OpenOptions::new()
@@ -238,7 +236,7 @@ fn create(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The schema of a file of ours, 0 for an empty one.
+/// The schema of one of our files, 0 for an empty one.
 pub(crate) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     let number = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, i32>(0));
     let application = number("application_id")?;
@@ -256,11 +254,11 @@ pub(crate) fn schema_of(connection: &Connection) -> Result<usize, Cause> {
     }
 }
 
-/// Runs what is missing, each migration and its number in one transaction, so
-/// that a crash leaves a file of one schema or the next.
+/// Runs the missing migrations in one transaction, so that a crash leaves either the
+/// old schema or the new one.
 fn migrate(connection: &mut Connection) -> Result<(), Cause> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    // Once more under the lock: another process may have been first.
+    // Again under the lock, because another process may have been faster.
     let done = schema_of(&transaction)?;
     for (place, sql) in MIGRATIONS.iter().enumerate().skip(done) {
         transaction.execute_batch(sql)?;
@@ -271,7 +269,7 @@ fn migrate(connection: &mut Connection) -> Result<(), Cause> {
     Ok(())
 }
 
-/// The largest id on disk: one seek for each table.
+/// The largest id of all tables: one seek each.
 fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
     connection.query_row(
         "SELECT max(

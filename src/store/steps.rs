@@ -1,4 +1,4 @@
-//! What happened in a turn before its end.
+//! The steps of a turn: the model's tool calls and their results.
 
 use rusqlite::types::FromSqlError;
 use rusqlite::{Row, params};
@@ -12,7 +12,7 @@ use crate::query::rows;
 use base::error::{Error, Result};
 use base::ids::TurnId;
 
-/// Most steps of one turn that are read.
+/// Most steps that are read of one turn.
 const MOST_STEPS: i64 = 10_000;
 
 /// One tool call of a model's reply.
@@ -20,32 +20,31 @@ const MOST_STEPS: i64 = 10_000;
 pub struct ToolCall {
     /// The model's id of the call; unique within a reply.
     pub id: String,
-    /// The tool's name as the model wrote it; there may be no such tool.
+    /// The tool's name as the model wrote it; the tool may not exist.
     pub tool: String,
-    /// The arguments as the model wrote them: JSON text that may be broken.
+    /// The arguments as the model wrote them: JSON text, possibly invalid.
     pub arguments: String,
-    /// Members that this provider wants back unchanged.
+    /// Members that the provider wants back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra: Option<Value>,
 }
 
-/// Something that happened in a turn before its end, stored before anything
-/// with an effect depends on it.
+/// One step of a turn. It is stored before anything with an effect depends on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", try_from = "StepMembers")]
 pub enum Step {
-    /// The model answered with tool calls (a reply without calls ends the turn).
+    /// The model replied with tool calls. (A reply without any ends the turn.)
     Reply {
-        /// What the model said before its calls; may be empty.
+        /// The text before the calls; may be empty.
         text: String,
         /// At least one.
         calls: Vec<ToolCall>,
-        /// Members that this provider wants back unchanged.
+        /// Members that the provider wants back unchanged.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         extra: Option<Value>,
     },
-    /// A call is about to run. Without a result after a crash, a tool that is
-    /// not read-only is not run again.
+    /// A call is about to run. If a crash leaves it without a result, it is run
+    /// again only if the tool is read-only.
     Started {
         /// The [`ToolCall::id`].
         call_id: String,
@@ -56,17 +55,16 @@ pub enum Step {
         call_id: String,
         /// False when the tool failed or was refused.
         ok: bool,
-        /// What the model is told.
+        /// The text for the model.
         content: String,
-        /// Whether the text was written by somebody outside the household, as
-        /// that of web pages is.
+        /// Whether the text comes from outside the household, such as a web page.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         outside: bool,
     },
 }
 
-/// The members of any [`Step`]: reading one variant after the other would be
-/// several times the code.
+/// The members of all variants of [`Step`]. Deserializing the enum directly would
+/// be several times the code.
 #[derive(Deserialize)]
 struct StepMembers {
     kind: String,
@@ -100,7 +98,7 @@ impl TryFrom<StepMembers> for Step {
                 content: members.content.ok_or(missing)?,
                 outside: members.outside,
             },
-            _ => return Err("a step is of no known kind"),
+            _ => return Err("a step has an unknown kind"),
         })
     }
 }
@@ -134,7 +132,7 @@ pub(crate) fn insert_steps(write: &Write<'_>, id: TurnId, steps: &[Step]) -> Out
     Ok(())
 }
 
-/// A step from a row's column `body`.
+/// The step in the column `body`.
 pub(crate) fn step_from_row(row: &Row<'_>) -> rusqlite::Result<Step> {
     let body = row.get_ref("body")?.as_str()?;
     serde_json::from_str(body).map_err(|error| FromSqlError::other(error).into())

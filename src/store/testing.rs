@@ -70,6 +70,11 @@ impl Deref for TestStore {
     }
 }
 
+/// A watcher that never stops a task.
+pub fn unwatched() -> ProgressWatcher {
+    Arc::new(|_| true)
+}
+
 /// A person's message.
 pub fn message(target: Target, text: &str) -> NewTurn {
     NewTurn {

@@ -15,19 +15,19 @@ pub const SESSION: &str = "session";
 /// Most rows of one list.
 const MOST: i64 = 10_000;
 
-/// What a user may do. Each role may do all that the ones before it may.
+/// What a user may do. Each role includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UserRole {
-    /// Read.
+    /// May read.
     Viewer,
-    /// And chat.
+    /// May also chat.
     User,
-    /// And configure, decide, deliver again.
+    /// May also configure, decide approvals and retry deliveries.
     Admin,
 }
 
 impl UserRole {
-    /// Every role, the least first.
+    /// Every role, lowest first.
     pub const ALL: [UserRole; 3] = [UserRole::Viewer, UserRole::User, UserRole::Admin];
 }
 
@@ -40,47 +40,47 @@ words! { UserRole {
 /// A session or API token to store. Only its fingerprint is kept.
 #[derive(Clone, Debug)]
 pub struct NewToken {
-    /// Whose token it is; goes with the user.
+    /// Its owner; the token is deleted with the user.
     pub user_id: UserId,
-    /// What a person calls it; `session` for those of POST /auth.
+    /// A name for people; [`SESSION`] for those of POST /auth.
     pub name: String,
     /// SHA-256 of the token.
     pub fingerprint: [u8; 32],
-    /// Narrows the user's role; never widens it.
+    /// Can only lower the role of its owner.
     pub role: UserRole,
-    /// `None` for one that is valid until it is revoked.
+    /// Absent if it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
 }
 
-/// A token as a list shows it.
+/// A token as lists show it.
 #[derive(Clone, Debug)]
 pub struct Token {
     /// What `hearth token revoke` takes.
     pub id: TokenId,
     /// The owner's name.
     pub user: String,
-    /// What a person calls it.
+    /// A name for people.
     pub name: String,
-    /// As given; the user's own role may be less by now.
+    /// As given; the owner's role may be lower by now.
     pub role: UserRole,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// `None` for one that is valid until it is revoked.
+    /// Absent if it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
 }
 
-/// Who presented a valid token.
+/// The user of a valid token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// Revoking this token ends what the identity may do.
+    /// Revoking this token ends its access.
     pub token_id: TokenId,
     /// The token's owner.
     pub user_id: UserId,
     /// The owner's name.
     pub user: String,
-    /// The lesser of the user's role and the token's.
+    /// The lower of the roles of token and owner.
     pub role: UserRole,
-    /// When the token ends; `None` for never.
+    /// When the token expires; absent for never.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -88,7 +88,7 @@ impl Store {
     /// Stores a token, durably.
     ///
     /// # Errors
-    /// `not_found` when its user is gone.
+    /// `not_found` when its owner does not exist.
     pub fn add_token(&self, new: NewToken) -> Result<Token> {
         self.write(move |write| {
             let user = row(
@@ -123,7 +123,7 @@ impl Store {
         })
     }
 
-    /// Who holds the token of this fingerprint, unless it is expired or revoked.
+    /// The user of the token with this fingerprint, unless it is expired or revoked.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -139,8 +139,8 @@ impl Store {
         })
     }
 
-    /// What a token grants: the lesser of its own role and its user's; none
-    /// once it is no longer valid.
+    /// The lower of the roles of a token and its owner; none once it is no longer
+    /// valid.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -157,7 +157,8 @@ impl Store {
         })
     }
 
-    /// Tokens, newest first, at most 10,000; API tokens only unless `sessions`.
+    /// Tokens, newest first, at most 10,000; without those of sessions unless
+    /// `sessions`.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.

@@ -1,4 +1,4 @@
-//! Turns: a durable state machine.
+//! Turns: a durable state machine. After a crash each continues from its last step.
 
 use rusqlite::{Connection, Row, params};
 
@@ -16,23 +16,23 @@ use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId, TurnId};
 
-/// Most unfinished turns that a start goes on with: far more than may wait.
+/// Most unfinished turns that are read at the start: far more than may queue.
 const MOST_UNFINISHED: i64 = 100_000;
 
-/// Where a turn stands.
+/// The state of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TurnState {
     /// Waits for a worker, or for an earlier turn of its conversation.
     Queued,
-    /// A worker is at it, or was when the server stopped.
+    /// A worker runs it, or did when the server stopped.
     Running,
-    /// Put away until the owner has decided about its tool calls.
+    /// Suspended until its approvals are decided.
     WaitingApproval,
-    /// It has its reply.
+    /// It has a reply.
     Done,
     /// It ended with an error.
     Failed,
-    /// Somebody stopped it.
+    /// A person stopped it.
     Cancelled,
 }
 
@@ -46,7 +46,7 @@ words! { TurnState {
 } }
 
 impl TurnState {
-    /// Whether nothing more will happen to it.
+    /// Whether it is the last state.
     pub fn is_final(self) -> bool {
         matches!(
             self,
@@ -55,20 +55,20 @@ impl TurnState {
     }
 }
 
-/// One turn: a person's message and all that leads to its reply.
+/// A turn: a message and the work that leads to its reply.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// Rises with the time of the message; orders the turns of a conversation.
     pub id: TurnId,
-    /// Where the message was said.
+    /// The conversation of the message.
     pub conversation_id: ConversationId,
-    /// Durable: what it says after a crash is where the turn goes on.
+    /// Durable: where the turn continues after a crash.
     pub state: TurnState,
-    /// Where the message came from, as [`Conversation::channel`](super::Conversation::channel).
+    /// Where the message came from, as [`Conversation::channel`](crate::Conversation::channel).
     pub channel: String,
     /// The webhook account that gets the reply.
     pub account: Option<String>,
-    /// The caller's own name of the conversation, repeated in the callback.
+    /// The caller's name for the conversation, repeated in the callback.
     pub external_name: Option<String>,
     /// The message that it answers.
     pub message_id: MessageId,
@@ -78,13 +78,13 @@ pub struct Turn {
     pub error: Option<Error>,
     /// When the message was accepted.
     pub created_at: Timestamp,
-    /// When a worker first took it: its deadline counts from here.
+    /// When a worker first ran it: its deadline counts from here.
     pub started_at: Option<Timestamp>,
-    /// The model that answered last, or was asked in vain; absent before the first end.
+    /// The model that was asked last; absent before the first usage.
     pub model: Option<String>,
     /// Tokens used so far.
     pub usage: Usage,
-    /// What the model is to keep to in this turn, beside the system prompt.
+    /// Instructions for this turn, in addition to the system prompt.
     pub instructions: Option<String>,
 }
 
@@ -93,23 +93,23 @@ pub struct Turn {
 pub enum TurnEnd {
     /// With a reply.
     Done {
-        /// The model's last words.
+        /// The model's reply.
         reply: String,
     },
-    /// Without one.
+    /// With an error.
     Failed(Error),
     /// A person stopped it.
     Cancelled,
 }
 
-/// What the commit of a turn's end made.
+/// The outcome of [`Store::finish_turn`](crate::Store::finish_turn).
 #[derive(Clone, Debug)]
 pub struct Finished {
     /// The turn in its final state.
     pub turn: Turn,
     /// The stored reply, when there is one.
     pub reply: Option<Message>,
-    /// The callback to send, when a webhook account asked.
+    /// The callback to send, if the turn came from a webhook account.
     pub delivery: Option<Delivery>,
 }
 
@@ -122,12 +122,12 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
-    /// All turns that are not at their end, in order: what a start goes on with.
+    /// All unfinished turns, in order: the server resumes them at its start.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn unfinished_turns(&self) -> Result<Vec<Turn>> {
-        // Once, at the start: on the connection that is there.
+        // Read once, at the start: on the connection that is open anyway.
         self.deferred_commit(|write| {
             rows(
                 write.connection,
@@ -138,8 +138,8 @@ impl Store {
         })
     }
 
-    /// Notes that a worker has taken the turn. Does not wait; reaches the disk
-    /// as [`Store::begin_turn_deferred`]. Keeps the first `started_at`.
+    /// Marks a turn as running. Does not wait: a deferred commit, as of
+    /// [`Store::begin_turn_deferred`]. Keeps the first `started_at`.
     pub fn mark_running(&self, id: TurnId, at: Timestamp) {
         self.post(move |write| {
             write.execute(
@@ -151,11 +151,11 @@ impl Store {
         });
     }
 
-    /// Ends the turn: state, reply message, usage (under `model`, by day) and
-    /// delivery in one commit. Undecided approvals of it become `expired`.
+    /// Ends the turn: stores its state, reply, usage (of `model`, by day) and
+    /// delivery in one commit. Its undecided approvals become `expired`.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or already at its end.
+    /// `not_found` when the turn is gone or has ended.
     pub fn finish_turn(
         &self,
         id: TurnId,
@@ -181,10 +181,10 @@ impl Store {
         })
     }
 
-    /// Appends steps, in one commit, and returns when they are on disk.
+    /// Appends steps, in one commit.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or already at its end.
+    /// `not_found` when the turn is gone or has ended.
     pub fn record_steps(&self, id: TurnId, steps: Vec<Step>) -> Result<()> {
         self.write(move |write| {
             find_unfinished(write, id)?;
@@ -192,12 +192,12 @@ impl Store {
         })
     }
 
-    /// Puts the turn away until its approvals are decided: steps, approvals and
-    /// state `waiting_approval` in one commit.
+    /// Suspends the turn until its approvals are decided: stores its steps, its
+    /// approvals and the state `waiting_approval` in one commit.
     ///
     /// # Errors
-    /// `not_found` when the turn is gone or already at its end;
-    /// `invalid_request` without approvals, for nothing would wake the turn.
+    /// `not_found` when the turn is gone or has ended;
+    /// `invalid_request` without approvals, because nothing would resume it.
     pub fn suspend_turn(
         &self,
         id: TurnId,
@@ -209,7 +209,7 @@ impl Store {
             let turn = find_unfinished(write, id)?;
             if approvals.is_empty() {
                 return Err(Error::invalid_request(format!(
-                    "the turn {id} has no approval to wait for"
+                    "the turn {id} has no approvals to wait for"
                 ))
                 .into());
             }
@@ -229,7 +229,7 @@ impl Store {
 pub(crate) const FIND_TURN: &str = "SELECT t.*, c.external_name FROM turns t \
      CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?";
 
-/// Without the hint SQLite reads all turns ever, because they lie in order.
+/// Without the hint SQLite reads the whole table, because it is in order.
 pub(crate) const UNFINISHED_TURNS: &str = "SELECT t.*, c.external_name \
      FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
@@ -243,12 +243,12 @@ pub(crate) fn find(connection: &Connection, id: TurnId) -> Outcome<Turn> {
         .ok_or_else(|| Error::not_found(format!("there is no turn {id}")).into())
 }
 
-/// The turn, if it may still be written to.
+/// The turn, if it has not ended.
 fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     let turn = find(write.connection, id)?;
     if turn.state.is_final() {
         return Err(Error::not_found(format!(
-            "the turn {id} is at its end already: {}",
+            "the turn {id} has already ended: {}",
             turn.state.as_str()
         ))
         .into());
@@ -256,7 +256,7 @@ fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     Ok(turn)
 }
 
-/// Puts the turn at its end, and its reply into the conversation.
+/// Stores the end of a turn, and its reply.
 fn end_turn(write: &Write<'_>, turn: &mut Turn, end: TurnEnd) -> Outcome<Option<Message>> {
     let mut reply = None;
     turn.state = match end {

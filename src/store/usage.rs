@@ -1,4 +1,4 @@
-//! What turns used: each turn's own tokens, and their sums by day and model.
+//! Token usage: of each turn, and summed by day and model.
 
 use rusqlite::{Row, params};
 
@@ -10,19 +10,19 @@ use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::TurnId;
 
-/// Tokens that a turn used.
+/// Tokens that were used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Tokens of the requests, cached ones included.
+    /// Tokens of the requests, including cached ones.
     pub input: u64,
     /// Tokens of the replies.
     pub output: u64,
-    /// Part of `input` that the provider had cached.
+    /// The part of `input` that the provider had cached.
     pub cached: u64,
 }
 
 impl Usage {
-    /// Adds what another request used.
+    /// Adds the usage of another request.
     pub fn add(&mut self, more: Usage) {
         self.input += more.input;
         self.output += more.output;
@@ -30,7 +30,7 @@ impl Usage {
     }
 }
 
-/// What usage is summed over.
+/// The period over which usage is summed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
     /// One day (UTC).
@@ -39,12 +39,12 @@ pub enum Period {
     Month,
 }
 
-/// What one model used in one period.
+/// The usage of one model in one period.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UsageRow {
-    /// As 2026-11-21, or 2026-11.
+    /// 2026-11-21 or 2026-11.
     pub period: String,
-    /// Its name at its provider; empty where nobody answered.
+    /// Its name at its provider; empty when no model answered.
     pub model: String,
     /// Turns that ended with it.
     pub turns: u64,
@@ -53,8 +53,8 @@ pub struct UsageRow {
 }
 
 impl Store {
-    /// Notes what a turn used that goes on later. Does not wait; reaches the
-    /// disk as [`Store::begin_turn_deferred`].
+    /// Adds to the usage of a turn that is not finished. Does not wait: a deferred
+    /// commit, as of [`Store::begin_turn_deferred`].
     pub fn note_usage(&self, id: TurnId, usage: Usage, model: &str) {
         if usage == Usage::default() {
             return;
@@ -63,7 +63,7 @@ impl Store {
         self.post(move |write| add(write, id, usage, &model, 0));
     }
 
-    /// Tokens, in and out, that were used in the calendar month (UTC) of `now`.
+    /// Input and output tokens of the calendar month (UTC) of `now`.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -77,8 +77,7 @@ impl Store {
         })
     }
 
-    /// What was used, newest first, at most `limit` rows of one model in one
-    /// `period`.
+    /// Usage by model and `period`, newest first, at most `limit` rows.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
@@ -108,12 +107,11 @@ impl Store {
     }
 }
 
-/// Days are texts that sort by time, and lie in their order.
+/// `day` is a text that sorts by time, and the first column of the primary key.
 pub(crate) const TOKENS_SINCE: &str =
     "SELECT ifnull(sum(input + output), 0) FROM usage WHERE day >= ?";
 
-/// Adds to a turn's own usage and to that of the day, where `ended` more turns
-/// are counted.
+/// Adds to the usage of a turn and of the day, and counts `ended` turns.
 pub(crate) fn add(
     write: &Write<'_>,
     id: TurnId,

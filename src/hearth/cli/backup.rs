@@ -8,7 +8,7 @@ use super::progress::{ProgressLine, count, size};
 use super::{Context, Failure, Outcome};
 use crate::service::backups::enclosed;
 use base::clock::Clock;
-use store::{BackUp, back_up};
+use store::{BackupRequest, back_up};
 
 /// `hearth backup FILE`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
@@ -19,7 +19,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let with_secrets = arguments.has("with-secrets");
     let (files, left_out) = enclosed(directory.path(), with_secrets, Clock::system().now());
     let line = ProgressLine::stoppable();
-    let order = BackUp {
+    let order = BackupRequest {
         database: &directory.database(),
         target: &target,
         overwrite: arguments.has("force"),

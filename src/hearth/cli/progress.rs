@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-use store::{Progress, Watch};
+use store::{Progress, ProgressWatcher};
 
 /// How long work may take without a line.
 const QUIET: Duration = Duration::from_millis(400);
@@ -65,7 +65,7 @@ impl ProgressLine {
     }
 
     /// For work that reports by itself.
-    pub fn watch(&self) -> Watch {
+    pub fn watch(&self) -> ProgressWatcher {
         let shared = Arc::clone(&self.shared);
         Arc::new(move |progress| shared.note(progress))
     }

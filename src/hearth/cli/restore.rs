@@ -16,7 +16,7 @@ use super::{Context, Failure, Outcome};
 use crate::server::{Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, IDENTITY};
 use config::{Settings, reunite};
-use store::{Contents, inspect, unpack};
+use store::{BackupContents, inspect, unpack};
 
 /// `hearth restore FILE`
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
@@ -95,7 +95,7 @@ fn stage(
     directory: &DataDirectory,
     staged: &Path,
     context: &mut Context,
-) -> Result<Contents, Failure> {
+) -> Result<BackupContents, Failure> {
     let line = ProgressLine::stoppable();
     let database = staged.join(crate::server::DATABASE_FILE);
     let contents = unpack(file, &database, &line.watch()).map_err(Failure::failed)?;
@@ -174,7 +174,7 @@ fn aside_name(data_dir: &Path) -> String {
     free
 }
 
-fn describe(contents: &Contents) -> String {
+fn describe(contents: &BackupContents) -> String {
     let mut text = format!(
         "{} in {}",
         count(contents.messages, "message"),

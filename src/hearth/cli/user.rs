@@ -20,7 +20,7 @@ pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     // Before the password is asked for: nobody likes to type it for nothing.
     if let Some(taken) = store.user(name)? {
         return Err(Failure::failed(format!(
-            "there is a user {:?} already",
+            "there is already a user {:?}",
             taken.name
         )));
     }
@@ -172,7 +172,7 @@ mod tests {
                 "user add ADA",
                 "correct horse\n",
                 1,
-                "there is a user \"ada\" already",
+                "there is already a user \"ada\"",
             ),
             ("user add eve", "short\n", 1, "at least 8 characters"),
             ("user add eve", "", 1, "standard input ended"),

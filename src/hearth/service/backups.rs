@@ -18,7 +18,7 @@ use base::calendar::Zone;
 use base::clock::Timestamp;
 use config::{Backup, TimeOfDay, without_secrets};
 use serde_json::json;
-use store::{BackUp, BackedUp, Enclosed, PARTIAL, Watch, back_up};
+use store::{BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up};
 
 /// How often is looked whether one is due.
 const LOOK: Duration = Duration::from_secs(60);
@@ -43,12 +43,12 @@ pub fn enclosed(
     data_dir: &Path,
     with_secrets: bool,
     now: Timestamp,
-) -> (Vec<Enclosed>, Option<String>) {
+) -> (Vec<BackupFile>, Option<String>) {
     let mut problem = None;
     let mut files = Vec::new();
     let mut enclose = |name: &str, content: Vec<u8>| {
         let name = name.to_owned();
-        files.push(Enclosed { name, content });
+        files.push(BackupFile { name, content });
     };
     let path = data_dir.join(CONFIG);
     let config = fs::read_to_string(&path)
@@ -190,7 +190,7 @@ impl Nightly {
             return;
         };
         let stopping = Arc::new(AtomicBool::new(false));
-        let watch: Watch = {
+        let watch: ProgressWatcher = {
             let stopping = Arc::clone(&stopping);
             Arc::new(move |_| !stopping.load(Ordering::Relaxed))
         };
@@ -239,7 +239,7 @@ impl Service {
 
     /// Makes the backup of a night and deletes those that are too many.
     /// Returns whether it worked.
-    fn back_up_at_night(&self, night: Date, watch: &Watch) -> bool {
+    fn back_up_at_night(&self, night: Date, watch: &ProgressWatcher) -> bool {
         let config = self.settings.current();
         let began = Instant::now();
         let made = self.try_back_up(&config.backup, night, watch);
@@ -264,7 +264,12 @@ impl Service {
         is_good
     }
 
-    fn try_back_up(&self, config: &Backup, night: Date, watch: &Watch) -> Result<BackedUp, String> {
+    fn try_back_up(
+        &self,
+        config: &Backup,
+        night: Date,
+        watch: &ProgressWatcher,
+    ) -> Result<BackupSummary, String> {
         let directory = directory(config, &self.data_dir);
         match &config.directory {
             // A disk that is not mounted must not fill the one beneath it.
@@ -289,7 +294,7 @@ impl Service {
         if let Some(reason) = left_out {
             log::warn!("nightly backup: {reason}");
         }
-        let order = BackUp {
+        let order = BackupRequest {
             database: &database,
             target: &directory.join(name_of(night)),
             overwrite: false,

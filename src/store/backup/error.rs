@@ -8,15 +8,14 @@ use rusqlite::ErrorCode;
 
 use crate::schema::{Cause, OpenError};
 
-/// Why a backup could not be made or used; its text names the file and the
-/// remedy.
+/// Why a backup could not be made or used. The text names the file and what to do.
 #[derive(Debug)]
 pub enum BackupError {
-    /// The database that was to be copied is not to be had.
+    /// The database to copy cannot be opened.
     Source(OpenError),
-    /// There is a file already.
+    /// The file exists.
     Exists(PathBuf),
-    /// Another backup to the same file is under way.
+    /// Another backup to the same file is running.
     Busy(PathBuf),
     /// The disk of this file is full.
     Full(PathBuf),
@@ -24,12 +23,12 @@ pub enum BackupError {
     File {
         /// Its path.
         path: PathBuf,
-        /// What was tried, as in `written`.
+        /// What was tried, such as `written`.
         tried: &'static str,
         /// What the system or SQLite said.
         reason: String,
     },
-    /// The file holds neither a backup nor a database of Hearth.
+    /// The file is neither a backup nor a database of Hearth.
     Foreign(PathBuf),
     /// A newer Hearth made the file.
     Newer {
@@ -50,7 +49,7 @@ pub enum BackupError {
 }
 
 impl BackupError {
-    /// What the system said of a file.
+    /// From an I/O error.
     pub(super) fn io(path: &Path, tried: &'static str, error: &io::Error) -> BackupError {
         match error.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -65,7 +64,7 @@ impl BackupError {
         }
     }
 
-    /// What SQLite said of a file.
+    /// From an error of SQLite.
     pub(super) fn sql(path: &Path, tried: &'static str, error: &rusqlite::Error) -> BackupError {
         let path = path.to_owned();
         match error.sqlite_error_code() {
@@ -83,7 +82,7 @@ impl BackupError {
         }
     }
 
-    /// Why a file is not one of ours.
+    /// From the reason why a file is not one of ours.
     pub(super) fn refusal(path: &Path, cause: Cause) -> BackupError {
         match cause {
             Cause::Newer(schema) => BackupError::Newer {
@@ -102,12 +101,12 @@ impl fmt::Display for BackupError {
             BackupError::Source(error) => write!(f, "{error}"),
             BackupError::Exists(path) => write!(
                 f,
-                "{} exists already; choose another name, or replace it with --force",
+                "{} already exists; choose another name, or replace it with --force",
                 path.display()
             ),
             BackupError::Busy(path) => write!(
                 f,
-                "another backup to {} is under way; wait for its end",
+                "another backup to {} is running; wait until it ends",
                 path.display()
             ),
             BackupError::Full(path) => write!(
@@ -122,7 +121,7 @@ impl fmt::Display for BackupError {
             } => write!(f, "{} cannot be {tried}: {reason}", path.display()),
             BackupError::Foreign(path) => write!(
                 f,
-                "{} is no backup of Hearth and no database of it",
+                "{} is neither a backup nor a database of Hearth",
                 path.display()
             ),
             BackupError::Newer { path, schema } => write!(
@@ -136,7 +135,7 @@ impl fmt::Display for BackupError {
                 path.display(),
                 findings.join("; ")
             ),
-            BackupError::Stopped => f.write_str("stopped before the end"),
+            BackupError::Stopped => f.write_str("stopped before it was complete"),
         }
     }
 }

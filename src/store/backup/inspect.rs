@@ -1,4 +1,4 @@
-//! Looking into a backup, and taking the database out of it.
+//! Inspecting a backup, and extracting its database.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
@@ -8,44 +8,57 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::{BackupError, Enclosed, counts};
+use super::error::BackupError;
 use crate::connection::log_of;
-use crate::integrity::{Progress, Watch, run_check};
+use crate::integrity::{Progress, ProgressWatcher, run_check};
 use crate::schema;
 
-/// Bytes that are copied at a time.
+/// Bytes that are copied per step.
 const CHUNK: usize = 256 * 1024;
-/// Largest file that is taken out of a backup, and how many there may be.
+/// Largest file of a backup, and the most files.
 const MOST_BYTES: i64 = 1024 * 1024;
 const MOST_FILES: i64 = 16;
 
-/// What a backup, or a database, holds.
-pub struct Contents {
+/// A file inside a backup.
+#[derive(Clone)]
+pub struct BackupFile {
+    /// Its name in the data directory.
+    pub name: String,
+    /// All of it, at most 1 MiB.
+    pub content: Vec<u8>,
+}
+
+/// The contents of a backup or a database.
+pub struct BackupContents {
     /// The schema of its tables.
     pub schema: usize,
     /// Conversations in it.
     pub conversations: u64,
     /// Messages in it.
     pub messages: u64,
-    /// What it holds beside the database; nothing in a plain database.
-    pub files: Vec<Enclosed>,
+    /// Its files; none in a plain database.
+    pub files: Vec<BackupFile>,
 }
 
-impl Contents {
-    /// The text of a file in it.
+impl BackupContents {
+    /// The text of one of its files.
     pub fn text(&self, name: &str) -> Option<&str> {
         let file = self.files.iter().find(|file| file.name == name)?;
         std::str::from_utf8(&file.content).ok()
     }
 }
 
-/// Looks into a backup or a database that nobody uses, and reads all of it when
-/// `thoroughly`. Writes nothing to it.
+/// Inspects a backup, or a database that nobody uses, and checks all of it if
+/// `thoroughly`. Changes nothing.
 ///
 /// # Errors
-/// It cannot be read, is not one of ours, was made by a newer Hearth, or
-/// is damaged; the watcher stopped it.
-pub fn inspect(path: &Path, thoroughly: bool, watch: &Watch) -> Result<Contents, BackupError> {
+/// It cannot be read, is not a file of Hearth, was made by a newer version, or is
+/// damaged; or the watcher stopped it.
+pub fn inspect(
+    path: &Path,
+    thoroughly: bool,
+    watch: &ProgressWatcher,
+) -> Result<BackupContents, BackupError> {
     let about = fs::metadata(path).map_err(|error| BackupError::io(path, "read", &error))?;
     if !about.is_file() || about.len() == 0 {
         return Err(BackupError::Foreign(path.to_owned()));
@@ -72,7 +85,7 @@ pub fn inspect(path: &Path, thoroughly: bool, watch: &Watch) -> Result<Contents,
         }
     }
     let (conversations, messages) = counts(&connection).map_err(unread)?;
-    Ok(Contents {
+    Ok(BackupContents {
         schema,
         conversations,
         messages,
@@ -80,9 +93,9 @@ pub fn inspect(path: &Path, thoroughly: bool, watch: &Watch) -> Result<Contents,
     })
 }
 
-/// Opens a file without leaving anything beside it, also on a disk that cannot
-/// be written (<https://www.sqlite.org/uri.html>, `immutable`). One that has a
-/// write-ahead log beside it is opened as what it is: a database.
+/// Opens a file without creating others next to it, even on a read-only disk
+/// (<https://www.sqlite.org/uri.html>, `immutable`). One with a write-ahead log is
+/// opened as a database.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if fs::metadata(log_of(path)).is_ok_and(|about| about.len() > 0) {
@@ -101,7 +114,19 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
 }
 
-fn files(connection: &Connection) -> rusqlite::Result<Vec<Enclosed>> {
+/// Conversations and messages.
+pub(super) fn counts(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
+    let count = |table| {
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
+    };
+    Ok((
+        count("conversations")?.unsigned_abs(),
+        count("messages")?.unsigned_abs(),
+    ))
+}
+
+fn files(connection: &Connection) -> rusqlite::Result<Vec<BackupFile>> {
     let has_files: bool = connection.query_row(
         "SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'backup_files')",
         [],
@@ -114,7 +139,7 @@ fn files(connection: &Connection) -> rusqlite::Result<Vec<Enclosed>> {
         "SELECT name, CAST(content AS BLOB) FROM backup_files WHERE length(content) <= ?1 LIMIT ?2",
     )?;
     let rows = statement.query_map([MOST_BYTES, MOST_FILES], |row| {
-        Ok(Enclosed {
+        Ok(BackupFile {
             name: row.get(0)?,
             content: row.get(1)?,
         })
@@ -122,14 +147,17 @@ fn files(connection: &Connection) -> rusqlite::Result<Vec<Enclosed>> {
     rows.collect()
 }
 
-/// Copies the database out of a backup, or out of a database with its
-/// write-ahead log, to a new file for its owner alone; what the copy holds is
-/// read and found whole, and on disk. The file must not exist.
+/// Copies the database of a backup, or a database with its write-ahead log, to a new
+/// file (mode 0600), syncs and verifies it. The file must not exist.
 ///
 /// # Errors
-/// As [`inspect`], or the copy cannot be written; what was written of
-/// it stays for the caller to remove.
-pub fn unpack(backup: &Path, database: &Path, watch: &Watch) -> Result<Contents, BackupError> {
+/// As [`inspect`], or the copy cannot be written. The caller removes what was
+/// written.
+pub fn unpack(
+    backup: &Path,
+    database: &Path,
+    watch: &ProgressWatcher,
+) -> Result<BackupContents, BackupError> {
     let contents = inspect(backup, false, watch)?;
     copy(backup, database, watch)?;
     if fs::metadata(log_of(backup)).is_ok_and(|about| about.len() > 0) {
@@ -148,13 +176,13 @@ pub fn unpack(backup: &Path, database: &Path, watch: &Watch) -> Result<Contents,
         },
         error => error,
     })?;
-    Ok(Contents {
+    Ok(BackupContents {
         files: contents.files,
         ..found
     })
 }
 
-fn copy(from: &Path, to: &Path, watch: &Watch) -> Result<(), BackupError> {
+fn copy(from: &Path, to: &Path, watch: &ProgressWatcher) -> Result<(), BackupError> {
     let unread = |error| BackupError::io(from, "read", &error);
     let unwritten = |error| BackupError::io(to, "written", &error);
     let mut source = File::open(from).map_err(unread)?;

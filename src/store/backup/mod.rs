@@ -1,6 +1,6 @@
-//! Copies of the database that are databases themselves: any SQLite program
-//! opens one. Beside the tables of Hearth a backup has `backup_files`, which
-//! holds the configuration and what else belongs to a household.
+//! Backups: copies of the database that any SQLite program can open. In addition to
+//! the tables of Hearth a backup has `backup_files`, with the configuration and
+//! other files of the data directory.
 
 mod error;
 mod inspect;
@@ -18,50 +18,42 @@ use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
 use super::connection::{self, Purpose};
-use super::integrity::{Progress, Watch};
+use super::integrity::{Progress, ProgressWatcher};
 use super::schema::{self, OpenError};
 
 pub use error::BackupError;
-pub use inspect::{Contents, inspect, unpack};
+use inspect::counts;
+pub use inspect::{BackupContents, BackupFile, inspect, unpack};
 
-/// What the name of a backup ends with while it is being made.
+/// Suffix of the name of an unfinished backup.
 pub const PARTIAL: &str = ".partial";
-/// Pages (of 4 KiB) that are copied at a time.
+/// Pages (of 4 KiB) that are copied per step.
 const PAGES: i32 = 256;
-/// How long another program may lock the copy.
+/// How long to wait for the lock of another program.
 const BUSY_WAIT: Duration = Duration::from_secs(10);
-/// The pause between two tries.
+/// The pause between two attempts.
 const BUSY_RETRY: Duration = Duration::from_millis(10);
 
-/// The table of what a backup holds beside the database.
+/// The table for the files of a backup.
 const ENCLOSE: &str = "
     DROP TABLE IF EXISTS backup_files;
     CREATE TABLE backup_files (name TEXT PRIMARY KEY, content BLOB NOT NULL);";
 
-/// A file inside a backup.
-#[derive(Clone)]
-pub struct Enclosed {
-    /// Its name in the data directory.
-    pub name: String,
-    /// All of it, at most 1 MiB.
-    pub content: Vec<u8>,
-}
-
-/// What to copy, and where to.
-pub struct BackUp<'a> {
-    /// The database; a server may be using it.
+/// What to back up, and where.
+pub struct BackupRequest<'a> {
+    /// The database. A server may be using it.
     pub database: &'a Path,
-    /// The backup to make; its directory must exist.
+    /// The file to write. Its directory must exist.
     pub target: &'a Path,
-    /// Whether a file of that name may be replaced.
+    /// Whether an existing file may be replaced.
     pub overwrite: bool,
-    /// What else it is to hold.
-    pub files: Vec<Enclosed>,
+    /// Files to include.
+    pub files: Vec<BackupFile>,
 }
 
-/// A backup that was made and verified.
+/// A complete and verified backup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BackedUp {
+pub struct BackupSummary {
     /// Size of the file.
     pub bytes: u64,
     /// Conversations in it.
@@ -70,15 +62,17 @@ pub struct BackedUp {
     pub messages: u64,
 }
 
-/// Makes a backup: the state of one moment, whoever writes meanwhile and
-/// without making them wait. It gets its name (readable by its owner alone)
-/// only when it was read back and found whole; until then, and after a crash,
-/// there is at most a file whose name ends with [`PARTIAL`].
+/// Makes a backup: a snapshot of one moment that does not delay writers. The file
+/// (mode 0600) gets its name only after it has been read back and verified; until
+/// then, and after a crash, there is at most a file whose name ends in [`PARTIAL`].
 ///
 /// # Errors
-/// The database cannot be read or is damaged, the file exists or cannot
-/// be written, the watcher stopped it. Nothing is left of the file then.
-pub fn back_up(order: &BackUp<'_>, watch: &Watch) -> Result<BackedUp, BackupError> {
+/// The database cannot be read or is damaged, the file exists or cannot be written,
+/// or the watcher stopped it. The unfinished file is removed.
+pub fn back_up(
+    order: &BackupRequest<'_>,
+    watch: &ProgressWatcher,
+) -> Result<BackupSummary, BackupError> {
     if !order.overwrite && fs::symlink_metadata(order.target).is_ok() {
         return Err(BackupError::Exists(order.target.to_owned()));
     }
@@ -90,7 +84,7 @@ pub fn back_up(order: &BackUp<'_>, watch: &Watch) -> Result<BackedUp, BackupErro
         Ok(made)
     });
     if made.is_err() {
-        // The error that stopped us says more than one of cleaning up.
+        // The first error matters more than one of cleaning up.
         let _ = fs::remove_file(&partial);
         let _ = fs::remove_file(with_suffix(&partial, "-journal"));
     }
@@ -103,8 +97,8 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Makes the unfinished file anew and keeps other processes of ours from it
-/// until the returned handle is dropped.
+/// Creates the unfinished file. The returned handle locks it against other backups
+/// until it is dropped.
 fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => BackupError::File {
@@ -124,25 +118,25 @@ fn create(partial: &Path, target: &Path) -> Result<File, BackupError> {
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Err(BackupError::Busy(target.to_owned())),
-        // Some network file systems have no locks.
+        // Some network file systems do not support locks.
         Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
         Err(TryLockError::Error(error)) => return Err(failed(error)),
     }
-    // What an interrupted one has left.
+    // An interrupted backup may have left data.
     file.set_len(0).map_err(failed)?;
     Ok(file)
 }
 
 fn copy_and_verify(
-    order: &BackUp<'_>,
+    order: &BackupRequest<'_>,
     partial: &Path,
-    watch: &Watch,
-) -> Result<BackedUp, BackupError> {
+    watch: &ProgressWatcher,
+) -> Result<BackupSummary, BackupError> {
     let from_source = |error| BackupError::Source(OpenError::new(order.database, error));
     let source = connection::open(order.database).map_err(from_source)?;
     connection::prepare(&source, Purpose::Read).map_err(from_source)?;
-    // The transaction stays open until the end: it holds the moment that is
-    // copied. Without it every commit of the server would begin the copy anew.
+    // The transaction stays open until the end and keeps the snapshot. Without it
+    // every commit of the server would restart the copy.
     source.execute_batch("BEGIN").map_err(from_source)?;
     schema::schema_of(&source)
         .map_err(|cause| BackupError::Source(OpenError::new(order.database, cause)))?;
@@ -150,7 +144,7 @@ fn copy_and_verify(
     let written = |error| BackupError::sql(order.target, "written", &error);
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut copy = Connection::open_with_flags(partial, flags).map_err(written)?;
-    // The whole file is synced at the end, and thrown away after a crash.
+    // The whole file is synced at the end, and discarded after a crash.
     copy.execute_batch(
         "PRAGMA locking_mode = EXCLUSIVE; PRAGMA synchronous = OFF; PRAGMA journal_mode = OFF;
          PRAGMA cache_size = -2048;",
@@ -165,7 +159,7 @@ fn copy_and_verify(
     copy.close().map_err(|(_, error)| written(error))?;
 
     let found = inspect(partial, true, watch).map_err(|error| match error {
-        // A page that was wrong in the database is wrong in the copy.
+        // A damaged page of the database is damaged in the copy too.
         BackupError::Damaged { findings, .. } => BackupError::Damaged {
             path: order.database.to_owned(),
             findings,
@@ -175,35 +169,23 @@ fn copy_and_verify(
     if (found.conversations, found.messages) != expected {
         return Err(BackupError::Damaged {
             path: order.target.to_owned(),
-            findings: vec!["it does not hold all messages".to_owned()],
+            findings: vec!["messages are missing".to_owned()],
         });
     }
     let about = fs::metadata(partial);
     let bytes = about.map_err(|error| BackupError::io(order.target, "read", &error))?;
-    Ok(BackedUp {
+    Ok(BackupSummary {
         bytes: bytes.len(),
         conversations: found.conversations,
         messages: found.messages,
     })
 }
 
-/// Conversations and messages.
-fn counts(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
-    let count = |table| {
-        let sql = format!("SELECT count(*) FROM {table}");
-        connection.query_row(&sql, [], |row| row.get::<_, i64>(0))
-    };
-    Ok((
-        count("conversations")?.unsigned_abs(),
-        count("messages")?.unsigned_abs(),
-    ))
-}
-
-/// The error is none when the watcher stopped it.
+/// The error is `None` when the watcher stopped it.
 fn copy_pages(
     source: &Connection,
     copy: &mut Connection,
-    watch: &Watch,
+    watch: &ProgressWatcher,
 ) -> Result<(), Option<rusqlite::Error>> {
     let backup = Backup::new(source, copy)?;
     let mut deadline = Instant::now() + BUSY_WAIT;
@@ -220,19 +202,19 @@ fn copy_pages(
         let progress = backup.progress();
         let pages = u64::try_from(progress.pagecount).unwrap_or(0);
         let left = u64::try_from(progress.remaining).unwrap_or(0);
-        let is_wanted = watch(Progress {
+        let goes_on = watch(Progress {
             stage: "copying",
             done: pages.saturating_sub(left),
             total: Some(pages),
         });
-        if !is_wanted {
+        if !goes_on {
             return Err(None);
         }
     }
 }
 
-/// Puts the other files in, and makes the copy one file without a log.
-fn enclose(copy: &mut Connection, files: &[Enclosed]) -> rusqlite::Result<()> {
+/// Adds the other files, and turns the copy into one file without a log.
+fn enclose(copy: &mut Connection, files: &[BackupFile]) -> rusqlite::Result<()> {
     copy.execute_batch("PRAGMA journal_mode = DELETE;")?;
     let transaction = copy.transaction()?;
     transaction.execute_batch(ENCLOSE)?;
@@ -245,13 +227,13 @@ fn enclose(copy: &mut Connection, files: &[Enclosed]) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// Gives the finished file its name, so that it survives a power cut.
-fn put_in_place(order: &BackUp<'_>, partial: &Path) -> io::Result<()> {
+/// Renames the finished file, durably.
+fn put_in_place(order: &BackupRequest<'_>, partial: &Path) -> io::Result<()> {
     if order.overwrite {
         fs::rename(partial, order.target)?;
     } else {
         match renameat_with(CWD, partial, CWD, order.target, RenameFlags::NOREPLACE) {
-            // Not every file system can; it was free a moment ago.
+            // Not every file system supports it. The name was free a moment ago.
             Err(Errno::INVAL | Errno::NOSYS) => fs::rename(partial, order.target)?,
             renamed => renamed?,
         }

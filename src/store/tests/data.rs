@@ -167,7 +167,7 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
     // More than is copied in one step.
     conversation(&store, &"word ".repeat(400_000));
     let (database, target) = (dir.path().join("hearth.db"), dir.path().join("copy.db"));
-    let order = BackUp {
+    let order = BackupRequest {
         database: &database,
         target: &target,
         overwrite: false,
@@ -175,7 +175,7 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
     };
     let looks = std::sync::Arc::new(AtomicU64::new(0));
     let counting = std::sync::Arc::clone(&looks);
-    let watch: Watch = std::sync::Arc::new(move |_| {
+    let watch: ProgressWatcher = std::sync::Arc::new(move |_| {
         counting.fetch_add(1, Ordering::SeqCst);
         false
     });

@@ -157,7 +157,7 @@ fn what_is_no_good_is_refused_and_nothing_changes() {
         (&damaged, "is damaged"),
         (&cut, "is damaged"),
         (&newer, "was made by a newer Hearth (schema 99)"),
-        (&text_file, "is no backup of Hearth"),
+        (&text_file, "is neither a backup nor a database of Hearth"),
         (&folder.path().join("nowhere.db"), "cannot be read"),
     ] {
         for arguments in [

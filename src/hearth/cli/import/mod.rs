@@ -23,7 +23,7 @@ use super::running_server::RunningServer;
 use super::{Context, Failure, Outcome, table};
 use base::clock::{Clock, Timestamp};
 use serde_json::json;
-use store::{ImportedConversation, ImportedMessage, Importing, Store};
+use store::{Import, ImportedConversation, ImportedMessage, Store};
 
 /// Where conversations of other assistants are said to have begun.
 const CHANNEL: &str = "import";
@@ -180,7 +180,7 @@ struct Importer<'a> {
 
 /// A conversation that is being taken in, and what of it is not stored yet.
 struct Open {
-    importing: Importing,
+    importing: Import,
     waiting: Vec<ImportedMessage>,
     bytes: usize,
     messages: u64,
