@@ -25,6 +25,7 @@ pub mod peer;
 pub mod pipe;
 pub mod process_group;
 pub mod relay_links;
+mod resolve;
 pub mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

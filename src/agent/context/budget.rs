@@ -3,8 +3,8 @@
 use ureq::http::Uri;
 
 use crate::provider::OLLAMA_CONTEXT;
+use base::address::is_local_host;
 use config::{Api, Config, Preset};
-use net::http_client::is_local;
 
 /// The window of a model that nothing is known of, and of those that people
 /// run at home: many servers load them with no more.
@@ -82,7 +82,7 @@ fn is_large_host(host: &str) -> bool {
         host.strip_suffix(domain)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    !is_local(host) && LARGE_HOSTS.iter().any(|domain| is_of(domain))
+    !is_local_host(host) && LARGE_HOSTS.iter().any(|domain| is_of(domain))
 }
 
 /// Most tokens of a request to `model`: its window without the reply

@@ -4,9 +4,10 @@
 use ureq::http::Uri;
 
 use crate::model::{Cause, ProviderError};
+use base::address::is_local_host;
 use base::secret::Secret;
 use config::{Api, ModelChoice, Preset};
-use net::http_client::{ClientError, is_local};
+use net::http_client::ClientError;
 
 /// Longest text of a server that is repeated to a person, in characters.
 const QUOTED: usize = 200;
@@ -75,7 +76,7 @@ impl Endpoint {
         };
         Endpoint {
             subject,
-            is_local: is_local(host),
+            is_local: is_local_host(host),
             path_hint: match paths.contains(&"/v1") {
                 true => "",
                 false => ", which usually ends in /v1",

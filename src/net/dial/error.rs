@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use base::url::{Authority, Url};
+
 /// Why a WebSocket could not be opened.
 #[derive(Debug)]
 pub enum DialError {
@@ -45,10 +47,10 @@ impl fmt::Display for DialError {
         match self {
             DialError::Malformed(url) => write!(
                 f,
-                "{url:?} is no address of a WebSocket; it looks like wss://HOST/ws"
+                "{url:?} is not the URL of a WebSocket; it looks like wss://HOST/ws"
             ),
             DialError::Unknown { host, reason } => {
-                write!(f, "the name {host} is not known here: {reason}")
+                write!(f, "the name {host} cannot be resolved: {reason}")
             }
             DialError::Unreachable { address, source } => {
                 write!(f, "{address} cannot be reached: {source}")
@@ -72,3 +74,12 @@ impl fmt::Display for DialError {
 }
 
 impl std::error::Error for DialError {}
+
+/// Host and port, as errors name a server.
+pub(super) fn host_and_port(url: &Url) -> String {
+    let authority = Authority {
+        port: Some(url.port()),
+        ..url.authority.clone()
+    };
+    authority.to_string()
+}

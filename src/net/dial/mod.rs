@@ -1,7 +1,6 @@
 //! Opens outgoing WebSockets: those of `hearth chat`, and a machine's link to
 //! its relay. Every step ends by one deadline.
 
-mod address;
 mod error;
 mod tcp;
 
@@ -16,12 +15,14 @@ use tungstenite::http::{HeaderName, HeaderValue};
 use tungstenite::protocol::WebSocketConfig;
 use tungstenite::{Error as WebSocketError, WebSocket};
 
+use base::url::Url;
+
 use crate::stream::{ReadTimeout, Socket, Stream};
 use crate::tls::Trust;
 use crate::tls::stream as tls_stream;
 
-pub use address::{Address, authority};
 pub use error::DialError;
+use error::host_and_port;
 
 /// Bytes that a socket reads at a time, and gathers before it writes.
 const BUFFER_BYTES: usize = 16 * 1024;
@@ -37,24 +38,26 @@ pub struct Dial<'a> {
     pub url: &'a str,
     /// Headers of the upgrade request. Their values are never shown.
     pub headers: &'a [(HeaderName, String)],
-    /// Whom the other side must be, where it is reached over TLS.
+    /// Which certificates are accepted, for `wss://`.
     pub trust: &'a Trust,
     /// Largest message that is taken.
     pub message_bytes: usize,
     /// When the socket must be open.
     pub deadline: Instant,
-    /// Told of each connection before it is used: by shutting it down another
-    /// thread can end whatever waits on it.
+    /// Called with each connection before it is used: another thread can end
+    /// whatever waits on it by shutting it down.
     pub begun: &'a dyn Fn(&Arc<TcpStream>),
 }
 
 /// Opens a WebSocket. Afterwards its stream reads without waiting; a write
 /// waits until the write deadline, which is to be set before each.
+///
+/// # Errors
+/// Why there is no WebSocket.
 pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
-    let address = Address::parse(dial.url)?;
-    let malformed = || DialError::Malformed(address.to_string());
-    let mut request = address
-        .url()
+    let url = websocket_url(dial.url)?;
+    let malformed = || DialError::Malformed(url.to_string());
+    let mut request = format!("{}{}", url.origin(), url.path_and_query())
         .into_client_request()
         .map_err(|_| malformed())?;
     for (name, value) in dial.headers {
@@ -62,7 +65,7 @@ pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
         value.set_sensitive(true);
         request.headers_mut().insert(name, value);
     }
-    let mut stream = open_stream(&address, dial)?;
+    let mut stream = open_stream(&url, dial)?;
     stream.set_read_timeout(ReadTimeout::Until(dial.deadline));
     stream.set_write_deadline(dial.deadline);
     let config = WebSocketConfig::default()
@@ -70,32 +73,51 @@ pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
         .write_buffer_size(BUFFER_BYTES)
         .max_message_size(Some(dial.message_bytes))
         .max_frame_size(Some(dial.message_bytes));
-    let (mut socket, _) = client_with_config(request, stream, Some(config))
-        .map_err(|error| refusal(&address, error))?;
+    let (mut socket, _) =
+        client_with_config(request, stream, Some(config)).map_err(|error| refusal(&url, error))?;
     socket.get_mut().set_read_timeout(ReadTimeout::Never);
     Ok(socket)
 }
 
-/// Connects, with TLS where the address says so.
-pub fn open_stream(address: &Address, dial: &Dial<'_>) -> Result<Box<dyn Stream>, DialError> {
-    let socket = Socket::new(tcp::connect(address, dial.deadline, dial.begun)?);
-    if !address.secure {
+/// Connects, with TLS for `wss://`.
+fn open_stream(url: &Url, dial: &Dial<'_>) -> Result<Box<dyn Stream>, DialError> {
+    let socket = Socket::new(tcp::connect(url, dial.deadline, dial.begun)?);
+    if !url.is_secure() {
         return Ok(Box::new(socket));
     }
-    match tls_stream::connect(socket, &address.host, dial.trust, dial.deadline) {
+    match tls_stream::connect(
+        socket,
+        &url.authority.host.to_string(),
+        dial.trust,
+        dial.deadline,
+    ) {
         Ok(stream) => Ok(Box::new(stream)),
         Err(source) => Err(DialError::Unreachable {
-            address: address.to_string(),
+            address: host_and_port(url),
             source,
         }),
     }
 }
 
+/// Reads the URL of a WebSocket: `ws://` or `wss://`, without a user.
+///
+/// # Errors
+/// [`DialError::Malformed`].
+pub fn websocket_url(text: &str) -> Result<Url, DialError> {
+    Url::parse(text)
+        .ok()
+        .filter(|url| matches!(url.scheme.as_str(), "ws" | "wss") && url.user.is_none())
+        .ok_or_else(|| {
+            let shown = text.split(['?', '#']).next().unwrap_or(text);
+            DialError::Malformed(shown.to_owned())
+        })
+}
+
 fn refusal<R: tungstenite::handshake::HandshakeRole>(
-    address: &Address,
+    url: &Url,
     error: HandshakeError<R>,
 ) -> DialError {
-    let address = address.to_string();
+    let address = host_and_port(url);
     let unreachable = |source| DialError::Unreachable {
         address: address.clone(),
         source,
@@ -172,12 +194,12 @@ mod tests {
             .local_addr()
             .unwrap();
         for (url, says) in [
-            ("ws://", "is no address of a WebSocket"),
-            ("http://127.0.0.1/ws", "is no address of a WebSocket"),
+            ("ws://", "is not the URL of a WebSocket"),
+            ("http://127.0.0.1/ws", "is not the URL of a WebSocket"),
             (&format!("wss://{closed}/ws"), "cannot be reached"),
             (
                 "ws://no-such-name.invalid/ws",
-                "the name no-such-name.invalid is not known here",
+                "the name no-such-name.invalid cannot be resolved",
             ),
             (&format!("ws://{closed}/ws"), "cannot be reached"),
             (&refused, "answered 401: the token is wrong"),

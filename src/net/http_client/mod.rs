@@ -6,10 +6,9 @@
 //! that agent down, which breaks the socket call under way and leaves the other
 //! requests alone. After a failure or a stop the agent is thrown away.
 
-mod address;
 mod connector;
 mod error;
-pub mod public;
+mod own_network;
 mod resolver;
 #[cfg(any(test, feature = "testing"))]
 #[expect(missing_docs, reason = "only tests use it")]
@@ -23,10 +22,12 @@ use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
 use ureq::typestate::AgentScope;
 use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
 
+use base::address::is_local_host;
+
 use crate::cancel::Cancel;
-pub use address::is_local;
 use connector::{ReadLimit, connect_by};
 pub use error::ClientError;
+pub use own_network::is_own_network;
 pub use resolver::AddressCheck;
 use resolver::CachingResolver;
 
@@ -301,7 +302,7 @@ impl HttpClient {
 
     fn connect(&self, origin: String, host: &str) -> Connection {
         let read_limit = Arc::new(ReadLimit::default());
-        let proxy = self.proxy.clone().filter(|_| !is_local(host));
+        let proxy = self.proxy.clone().filter(|_| !is_local_host(host));
         let config = base_config()
             .proxy(proxy)
             .no_delay(true)

@@ -1,24 +1,24 @@
 //! Looks names up, with a limit, and remembers the answer for a while.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::thread;
+use std::io::ErrorKind;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use base::threads;
 use ureq::config::Config;
 use ureq::http::Uri;
 use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Error, Timeout};
 
+use crate::resolve::look_up;
+
 /// How long an answer is good for. It ends with its agent, too, and an agent
 /// ends with its first failure, so a server that moved is found at once.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// The server's name and that of a proxy.
 const NAMES: usize = 2;
-const ADDRESSES: usize = 16;
 
 /// Says why an address that was found under a host name must not be dialled.
 pub type AddressCheck = Arc<dyn Fn(&str, IpAddr) -> Result<(), String> + Send + Sync>;
@@ -138,27 +138,13 @@ impl CachingResolver {
     }
 }
 
-/// Asks the system. Its lookup cannot be interrupted, so it runs in a thread of
-/// its own that is left behind when the time is up: it ends by itself with the
-/// system's own limit, and touches nothing but its end of the channel.
 fn look_up_within(name: &str, port: u16, timeout: NextTimeout) -> Result<Vec<SocketAddr>, Error> {
-    let (sender, receiver) = mpsc::sync_channel(1);
-    let asked = name.to_owned();
-    threads::spawn(
-        thread::Builder::new()
-            .name("resolve".to_owned())
-            .stack_size(256 * 1024),
-        move || {
-            let found = (asked.as_str(), port).to_socket_addrs();
-            let _ = sender.send(found.map(|found| found.take(ADDRESSES).collect::<Vec<_>>()));
-        },
-    )?;
-    match receiver.recv_timeout(*timeout.after) {
-        Ok(Ok(addresses)) if !addresses.is_empty() => Ok(addresses),
-        Ok(_) => Err(Error::HostNotFound),
-        Err(_) => Err(Error::Timeout(match timeout.reason {
+    look_up(name, port, *timeout.after).map_err(|error| match error.kind() {
+        ErrorKind::TimedOut => Error::Timeout(match timeout.reason {
             Timeout::Global => Timeout::Global,
             _ => Timeout::Resolve,
-        })),
-    }
+        }),
+        ErrorKind::WouldBlock => Error::Io(error),
+        _ => Error::HostNotFound,
+    })
 }

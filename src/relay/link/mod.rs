@@ -30,12 +30,13 @@ use base::clock::Clock;
 use base::ids::MachineId;
 use base::secret::random_fraction;
 use base::threads;
+use base::url::Url;
 use carrier::Carrier;
 use config::{Channel, Config, RelayChannel, Settings};
 use control::Control;
 pub use direct::OwnMachine;
 use net::client_handler::HandlerFactory;
-use net::dial::{Address, Dial, DialError, OpenSocket, open, shown};
+use net::dial::{Dial, DialError, OpenSocket, open, shown, websocket_url};
 use net::relay_links::{LinkState, RelayLink, RelayLinks};
 use net::tls::Trust;
 use protocol::relay::HEADER_BYTES;
@@ -143,9 +144,9 @@ impl Links {
         self.key.get_or_init(|| identity.key.clone());
         let address = relay_address(&channel.url).map_err(StartError::Address)?;
         let control = Arc::new(Control::new().map_err(StartError::System)?);
-        let entry = self.server.relays.add(&channel.name, &address.shown());
+        let entry = self.server.relays.add(&channel.name, &address.to_string());
         let link = Link {
-            name: address.shown().into(),
+            name: address.to_string().into(),
             address,
             channel: channel.clone(),
             parts: Parts {
@@ -218,16 +219,16 @@ fn relay_channels(config: &Config) -> impl Iterator<Item = &RelayChannel> {
 }
 
 /// Where a relay's WebSocket is; its path may be left out.
-pub fn relay_address(url: &str) -> Result<Address, DialError> {
-    let mut address = Address::parse(url)?;
-    if address.path == "/" {
+pub fn relay_address(url: &str) -> Result<Url, DialError> {
+    let mut address = websocket_url(url)?;
+    if matches!(address.path.as_str(), "" | "/") {
         PATH.clone_into(&mut address.path);
     }
     Ok(address)
 }
 
 /// Where clients reach a machine through a relay.
-pub fn client_address(relay: &Address, machine: &MachineId) -> Address {
+pub fn client_address(relay: &Url, machine: &MachineId) -> Url {
     relay.with_parameter("machine_id", machine.as_str())
 }
 
@@ -281,7 +282,7 @@ impl End {
 struct Link {
     /// How logs and throttles call the relay.
     name: Arc<str>,
-    address: Address,
+    address: Url,
     channel: RelayChannel,
     parts: Parts,
     entry: Arc<RelayLink>,
@@ -378,7 +379,7 @@ impl Link {
         let config = self.parts.server.settings.current();
         open(&Dial {
             trust: &Trust::new(config.tls.ca_file.as_deref()),
-            url: &address.with_parameter("role", "machine").url(),
+            url: &address.with_parameter("role", "machine").text(),
             headers: &headers,
             message_bytes: GREETING_BYTES,
             deadline,

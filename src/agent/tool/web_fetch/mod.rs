@@ -13,9 +13,11 @@ use super::output::{page, shorten};
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, readable};
 use crate::model::ToolSpec;
 use address::{check, join};
+use base::address::AddressScope;
 use config::{self, Reachable};
-use net::http_client::public::{is_at_home, why_not_public};
-use net::http_client::{AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient};
+use net::http_client::{
+    AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient, is_own_network,
+};
 use net::tls::Trust;
 use serde_json::json;
 
@@ -293,10 +295,12 @@ fn guard(allow: Reachable) -> AddressCheck {
         if allow.allows(host, address) {
             return Ok(());
         }
-        let why = match why_not_public(address) {
-            Some(why) => why,
-            None if is_at_home(address) => "an address of the house",
-            None => return Ok(()),
+        let why = match AddressScope::of(address) {
+            AddressScope::Public if is_own_network(address) => {
+                "an address of the home network".to_owned()
+            }
+            AddressScope::Public => return Ok(()),
+            scope => scope.to_string(),
         };
         let found = match host.trim_matches(['[', ']']) == address.to_string() {
             true => String::new(),

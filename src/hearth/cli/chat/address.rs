@@ -4,7 +4,6 @@ use std::fmt;
 
 use crate::cli::Failure;
 use config::DEFAULT_PORT;
-use net::dial::authority;
 
 /// A server's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -104,7 +103,10 @@ impl Address {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&authority(&self.host, self.port))
+        match self.host.contains(':') {
+            true => write!(f, "[{}]:{}", self.host, self.port),
+            false => write!(f, "{}:{}", self.host, self.port),
+        }
     }
 }
 

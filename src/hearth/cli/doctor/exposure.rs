@@ -4,8 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::{Diagnosis, Scene};
+use base::address::is_local_host;
 use config::{Channel, Config, Permission, TcpChannel, WebhookAccount};
-use net::http_client::is_local;
 use store::{UserRole, look_up_role};
 
 const CHECK: &str = "exposure";
@@ -76,7 +76,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     let is_public = tcp
         .bind
-        .is_some_and(|bind| !bind.is_unspecified() && !is_local(&bind.to_string()));
+        .is_some_and(|bind| !bind.is_unspecified() && !is_local_host(&bind.to_string()));
     if is_public {
         let text = format!(
             "channel {name} listens on the public address {}",
@@ -134,7 +134,7 @@ fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagn
         )));
     }
     let host = account.outgoing_url.strip_prefix("http://").map(host_of);
-    if host.is_some_and(|host| !is_local(host)) {
+    if host.is_some_and(|host| !is_local_host(host)) {
         let text = format!("replies to webhook account {name} leave the house unencrypted");
         found.push(Diagnosis::warning(CHECK, text).advise("give it an outgoing_url with https"));
     }

@@ -12,7 +12,8 @@ use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{Context, Failure, Outcome, config, http, password, table};
 use base::secret::Secret;
-use net::dial::{Address, shown};
+use base::url::Url;
+use net::dial::shown;
 use net::tls::Trust;
 use relay::identity::Identity;
 use relay::link::{client_address, relay_address};
@@ -63,7 +64,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     settings.set(&key, &value.to_string())?;
     let told = RunningServer::notify(&directory);
 
-    let clients = client_address(&relay, &identity.machine_id).url();
+    let clients = client_address(&relay, &identity.machine_id).text();
     if arguments.has("json") {
         let joined = json!({
             "name": name,
@@ -123,15 +124,16 @@ fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, Fa
 
 /// Tells the relay of this machine: by the contract's request, else by the
 /// relay's own (protocol section 3).
-fn register(relay: &Address, trust: &Trust, token: &Secret, identity: &Identity) -> Outcome {
+fn register(relay: &Url, trust: &Trust, token: &Secret, identity: &Identity) -> Outcome {
     let own = identity.machine_id.as_str();
+    let server = &relay.authority;
     let by_key = json!({
         "machine_name": machine_name(),
         "public_key": identity.key.public_key().to_base64(),
     });
-    let answer = match post(&relay.http("/ws/register"), trust, token, &by_key)? {
+    let answer = match post(&relay.http("/ws/register").text(), trust, token, &by_key)? {
         (404 | 405, _) => post(
-            &relay.http("/register"),
+            &relay.http("/register").text(),
             trust,
             token,
             &json!({"machine_id": own}),
@@ -141,14 +143,14 @@ fn register(relay: &Address, trust: &Trust, token: &Secret, identity: &Identity)
     match answer {
         (200 | 201, answer) if answer["data"]["machine_id"] == own => Ok(()),
         (200 | 201, _) => Err(Failure::failed(format!(
-            "{relay} did not take this machine by its own name {own}; is it a relay of Hearth?"
+            "{server} did not take this machine by its own name {own}; is it a relay of Hearth?"
         ))),
         (401, _) => Err(Failure::failed(format!(
-            "{relay} refuses the token; it must be the AUTH_TOKEN that the relay was started with"
+            "{server} refuses the token; it must be the AUTH_TOKEN that the relay was started with"
         ))),
         (status, answer) => Err(Failure::failed(match answer["error"].as_str() {
-            Some(error) => format!("{relay} answered {status}: {}", shown(error)),
-            None => format!("{relay} answered {status}; is it a relay of Hearth?"),
+            Some(error) => format!("{server} answered {status}: {}", shown(error)),
+            None => format!("{server} answered {status}; is it a relay of Hearth?"),
         })),
     }
 }
