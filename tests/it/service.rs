@@ -11,6 +11,7 @@ use serde_json::json;
 use super::support::PATIENCE;
 use super::support::home::{Folder, make_people, write_config};
 use super::support::program::{Program, hearth, printed, run, send_signal};
+use super::support::socket::uninterrupted;
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
 
@@ -30,7 +31,7 @@ impl Manager {
 
     fn next(&self) -> String {
         let mut bytes = [0; 1024];
-        let length = self.socket.recv(&mut bytes).expect("nothing came in time");
+        let length = uninterrupted(|| self.socket.recv(&mut bytes)).expect("nothing came in time");
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     }
 

@@ -1,14 +1,14 @@
 //! Answers in pieces: how they end, wait and are left.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
 use super::super::support::eventually;
 use super::super::support::home::Home;
 use super::super::support::model::{Act, Model};
-use super::super::support::socket::connect;
+use super::super::support::socket::{Socket, connect};
 use super::{COMPLETIONS, ask, complete, conversations, events, home, home_with, text_of};
 
 /// How many connections have signed in, that of this question among them.
@@ -18,7 +18,7 @@ fn open(home: &Home) -> u64 {
 }
 
 /// A request on a socket of its own, whose response is not read yet.
-fn begin(address: SocketAddr, token: &str, body: &Value) -> TcpStream {
+fn begin(address: SocketAddr, token: &str, body: &Value) -> Socket {
     let mut socket = connect(address);
     let body = body.to_string();
     write!(

@@ -1,18 +1,18 @@
 //! A client of the command API, over WebSocket or JSON lines.
 
 use std::io::{BufRead, BufReader, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
-use super::socket::connect;
+use super::socket::{Socket, connect};
 
 /// One connection; every wait has a deadline.
 pub enum Client {
-    WebSocket(Box<WebSocket<TcpStream>>),
-    Lines(BufReader<TcpStream>),
+    WebSocket(Box<WebSocket<Socket>>),
+    Lines(BufReader<Socket>),
 }
 
 /// How a connection ended.
@@ -76,7 +76,10 @@ impl Client {
                     Err(tungstenite::Error::Io(error)) if is_timeout(&error) => {
                         panic!("no message came in time")
                     }
-                    Err(_) => return Err(End::Closed),
+                    Err(error) => {
+                        eprintln!("the connection ended: {error}");
+                        return Err(End::Closed);
+                    }
                 }
             },
             Client::Lines(lines) => {

@@ -20,6 +20,7 @@ use tungstenite::protocol::CloseFrame;
 use tungstenite::{Message, WebSocket};
 
 use super::PATIENCE;
+use super::socket::{Socket, uninterrupted};
 
 /// The AUTH_TOKEN of the test relays.
 pub const TOKEN: &str = "relay-token-0123456789-0123456789";
@@ -72,7 +73,7 @@ impl Relay {
     }
 
     /// The machine's next connection, upgraded, before any greeting.
-    pub fn accept_machine(&self) -> (WebSocket<TcpStream>, Request) {
+    pub fn accept_machine(&self) -> (WebSocket<Socket>, Request) {
         let stream = ready(self.accept());
         let mut seen = None;
         #[allow(clippy::result_large_err)]
@@ -103,20 +104,17 @@ impl Relay {
     }
 }
 
-fn ready(stream: TcpStream) -> TcpStream {
+fn ready(stream: TcpStream) -> Socket {
     stream.set_nonblocking(false).unwrap();
-    stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    stream.set_write_timeout(Some(PATIENCE)).unwrap();
-    stream.set_nodelay(true).unwrap();
-    stream
+    Socket::new(stream)
 }
 
 /// Has the machine prove its key.
-pub fn greet(socket: &mut WebSocket<TcpStream>, clients: usize) -> PublicKey {
-    let hear = |socket: &mut WebSocket<TcpStream>| -> Greeting {
+pub fn greet(socket: &mut WebSocket<Socket>, clients: usize) -> PublicKey {
+    let hear = |socket: &mut WebSocket<Socket>| -> Greeting {
         serde_json::from_str(socket.read().unwrap().to_text().unwrap()).unwrap()
     };
-    let say = |socket: &mut WebSocket<TcpStream>, greeting: &Greeting| {
+    let say = |socket: &mut WebSocket<Socket>, greeting: &Greeting| {
         let text = serde_json::to_string(greeting).unwrap();
         socket.send(Message::text(text)).unwrap();
     };
@@ -142,7 +140,7 @@ pub fn greet(socket: &mut WebSocket<TcpStream>, clients: usize) -> PublicKey {
 
 /// A link that stands, from the relay's side.
 pub struct Link {
-    pub socket: WebSocket<TcpStream>,
+    pub socket: WebSocket<Socket>,
     /// The machine's upgrade request.
     pub request: Request,
     /// The key that it proved.
@@ -365,14 +363,14 @@ impl Drop for Forwarder {
 }
 
 fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
-    let mut machine: Option<(WebSocket<TcpStream>, PublicKey)> = None;
-    let mut clients: HashMap<u32, WebSocket<TcpStream>> = HashMap::new();
+    let mut machine: Option<(WebSocket<Socket>, PublicKey)> = None;
+    let mut clients: HashMap<u32, WebSocket<Socket>> = HashMap::new();
     let (mut last, mut seen) = (0, Vec::new());
     while !stop.load(Ordering::SeqCst) {
         if let Ok((stream, from)) = relay.listener.accept() {
             let stream = ready(stream);
             let mut first = [0; 4];
-            stream.peek(&mut first).unwrap();
+            uninterrupted(|| stream.peek(&mut first)).unwrap();
             if &first == b"POST" {
                 register(stream);
                 continue;
@@ -474,7 +472,7 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
 }
 
 /// Answers POST /ws/register with 404 and POST /register as a relay does.
-fn register(mut stream: TcpStream) {
+fn register(mut stream: Socket) {
     let mut request = Vec::new();
     let deadline = Instant::now() + PATIENCE;
     let (head, body) = loop {

@@ -1,6 +1,6 @@
 //! A relay in this process, a small machine that links to it, and clients.
 
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener};
 
 use base::ids::MachineId;
 use base::secret::Secret;
@@ -12,7 +12,7 @@ use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
 use tungstenite::{ClientRequestBuilder, Message, WebSocket};
 
-use super::socket::connect;
+use super::socket::{Socket, connect};
 
 pub const TOKEN: &str = "a-token-of-more-than-32-characters";
 
@@ -25,7 +25,7 @@ pub fn relay(change: impl FnOnce(&mut Options)) -> RelayServer {
 }
 
 /// One WebSocket, of a client or a machine.
-pub struct Line(pub WebSocket<TcpStream>);
+pub struct Line(pub WebSocket<Socket>);
 
 /// What arrives on a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,7 +96,10 @@ impl Line {
                 {
                     panic!("no message came in time")
                 }
-                Err(_) => Arrival::Cut,
+                Err(error) => {
+                    eprintln!("the connection ended: {error}");
+                    Arrival::Cut
+                }
             };
         }
     }

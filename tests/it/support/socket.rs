@@ -2,17 +2,65 @@
 
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Deref;
 
 use super::PATIENCE;
 use super::served::{page, read_request};
 
-/// A connection whose every wait ends.
-pub fn connect(address: SocketAddr) -> TcpStream {
-    let socket = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket.set_write_timeout(Some(PATIENCE)).unwrap();
-    socket.set_nodelay(true).unwrap();
-    socket
+/// A connection whose every wait ends, and that goes on after the process was
+/// stopped and continued: on a socket with a timeout Linux then ends what waits
+/// with `EINTR`, also where no signal has a handler (signal(7), "Interruption of
+/// system calls and library functions by stop signals").
+#[derive(Debug)]
+pub struct Socket(TcpStream);
+
+impl Socket {
+    /// Bounds every wait of a connection.
+    pub fn new(stream: TcpStream) -> Socket {
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_nodelay(true).unwrap();
+        Socket(stream)
+    }
+}
+
+impl Deref for Socket {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        uninterrupted(|| self.0.read(buffer))
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        uninterrupted(|| self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Makes a call again that was ended in this way.
+pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            result => return result,
+        }
+    }
+}
+
+/// A connection to this address.
+pub fn connect(address: SocketAddr) -> Socket {
+    Socket::new(TcpStream::connect_timeout(&address, PATIENCE).unwrap())
 }
 
 /// Sends bytes and reads until the peer closes.

@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-use super::socket::connect;
-
 /// What went by, one entry for each direction of each connection.
 type Kept = Arc<Mutex<Vec<Vec<u8>>>>;
 
@@ -32,7 +30,11 @@ impl Tap {
                 if stopped.load(Ordering::SeqCst) {
                     break;
                 }
-                open.push(join(socket.unwrap(), connect(target), &keep));
+                open.push(join(
+                    socket.unwrap(),
+                    TcpStream::connect(target).unwrap(),
+                    &keep,
+                ));
             }
             for (sockets, threads) in open {
                 for socket in sockets {
@@ -79,7 +81,6 @@ type Joined = ([TcpStream; 2], [JoinHandle<()>; 2]);
 fn join(near: TcpStream, far: TcpStream, kept: &Kept) -> Joined {
     for socket in [&near, &far] {
         socket.set_nodelay(true).unwrap();
-        socket.set_read_timeout(None).unwrap();
     }
     let threads = [copy(&near, &far, kept), copy(&far, &near, kept)];
     ([near, far], threads)

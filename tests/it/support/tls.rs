@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use super::PATIENCE;
 use super::home::Folder;
 use super::served::{page, read_request};
-use super::socket::connect;
+use super::socket::{self, connect};
 
 /// A certificate and its key in files.
 pub struct Identity {
@@ -67,7 +67,7 @@ impl Identity {
 }
 
 /// A connection with TLS; every wait ends.
-pub type Secure = StreamOwned<ClientConnection, TcpStream>;
+pub type Secure = StreamOwned<ClientConnection, socket::Socket>;
 
 /// Connects; the handshake is made by the first read or write.
 pub fn secure(address: SocketAddr, config: Arc<ClientConfig>) -> Secure {
