@@ -31,7 +31,8 @@ impl Manager {
 
     fn next(&self) -> String {
         let mut bytes = [0; 1024];
-        let length = uninterrupted(|| self.socket.recv(&mut bytes)).expect("nothing came in time");
+        let length =
+            uninterrupted(PATIENCE, || self.socket.recv(&mut bytes)).expect("nothing came in time");
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     }
 

@@ -370,7 +370,7 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
         if let Ok((stream, from)) = relay.listener.accept() {
             let stream = ready(stream);
             let mut first = [0; 4];
-            uninterrupted(|| stream.peek(&mut first)).unwrap();
+            uninterrupted(PATIENCE, || stream.peek(&mut first)).unwrap();
             if &first == b"POST" {
                 register(stream);
                 continue;

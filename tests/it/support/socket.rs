@@ -3,6 +3,7 @@
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Deref;
+use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 use super::served::{page, read_request};
@@ -34,13 +35,15 @@ impl Deref for Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        uninterrupted(|| self.0.read(buffer))
+        let limit = self.0.read_timeout()?.unwrap_or(PATIENCE);
+        uninterrupted(limit, || self.0.read(buffer))
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        uninterrupted(|| self.0.write(bytes))
+        let limit = self.0.write_timeout()?.unwrap_or(PATIENCE);
+        uninterrupted(limit, || self.0.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -48,11 +51,16 @@ impl Write for Socket {
     }
 }
 
-/// Makes a call again that was ended in this way.
-pub fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+/// Makes a call that has this timeout again where it was ended in this way.
+pub fn uninterrupted<T>(limit: Duration, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let began = Instant::now();
     loop {
         match call() {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                if began.elapsed() >= limit {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
             result => return result,
         }
     }
