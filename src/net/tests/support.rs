@@ -1,7 +1,8 @@
 //! A listener on a port of its own, with handlers that echo.
 
-use std::io::{Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::ops::Deref;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -263,9 +264,50 @@ impl ClientHandler for EchoHandler {
     }
 }
 
+/// A client's socket. It goes on after the process was stopped and continued:
+/// on a socket with a timeout Linux then ends what waits with `EINTR`, also where
+/// no signal has a handler (signal(7)).
+#[derive(Debug)]
+pub struct ClientSocket(TcpStream);
+
+impl Deref for ClientSocket {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+impl Read for ClientSocket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        uninterrupted(|| self.0.read(buffer))
+    }
+}
+
+impl Write for ClientSocket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        uninterrupted(|| self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match call() {
+            Err(error)
+                if error.kind() == io::ErrorKind::Interrupted && Instant::now() < deadline => {}
+            result => return result,
+        }
+    }
+}
+
 /// A plain client.
 pub struct Client {
-    pub stream: TcpStream,
+    pub stream: ClientSocket,
     unread: Vec<u8>,
 }
 
@@ -284,7 +326,7 @@ impl Client {
         stream.set_write_timeout(Some(PATIENCE)).unwrap();
         stream.set_nodelay(true).unwrap();
         Client {
-            stream,
+            stream: ClientSocket(stream),
             unread: Vec::new(),
         }
     }
@@ -356,7 +398,7 @@ impl Client {
         let mut buffer = [0; 64];
         match self.stream.read(&mut buffer) {
             Ok(count) => count == 0,
-            Err(error) => error.kind() == std::io::ErrorKind::ConnectionReset,
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
         }
     }
 

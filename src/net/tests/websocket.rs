@@ -1,7 +1,6 @@
 //! WebSocket: the handshake, messages, limits, and the ways it ends.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use tungstenite::protocol::frame::Frame;
@@ -15,7 +14,7 @@ use config::Limits;
 
 const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-fn open(server: &TestServer) -> WebSocket<TcpStream> {
+fn open(server: &TestServer) -> WebSocket<ClientSocket> {
     let mut client = server.connect();
     client.send(HANDSHAKE);
     let answer = client.answer();
@@ -27,7 +26,7 @@ fn open(server: &TestServer) -> WebSocket<TcpStream> {
     )
 }
 
-fn open_authenticated(server: &TestServer) -> WebSocket<TcpStream> {
+fn open_authenticated(server: &TestServer) -> WebSocket<ClientSocket> {
     let mut socket = open(server);
     socket.send("{auth}".into()).unwrap();
     assert_eq!(text(&mut socket), "hello 127.0.0.1 websocket");
@@ -35,7 +34,7 @@ fn open_authenticated(server: &TestServer) -> WebSocket<TcpStream> {
 }
 
 /// The next text.
-fn text(socket: &mut WebSocket<TcpStream>) -> String {
+fn text(socket: &mut WebSocket<ClientSocket>) -> String {
     loop {
         if let Message::Text(text) = socket.read().unwrap() {
             return text.to_string();
@@ -44,7 +43,7 @@ fn text(socket: &mut WebSocket<TcpStream>) -> String {
 }
 
 /// The code with which the server closes, and that it then ends.
-fn close_code(socket: &mut WebSocket<TcpStream>) -> u16 {
+fn close_code(socket: &mut WebSocket<ClientSocket>) -> u16 {
     let code = loop {
         match socket.read().unwrap() {
             Message::Close(Some(frame)) => break frame.code.into(),
