@@ -76,10 +76,7 @@ impl Client {
                     Err(tungstenite::Error::Io(error)) if is_timeout(&error) => {
                         panic!("no message came in time")
                     }
-                    Err(error) => {
-                        eprintln!("the connection ended: {error}");
-                        return Err(End::Closed);
-                    }
+                    Err(_) => return Err(End::Closed),
                 }
             },
             Client::Lines(lines) => {

@@ -96,10 +96,7 @@ impl Line {
                 {
                     panic!("no message came in time")
                 }
-                Err(error) => {
-                    eprintln!("the connection ended: {error}");
-                    Arrival::Cut
-                }
+                Err(_) => Arrival::Cut,
             };
         }
     }
