@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 use crate::support::relay_peers::{TOKEN, request};
-use crate::support::socket::connect;
+use crate::support::socket::{Socket, connect};
 
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ pub struct Acknowledged {
 }
 
 struct Line {
-    socket: WebSocket<std::net::TcpStream>,
+    socket: WebSocket<Socket>,
     secured: Option<Secured>,
 }
 
