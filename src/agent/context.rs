@@ -35,8 +35,7 @@ mod summary;
 
 use super::tool::output::{cap_text, shorten};
 use crate::model::ChatMessage;
-use base::ids::base32_lower;
-use base::secret::sha256;
+use base::secret::{base32_lower, sha256};
 use store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
 
 /// Characters kept of a speaker's name.

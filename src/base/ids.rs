@@ -13,10 +13,9 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::Timestamp;
 use crate::error::Error;
-use crate::secret::{random_bytes, sha256};
+use crate::secret::{BASE32_LOWER, base32_lower, random_bytes, sha256};
 
 const CROCKFORD: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-const RFC4648: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 const COUNTER_BITS: u32 = 22;
 /// 2025-01-01T00:00:00Z in milliseconds since 1970.
 const EPOCH: i64 = 1_735_689_600_000;
@@ -166,24 +165,6 @@ fn read_id(text: &str) -> Option<i64> {
     i64::try_from(number).ok()
 }
 
-/// Lower-case base32 of RFC 4648 without padding.
-pub fn base32_lower(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len() * 8 / 5 + 1);
-    let (mut buffer, mut bits) = (0u32, 0);
-    for &byte in bytes {
-        buffer = buffer << 8 | u32::from(byte);
-        bits += 8;
-        while bits >= 5 {
-            bits -= 5;
-            text.push(RFC4648[(buffer >> bits & 31) as usize] as char);
-        }
-    }
-    if bits > 0 {
-        text.push(RFC4648[(buffer << (5 - bits) & 31) as usize] as char);
-    }
-    text
-}
-
 /// The self-certifying name of a machine: lower-case base32 of the first 20
 /// bytes of SHA-256 of its X25519 public key, 32 characters (protocol section 6).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -211,7 +192,7 @@ impl FromStr for MachineId {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<MachineId, Error> {
-        let valid = text.len() == 32 && text.bytes().all(|byte| RFC4648.contains(&byte));
+        let valid = text.len() == 32 && text.bytes().all(|byte| BASE32_LOWER.contains(&byte));
         if valid {
             Ok(MachineId(text.to_owned()))
         } else {

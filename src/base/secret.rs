@@ -9,7 +9,8 @@ use ring::rand::{SecureRandom, SystemRandom};
 use ring::{digest, hmac};
 use subtle::ConstantTimeEq;
 
-use crate::ids::base32_lower;
+/// The letters of [`base32_lower`].
+pub(crate) const BASE32_LOWER: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// A secret string. `Debug` prints a placeholder and there is no `Display` and
 /// no `Serialize`, so that it cannot reach a log, an event or a response by
@@ -110,6 +111,24 @@ pub fn random_fraction() -> f64 {
 /// A short reference that joins a client's error message to a log line.
 pub fn reference() -> String {
     base32_lower(&random_bytes::<5>())
+}
+
+/// Lower-case base32 (RFC 4648) without padding.
+pub fn base32_lower(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len() * 8 / 5 + 1);
+    let (mut buffer, mut bits) = (0u32, 0);
+    for &byte in bytes {
+        buffer = buffer << 8 | u32::from(byte);
+        bits += 8;
+        while bits >= 5 {
+            bits -= 5;
+            text.push(BASE32_LOWER[(buffer >> bits & 31) as usize] as char);
+        }
+    }
+    if bits > 0 {
+        text.push(BASE32_LOWER[(buffer << (5 - bits) & 31) as usize] as char);
+    }
+    text
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! The five fields of cron: minute, hour, day of the month, month, weekday.
+//! The five fields of cron: minute, hour, day of the month, month, weekday. Own
+//! code, because the crates for it bring 10 or more others and a second calendar.
 
 use std::fmt;
 use std::str::FromStr;
 
 use jiff::civil::{Date, DateTime};
 
-use super::Zone;
+use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 

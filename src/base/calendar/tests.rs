@@ -2,7 +2,9 @@
 
 use jiff::tz::TimeZone;
 
-use super::*;
+use super::zone::read;
+use super::{Cron, Timing, Zone};
+use crate::clock::Timestamp;
 
 /// Central European rules, without the system's database.
 fn berlin() -> Zone {

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use jiff::civil::{DateTime, Time};
 
-use super::{Cron, Zone};
+use super::cron::Cron;
+use super::zone::Zone;
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 

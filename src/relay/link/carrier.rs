@@ -9,7 +9,6 @@ use std::fmt;
 use std::io;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -18,12 +17,12 @@ use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Bytes, Error as WebSocketError, Message};
 
 use super::client::{Client, Common, Input};
-use super::greeting::Linked;
-use super::{End, Link};
-use config::Limits;
+use super::control::Control;
+use super::end::End;
 use net::dial::{OpenSocket, envelope_error};
 use net::outbox::Close;
 use net::peer::Peer;
+use net::relay_links::RelayLink;
 use net::wait::{Interest, wait};
 use protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
 
@@ -53,7 +52,11 @@ const FULL: Close = Close {
 
 /// A link that stands.
 pub(super) struct Carrier<'a> {
-    link: &'a Link,
+    /// How logs and throttles call the relay.
+    name: &'a Arc<str>,
+    control: &'a Control,
+    /// Where the link shows how many clients it has.
+    entry: &'a RelayLink,
     socket: OpenSocket,
     common: Common,
     most_clients: usize,
@@ -70,26 +73,24 @@ pub(super) struct Carrier<'a> {
 }
 
 impl<'a> Carrier<'a> {
+    /// Carries at most `clients` clients, as the relay grants.
     pub fn new(
-        link: &'a Link,
+        name: &'a Arc<str>,
+        control: &'a Control,
+        entry: &'a RelayLink,
         mut socket: OpenSocket,
-        linked: Linked,
-        limits: Limits,
+        common: Common,
+        clients: usize,
     ) -> Carrier<'a> {
         let now = Instant::now();
         socket.get_mut().write_without_waiting();
         Carrier {
+            name,
+            control,
+            entry,
             socket,
-            common: Common {
-                sessions: Arc::clone(&link.parts.server.sessions),
-                key: link.parts.identity.key.clone(),
-                encryption: link.channel.encryption,
-                limits,
-                message_bytes: linked.message_bytes,
-                waker: Arc::clone(&link.control.waker),
-                waiting: Arc::new(AtomicUsize::new(0)),
-            },
-            most_clients: linked.clients.min(MOST_CLIENTS),
+            common,
+            most_clients: clients.min(MOST_CLIENTS),
             clients: BTreeMap::new(),
             leaving: Vec::new(),
             refused: Vec::new(),
@@ -97,7 +98,6 @@ impl<'a> Carrier<'a> {
             stuck: None,
             heard: now,
             pinged: now,
-            link,
         }
     }
 
@@ -122,8 +122,8 @@ impl<'a> Carrier<'a> {
 
     fn carry(&mut self) -> Result<std::convert::Infallible, End> {
         loop {
-            self.link.control.waker.prepare();
-            if self.link.control.is_stopping() {
+            self.control.waker.prepare();
+            if self.control.is_stopping() {
                 return Err(End::Stopped);
             }
             let is_more = self.turn()?;
@@ -171,7 +171,7 @@ impl<'a> Carrier<'a> {
         if let Some(since) = self.stuck {
             deadline = deadline.min(since + WRITE);
         }
-        let waker = Some(&*self.link.control.waker);
+        let waker = Some(&*self.control.waker);
         let woken = wait(stream.as_fd(), interest, waker, Some(deadline))
             .map_err(|error| End::Lost(format!("the link cannot be waited for: {error}")))?;
         // Nothing would be read that could tell.
@@ -244,7 +244,7 @@ impl<'a> Carrier<'a> {
         let peer = Peer {
             address: arrived.address.to_canonical(),
             secure: arrived.secure,
-            relay: Some(Arc::clone(&self.link.name)),
+            relay: Some(Arc::clone(&self.name)),
         };
         if self.clients.len() < self.most_clients {
             match Client::open(number, peer, self.common.clone()) {
@@ -253,7 +253,7 @@ impl<'a> Carrier<'a> {
                     return self.count();
                 }
                 Err(error) => {
-                    log::warn!("relay {}: no thread for a client: {error}", self.link.name)
+                    log::warn!("relay {}: no thread for a client: {error}", self.name)
                 }
             }
         }
@@ -334,9 +334,7 @@ impl<'a> Carrier<'a> {
 
     fn count(&self) {
         let clients = self.clients.len();
-        self.link
-            .entry
-            .update(|standing| standing.clients = clients);
+        self.entry.update(|standing| standing.clients = clients);
     }
 
     /// The relay broke the protocol: the two ends no longer agree on who is
@@ -353,7 +351,7 @@ impl<'a> Carrier<'a> {
         }
         let deadline = Instant::now() + FAREWELL;
         while !self.clients.is_empty() && Instant::now() < deadline {
-            self.link.control.waker.prepare();
+            self.control.waker.prepare();
             let is_more = match self.turn() {
                 Ok(is_more) => is_more,
                 Err(_) => return,

@@ -10,6 +10,7 @@ mod carrier;
 mod client;
 mod control;
 mod direct;
+mod end;
 mod greeting;
 mod privacy;
 mod redial;
@@ -22,7 +23,6 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tungstenite::http::header::AUTHORIZATION;
-use tungstenite::protocol::CloseFrame;
 
 use super::identity::{self, Identity, IdentityError};
 use super::noise::PrivateKey;
@@ -32,15 +32,18 @@ use base::secret::random_fraction;
 use base::threads;
 use base::url::Url;
 use carrier::Carrier;
+use client::Common;
 use config::{Channel, Config, RelayChannel, Settings};
 use control::Control;
-pub use direct::OwnMachine;
+use end::End;
 use net::client_handler::HandlerFactory;
-use net::dial::{Dial, DialError, OpenSocket, open, shown, websocket_url};
+use net::dial::{Dial, DialError, OpenSocket, open, websocket_url};
 use net::relay_links::{LinkState, RelayLink, RelayLinks};
 use net::tls::Trust;
 use protocol::relay::HEADER_BYTES;
 use redial::Redial;
+
+pub use direct::OwnMachine;
 
 /// How long it may take until a link stands.
 const OPENING: Duration = Duration::from_secs(20);
@@ -249,35 +252,6 @@ impl fmt::Display for StartError {
     }
 }
 
-/// Why a link ended, or does not stand.
-#[derive(Debug, PartialEq, Eq)]
-enum End {
-    /// We were told to stop.
-    Stopped,
-    /// A newer link of the same key has taken its place.
-    Replaced,
-    /// Anything else, in a person's words.
-    Lost(String),
-}
-
-impl End {
-    fn lost(reason: impl fmt::Display) -> End {
-        End::Lost(reason.to_string())
-    }
-
-    /// The relay has closed the link, perhaps with a reason.
-    fn closed(frame: Option<&CloseFrame>) -> End {
-        match frame {
-            Some(frame) => End::Lost(format!(
-                "the relay closed the link with {}: {}",
-                u16::from(frame.code),
-                shown(&frame.reason)
-            )),
-            None => End::lost("the relay closed the link"),
-        }
-    }
-}
-
 /// One link's thread.
 struct Link {
     /// How logs and throttles call the relay.
@@ -366,7 +340,24 @@ impl Link {
             // One frame that is being sent, and answers to pings behind it.
             config.max_write_buffer_size = message_bytes + PONG_BYTES;
         });
-        Ok(Carrier::new(self, socket, linked, limits))
+        let common = Common {
+            sessions: Arc::clone(&self.parts.server.sessions),
+            key: self.parts.identity.key.clone(),
+            encryption: self.channel.encryption,
+            limits,
+            message_bytes: linked.message_bytes,
+            waker: Arc::clone(&self.control.waker),
+            waiting: Arc::default(),
+        };
+        let (name, control, entry) = (&self.name, &*self.control, &*self.entry);
+        Ok(Carrier::new(
+            name,
+            control,
+            entry,
+            socket,
+            common,
+            linked.clients,
+        ))
     }
 
     fn dial(&self, deadline: Instant) -> Result<OpenSocket, End> {

@@ -8,14 +8,14 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 
 use super::link_registry::{Attached, Link};
-use super::routes::Relay;
+use super::relay::Relay;
 use crate::machine_key;
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use base::secret::Secret;
 use net::client_handler::ClientHandler;
 use net::outbox::{Close, Direct, Item, Outbox};
-use net::peer::{AddressKey, Peer};
+use net::peer::Peer;
 use net::token_bucket::TokenBucket;
 use protocol::envelope;
 use protocol::relay::{Client, Kind};
@@ -262,9 +262,4 @@ impl ClientHandler for RelayClient {
         self.say(envelope::failure(None, &error));
         SILENT
     }
-}
-
-/// What failed look-ups are counted by.
-pub fn key(peer: &Peer) -> AddressKey {
-    AddressKey::of(peer.address)
 }

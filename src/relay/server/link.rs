@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::link_registry::{Delivery, Link};
-use super::routes::Relay;
+use super::relay::Relay;
 use crate::noise::{Initiator, Purpose};
 use base::error::{Error, Result};
 use base::ids::MachineId;

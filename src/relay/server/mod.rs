@@ -18,6 +18,7 @@ mod entrance;
 mod guesses;
 mod link;
 mod link_registry;
+mod relay;
 mod routes;
 
 use std::io;
@@ -32,14 +33,8 @@ use net::listener::Listeners;
 use net::tls::Acceptor;
 
 pub use entrance::{TOKEN_CHARACTERS, Token};
-pub use routes::Relay;
+pub use relay::{CLIENTS_PER_MACHINE, MACHINES, MESSAGES_PER_SECOND, Relay, Rules};
 
-/// Machines that may be linked at once, unless it is set.
-pub const MACHINES: usize = 10_000;
-/// Clients that each machine may have at once, unless it is set.
-pub const CLIENTS_PER_MACHINE: usize = 64;
-/// Messages per second of each client, unless it is set.
-pub const MESSAGES_PER_SECOND: u32 = 200;
 /// Bytes of a message, and of what waits for one client, unless they are set.
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
 /// Connections from one address (IPv6: from one /64 network), unless it is set.
@@ -49,41 +44,6 @@ pub const CONNECTIONS_PER_ADDRESS: usize = 256;
 /// (protocol section 6).
 const PING_SECONDS: u64 = 25;
 const DEAD_SECONDS: u64 = 60;
-
-/// What the relay allows.
-#[derive(Clone, Debug)]
-pub struct Rules {
-    /// Machines that may be linked at once.
-    pub machines: usize,
-    /// Clients that each may have at once.
-    pub clients_per_machine: usize,
-    /// Most bytes of a message.
-    pub message_bytes: usize,
-    /// Most bytes of a first message, before it is known who sends it.
-    pub first_message_bytes: usize,
-    /// Messages per second of each client, with twice as many at once. A
-    /// machine may send so many for each client that it may have.
-    pub messages_per_second: u32,
-    /// A link is pinged so often, in seconds.
-    pub ping_seconds: u64,
-    /// A first message must come within so many seconds.
-    pub first_seconds: u64,
-}
-
-impl Rules {
-    /// The usual ones, under these limits of the server.
-    pub fn under(limits: &Limits) -> Rules {
-        Rules {
-            machines: MACHINES,
-            clients_per_machine: CLIENTS_PER_MACHINE,
-            message_bytes: limits.message_bytes,
-            first_message_bytes: limits.unauthenticated_message_bytes,
-            messages_per_second: MESSAGES_PER_SECOND,
-            ping_seconds: limits.ping_seconds,
-            first_seconds: limits.auth_seconds,
-        }
-    }
-}
 
 /// How to run a relay by itself.
 #[derive(Debug)]

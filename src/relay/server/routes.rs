@@ -5,73 +5,31 @@ use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::Rules;
-use super::client::{self, RelayClient};
-use super::entrance::{Entrance, Token};
-use super::guesses::Guesses;
+use super::client::RelayClient;
 use super::link::RelayLink;
-use super::link_registry::{Link, LinkRegistry};
+use super::relay::Relay;
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use net::client_handler::HandlerFactory;
 use net::http::checks;
 use net::http::{Handler, Head, Request, Response};
-use net::peer::Peer;
 use protocol::registration::{Registration, registered};
 
 /// Most bytes of a registration.
 const REGISTRATION_BYTES: usize = 4 * 1024;
-/// Look-ups of machines that are not there that an address may make in a minute.
-const FAILED_LOOK_UPS: u32 = 60;
-
-/// A relay: by itself, or as part of a server.
-pub struct Relay {
-    pub(super) rules: Rules,
-    pub(super) entrance: Entrance,
-    pub(super) machines: LinkRegistry,
-    look_ups: Guesses,
-    /// What its own dialogues hold.
-    this: std::sync::Weak<Relay>,
-}
 
 impl Relay {
-    /// A relay with nobody linked.
-    pub fn new(token: Token, rules: Rules) -> Arc<Relay> {
-        Arc::new_cyclic(|this| Relay {
-            machines: LinkRegistry::new(rules.machines),
-            entrance: Entrance::new(token),
-            look_ups: Guesses::at_most(FAILED_LOOK_UPS),
-            rules,
-            this: this.clone(),
-        })
-    }
-
-    /// The link of a machine that `peer` names.
+    /// Opens a WebSocket that names another machine, or that a machine links
+    /// with.
     ///
     /// # Errors
-    /// `not_found`, whether the machine never was, is not there now or
-    /// cannot be; `rate_limited`.
-    pub(super) fn find(&self, machine: Option<&MachineId>, peer: &Peer) -> Result<Arc<Link>> {
-        let (address, now) = (client::key(peer), Instant::now());
-        self.look_ups.check(address, now)?;
-        machine
-            .and_then(|machine| self.machines.find(machine))
-            .ok_or_else(|| {
-                self.look_ups.failed(address, now);
-                Relay::not_there()
-            })
+    /// The response that refuses it.
+    pub fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
+        self.handler(head).map_err(|error| refusal(&error))
     }
 
-    /// A machine is not there.
-    pub(super) fn not_there() -> Error {
-        Error::not_found("no machine of this machine_id is linked to this relay now")
-    }
-
-    fn lead(&self, head: &Head) -> Result<HandlerFactory> {
-        let this = self
-            .this
-            .upgrade()
-            .ok_or_else(|| Error::overloaded("the relay is stopping", 1))?;
+    fn handler(&self, head: &Head) -> Result<HandlerFactory> {
+        let this = self.share()?;
         let is_admitted = self.entrance.admits(head)?;
         let named = Named::of(head)?;
         if !named.is_machine {
@@ -95,8 +53,17 @@ impl Relay {
         }))
     }
 
-    /// Registers by machine_id, or by name and key as on any server.
-    fn registration(&self, request: &Request) -> Result<Response> {
+    /// Whether a registration is the relay's to answer: it is at /register, or
+    /// carries the relay's token.
+    pub fn takes(&self, head: &Head) -> bool {
+        head.path == "/register" || self.entrance.recognises(head)
+    }
+
+    /// Answers a registration by machine_id, or by name and key as on any server.
+    ///
+    /// # Errors
+    /// `invalid_token`, `invalid_request`.
+    pub fn register(&self, request: &Request) -> Result<Response> {
         let head = &request.head;
         if !self.entrance.admits(head)? {
             return Err(Error::invalid_token(
@@ -115,31 +82,6 @@ impl Relay {
         };
         let address = checks::own_address(head)?;
         Ok(Response::json(200, registered(&machine, &address)))
-    }
-}
-
-impl Relay {
-    /// Opens a WebSocket that names another machine, or that a machine links
-    /// with.
-    ///
-    /// # Errors
-    /// The response that refuses it.
-    pub fn open(&self, head: &Head) -> Result<HandlerFactory, Response> {
-        self.lead(head).map_err(|error| refusal(&error))
-    }
-
-    /// Whether a registration is the relay's to answer: it is at /register, or
-    /// carries the relay's token.
-    pub fn takes(&self, head: &Head) -> bool {
-        head.path == "/register" || self.entrance.recognises(head)
-    }
-
-    /// Answers a registration.
-    ///
-    /// # Errors
-    /// `invalid_token`, `invalid_request`.
-    pub fn register(&self, request: &Request) -> Result<Response> {
-        self.registration(request)
     }
 }
 
@@ -226,7 +168,7 @@ impl Handler for Routes {
             _ => {
                 let mut response = self
                     .relay
-                    .registration(request)
+                    .register(request)
                     .unwrap_or_else(|error| refusal(&error));
                 response
                     .headers

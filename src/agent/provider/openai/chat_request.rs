@@ -9,8 +9,7 @@ use crate::model::{ChatMessage, ToolSpec};
 use crate::provider::dialect::RequestContext;
 use crate::provider::extra::{own_members, sendable};
 use crate::provider::plain_schema::parameters_of;
-use base::ids::base32_lower;
-use base::secret::sha256;
+use base::secret::{base32_lower, sha256};
 use serde_json::json;
 use store::ToolCall;
 

@@ -1,0 +1,116 @@
+//! Time zones, read from the system.
+
+use std::path::{Component, Path};
+
+use jiff::civil::DateTime;
+use jiff::tz::{AmbiguousOffset, TimeZone};
+
+use crate::clock::Timestamp;
+use crate::error::{Error, Result};
+
+/// Where systems keep the rules of all zones (tzfile(5)).
+const ZONES: &str = "/usr/share/zoneinfo";
+/// The system's own zone: a link to its rules (localtime(5)).
+const LOCALTIME: &str = "/etc/localtime";
+
+/// A time zone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Zone(pub(super) TimeZone);
+
+impl Zone {
+    /// The zone that the system is set to: `TZ`, else /etc/localtime, else UTC.
+    pub fn system() -> Zone {
+        Zone(linked().unwrap_or_else(TimeZone::system))
+    }
+
+    /// The zone of an IANA name, as the system knows it.
+    ///
+    /// # Errors
+    /// `invalid_request` when there is none.
+    pub fn named(name: &str) -> Result<Zone> {
+        match read(name) {
+            Some(zone) => Ok(Zone(zone)),
+            None => TimeZone::get(name).map(Zone).map_err(|_| {
+                Error::invalid_request(format!(
+                    "there is no time zone {name:?}: give an IANA name such as Europe/Berlin"
+                ))
+            }),
+        }
+    }
+
+    /// The household's zone: the one that its configuration names, else the
+    /// system's.
+    pub fn of_household(name: Option<&str>) -> Zone {
+        name.and_then(|name| Zone::named(name).ok())
+            .unwrap_or_else(Zone::system)
+    }
+
+    /// The zone as jiff has it.
+    pub fn rules(&self) -> &TimeZone {
+        &self.0
+    }
+
+    /// A time on the clocks of this zone, to the minute: `2026-11-21 09:30`.
+    pub fn minute(&self, time: Timestamp) -> String {
+        match self.local(time) {
+            Some(local) => {
+                let mut text = format!("{local:.0}").replace('T', " ");
+                text.truncate(text.len() - ":00".len());
+                text
+            }
+            None => time.to_string(),
+        }
+    }
+
+    /// What clocks show at a time; nothing beyond the year 9999.
+    pub(super) fn local(&self, time: Timestamp) -> Option<DateTime> {
+        let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
+        Some(self.0.to_datetime(time))
+    }
+
+    /// When clocks show `local`: the first time where they show it twice, and
+    /// when they have skipped it, the moment at which they do so.
+    pub(super) fn instant(&self, local: DateTime) -> Option<Timestamp> {
+        let ambiguous = self.0.to_ambiguous_timestamp(local);
+        let time = match ambiguous.offset() {
+            AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok()?,
+            AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok()?,
+            AmbiguousOffset::Gap { before, .. } => {
+                // Read with the old offset it lies at or after the change.
+                let later = before.to_timestamp(local).ok()?;
+                let after = later.checked_add(jiff::Span::new().seconds(1)).ok()?;
+                let change = self.0.preceding(after).next();
+                change.map_or(later, |change| change.timestamp())
+            }
+        };
+        Some(Timestamp::from_millis(time.as_millisecond()))
+    }
+}
+
+/// The zone that the system's link leads to, unless the environment names one.
+fn linked() -> Option<TimeZone> {
+    if std::env::var_os("TZ").is_some() {
+        return None;
+    }
+    let target = std::fs::read_link(LOCALTIME).ok()?;
+    let (_, name) = target.to_str()?.split_once("zoneinfo/")?;
+    read(name)
+}
+
+/// The zone of a name that is written as its file is. jiff alone would list
+/// all zones first, and keep the list: 150 KiB of memory for one of 600.
+pub(super) fn read(name: &str) -> Option<TimeZone> {
+    if name == "UTC" {
+        return Some(TimeZone::UTC);
+    }
+    // `right/` counts leap seconds, and `posix/` holds all a second time: the
+    // names of zones begin with a capital.
+    let is_plain = |part: Component| matches!(part, Component::Normal(_));
+    let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
+        && Path::new(name).components().all(is_plain);
+    if !is_name || std::env::var_os("TZDIR").is_some() {
+        return None;
+    }
+    let rules = std::fs::read(Path::new(ZONES).join(name)).ok()?;
+    TimeZone::tzif(name, &rules).ok()
+}

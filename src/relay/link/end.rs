@@ -1,0 +1,36 @@
+//! Why a link ended.
+
+use std::fmt;
+
+use tungstenite::protocol::CloseFrame;
+
+use net::dial::shown;
+
+/// Why a link ended, or does not stand.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// We were told to stop.
+    Stopped,
+    /// A newer link of the same key has taken its place.
+    Replaced,
+    /// Anything else, in a person's words.
+    Lost(String),
+}
+
+impl End {
+    pub fn lost(reason: impl fmt::Display) -> End {
+        End::Lost(reason.to_string())
+    }
+
+    /// The relay has closed the link, perhaps with a reason.
+    pub fn closed(frame: Option<&CloseFrame>) -> End {
+        match frame {
+            Some(frame) => End::Lost(format!(
+                "the relay closed the link with {}: {}",
+                u16::from(frame.code),
+                shown(&frame.reason)
+            )),
+            None => End::lost("the relay closed the link"),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! What a relay consists of: its limits, its token, and the machines that are
+//! linked.
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use super::entrance::{Entrance, Token};
+use super::guesses::Guesses;
+use super::link_registry::{Link, LinkRegistry};
+use base::error::{Error, Result};
+use base::ids::MachineId;
+use config::Limits;
+use net::peer::{AddressKey, Peer};
+
+/// Machines that may be linked at once, unless it is set.
+pub const MACHINES: usize = 10_000;
+/// Clients that each machine may have at once, unless it is set.
+pub const CLIENTS_PER_MACHINE: usize = 64;
+/// Messages per second of each client, unless it is set.
+pub const MESSAGES_PER_SECOND: u32 = 200;
+/// Look-ups of machines that are not there that an address may make in a minute.
+const FAILED_LOOK_UPS: u32 = 60;
+
+/// What the relay allows.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Machines that may be linked at once.
+    pub machines: usize,
+    /// Clients that each may have at once.
+    pub clients_per_machine: usize,
+    /// Most bytes of a message.
+    pub message_bytes: usize,
+    /// Most bytes of a first message, before it is known who sends it.
+    pub first_message_bytes: usize,
+    /// Messages per second of each client, with twice as many at once. A
+    /// machine may send so many for each client that it may have.
+    pub messages_per_second: u32,
+    /// A link is pinged so often, in seconds.
+    pub ping_seconds: u64,
+    /// A first message must come within so many seconds.
+    pub first_seconds: u64,
+}
+
+impl Rules {
+    /// The usual ones, under these limits of the server.
+    pub fn under(limits: &Limits) -> Rules {
+        Rules {
+            machines: MACHINES,
+            clients_per_machine: CLIENTS_PER_MACHINE,
+            message_bytes: limits.message_bytes,
+            first_message_bytes: limits.unauthenticated_message_bytes,
+            messages_per_second: MESSAGES_PER_SECOND,
+            ping_seconds: limits.ping_seconds,
+            first_seconds: limits.auth_seconds,
+        }
+    }
+}
+
+/// A relay: by itself, or as part of a server.
+pub struct Relay {
+    /// What it allows.
+    pub rules: Rules,
+    /// Checks its token.
+    pub entrance: Entrance,
+    /// The machines that are linked.
+    pub machines: LinkRegistry,
+    look_ups: Guesses,
+    this: Weak<Relay>,
+}
+
+impl Relay {
+    /// A relay with nobody linked.
+    pub fn new(token: Token, rules: Rules) -> Arc<Relay> {
+        Arc::new_cyclic(|this| Relay {
+            machines: LinkRegistry::new(rules.machines),
+            entrance: Entrance::new(token),
+            look_ups: Guesses::at_most(FAILED_LOOK_UPS),
+            rules,
+            this: this.clone(),
+        })
+    }
+
+    /// The link of a machine that `peer` names.
+    ///
+    /// # Errors
+    /// `not_found`, whether the machine never was, is not there now or
+    /// cannot be; `rate_limited`.
+    pub fn find(&self, machine: Option<&MachineId>, peer: &Peer) -> Result<Arc<Link>> {
+        let (address, now) = (AddressKey::of(peer.address), Instant::now());
+        self.look_ups.check(address, now)?;
+        machine
+            .and_then(|machine| self.machines.find(machine))
+            .ok_or_else(|| {
+                self.look_ups.failed(address, now);
+                Relay::not_there()
+            })
+    }
+
+    /// A machine is not there.
+    pub fn not_there() -> Error {
+        Error::not_found("no machine of this machine_id is linked to this relay now")
+    }
+
+    /// What this relay's own connections hold.
+    ///
+    /// # Errors
+    /// `server_error` 503 while the relay stops.
+    pub fn share(&self) -> Result<Arc<Relay>> {
+        self.this
+            .upgrade()
+            .ok_or_else(|| Error::overloaded("the relay is stopping", 1))
+    }
+}
