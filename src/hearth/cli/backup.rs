@@ -2,16 +2,38 @@
 
 use std::path::{Path, PathBuf};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, flag, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count, size};
-use super::{Context, Failure, Outcome};
 use crate::service::backups::enclosed;
 use base::clock::Clock;
 use store::{BackupRequest, back_up};
 
+pub const COMMAND: Command = Command::new(
+    "backup",
+    "Back everything up into one file, even while the server runs",
+)
+.details(
+    "\
+FILE is a database that any SQLite program can open. It appears under its name only after it has
+been read back and verified. Its copy of the configuration has *** in place of each secret. The
+server makes such backups itself every night (`hearth config keys` explains `backup`).",
+)
+.operands(&[required("FILE")])
+.options(&[
+    flag(
+        "with-secrets",
+        "Include API keys, passwords and the machine's key",
+    ),
+    flag("force", "Replace FILE if it exists"),
+    DATA_DIR,
+])
+.run(run);
+
 /// `hearth backup FILE`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     directory.check_is_used()?;
     let target = PathBuf::from(arguments.required(0));

@@ -5,16 +5,49 @@ use std::io::ErrorKind;
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, optional, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome, password, table};
+use super::{password, table};
 use crate::server;
 use config::{self, Settings};
 use serde_json::json;
 
+pub const COMMAND: Command = Command::new("config", "Check, read and change the configuration")
+    .details("The configuration is the file config.json in the data directory.")
+    .members(&[
+        Command::new("check", "Report every error in the configuration")
+            .options(&[DATA_DIR])
+            .run(check),
+        Command::new("get", "Print one setting, or all that may be shown")
+            .details(
+                "KEY may be dotted, as in tool_permissions.current_time. Secrets are not printed.",
+            )
+            .operands(&[optional("KEY")])
+            .options(&[JSON, DATA_DIR])
+            .run(get),
+        Command::new("set", "Change one setting")
+            .details(
+                "\
+KEY may be dotted, such as limits.turn_seconds. VALUE is JSON, or else plain text. null restores
+the default. `-` reads the value from standard input, which keeps a secret out of the shell's
+history. A running server reloads its configuration; the change applies from the next turn.",
+            )
+            .operands(&[required("KEY"), required("VALUE")])
+            .options(&[DATA_DIR])
+            .run(set),
+        Command::new("path", "Print the path of the configuration file")
+            .options(&[DATA_DIR])
+            .run(path),
+        Command::new("keys", "Explain every setting")
+            .options(&[JSON])
+            .run(keys),
+    ]);
+
 /// `hearth config check`
-pub fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = load(&directory)?;
     server::check(&settings.current()).map_err(Failure::failed)?;
@@ -26,7 +59,7 @@ pub fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth config get [KEY]`
-pub fn get(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn get(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = load(&directory)?;
     let Some(key) = arguments.operand(0) else {
@@ -47,7 +80,7 @@ pub fn get(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth config set KEY VALUE`
-pub fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = load(&directory)?;
     let (key, given) = (arguments.required(0), arguments.required(1));
@@ -67,14 +100,14 @@ pub fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth config path`
-pub fn path(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn path(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     writeln!(context.output, "{}", directory.config().display())?;
     Ok(())
 }
 
 /// `hearth config keys`
-pub fn keys(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn keys(arguments: &Arguments, context: &mut Context) -> Outcome {
     let settings = config::documentation();
     if arguments.has("json") {
         let settings: Vec<Value> = settings

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::arguments::Arguments;
-use super::{Context, Failure};
+use super::context::{Context, Failure};
 use crate::server::restore;
 use crate::service::backups::how_to_restore;
 use base::clock::Clock;

@@ -2,20 +2,43 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, option, required};
+use super::command::Command;
+use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Outcome, table};
+use super::table;
 use base::clock::Clock;
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
 use store::{Delivery, DeliveryState};
 
+pub const COMMAND: Command = Command::new("deliveries", "List webhook callbacks and retry them")
+    .members(&[
+        Command::new("list", "List the newest callbacks")
+            .options(&[
+                option(
+                    "state",
+                    "STATE",
+                    "Only these: pending, held, delivered or dead",
+                ),
+                option("limit", "N", "Show at most N (default: 50)"),
+                JSON,
+                DATA_DIR,
+            ])
+            .run(list),
+        Command::new("retry", "Send a callback again now")
+            .details("A running server sends it within 2 seconds; otherwise the next start does.")
+            .operands(&[required("ID")])
+            .options(&[DATA_DIR])
+            .run(retry),
+    ]);
+
 /// Longest error in the table; `--json` shows all of it.
 const ERROR_CHARACTERS: usize = 60;
 
 /// `hearth deliveries list`
-pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let state = match arguments.text("state")? {
         None => None,
         Some(word) => Some(DeliveryState::parse(word).ok_or_else(|| {
@@ -63,7 +86,7 @@ pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth deliveries retry ID`
-pub fn retry(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn retry(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: DeliveryId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
     let delivery = store.retry_delivery(id)?;

@@ -6,14 +6,31 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, flag, option};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
-use super::{Context, Failure, Outcome};
 use base::clock::Clock;
 use base::ids::ConversationId;
 use serde_json::json;
 use store::{Conversation, Message, Role, Store};
+
+pub const COMMAND: Command = Command::new("export", "Write conversations to a file")
+    .details("JSON Lines can be imported again; Markdown is for reading.")
+    .options(&[
+        option("conversation", "ID", "Export this conversation"),
+        flag("all", "Export all conversations"),
+        option("format", "FORMAT", "jsonl (the default) or markdown"),
+        option(
+            "output",
+            "FILE",
+            "Write to this file (default: standard output)",
+        ),
+        flag("force", "Replace FILE if it exists"),
+        DATA_DIR,
+    ])
+    .run(run);
 
 /// Rows that are read at a time.
 const PAGE: usize = 500;
@@ -35,7 +52,7 @@ struct Written {
 }
 
 /// `hearth export`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let format = match arguments.text("format")? {
         None | Some("jsonl") => Format::JsonLines,
         Some("markdown") => Format::Markdown,

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::Failure;
+use super::context::Failure;
 use super::data_directory::DataDirectory;
 use super::password;
 use crate::service;

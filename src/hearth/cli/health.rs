@@ -5,13 +5,32 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, CA_FILE, DATA_DIR, option};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
+use super::http;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome, http};
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
+
+pub const COMMAND: Command = Command::new("health", "Check that the server is running and healthy")
+    .details(
+        "\
+For scripts and containers: the exit code is 0 if /health answers ok within 5 seconds, else 1.",
+    )
+    .options(&[
+        option(
+            "url",
+            "URL",
+            "The server, such as http://192.168.1.20:5000; without\n\
+it, the one that runs on the data directory",
+        ),
+        CA_FILE,
+        DATA_DIR,
+    ])
+    .run(run);
 
 /// How long the answer may take.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -19,7 +38,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 const MOST_BYTES: usize = 4 * 1024;
 
 /// `hearth health`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let (url, trust) = match arguments.text("url")? {
         Some(url) => {
             let trust = http::trust(arguments, context)?;

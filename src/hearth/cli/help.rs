@@ -1,21 +1,31 @@
-//! Help texts, made from the table of commands, and suggestions for typos.
+//! Help texts, generated from the table of commands.
 
 use std::fmt::Write;
 
-use super::Failure;
-use super::commands::{self, COMMANDS, Command, Many};
+use super::arguments::Arity;
+use super::command::{Command, find};
+use super::context::Failure;
+use super::suggestion::nearest;
 use crate::handbook::{TOPICS, topic};
 
 /// Width of the column before a description.
 const COLUMN: usize = 26;
 
+/// The version, with the commit that it was built from where that is known.
+pub fn version() -> String {
+    match option_env!("HEARTH_COMMIT") {
+        Some(commit) => format!("{} ({commit})", env!("CARGO_PKG_VERSION")),
+        None => env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
 /// What `hearth --help` prints.
-pub fn overview() -> String {
+pub fn overview(table: &[Command]) -> String {
     let mut text = String::from(
         "Hearth is an AI assistant server for the home: one small binary, one SQLite file.\n\n\
          Usage: hearth COMMAND [OPTION...]\n\nCommands:\n",
     );
-    for command in COMMANDS {
+    for command in table {
         line(&mut text, command.name, command.summary);
     }
     text.push_str("\nTopics of the handbook (`hearth help TOPIC`):\n");
@@ -24,7 +34,7 @@ pub fn overview() -> String {
     }
     text.push_str(
         "\nOptions:\n\
-         \x20 -h, --help              Print this, or the help of a command\n\
+         \x20 -h, --help              Print this help, or that of a command\n\
          \x20 -V, --version           Print the version\n\n\
          To begin, run `hearth serve`. For more, run `hearth help COMMAND` or `hearth help TOPIC`.\n",
     );
@@ -32,27 +42,28 @@ pub fn overview() -> String {
 }
 
 /// What `hearth help WORD...` prints: a page of the handbook, the help of a
-/// command, or both where they share their name.
+/// command, or both where they share a name.
 ///
-/// Errors: a usage failure where the words name neither.
-pub fn of(words: &[&str]) -> Result<String, Failure> {
+/// # Errors
+///
+/// A usage failure where the words name neither.
+pub fn of_words(table: &'static [Command], words: &[&str]) -> Result<String, Failure> {
     let page = match words {
         [name] => topic(name),
         _ => None,
     };
-    match (page, commands::find(words)) {
-        (Some(page), Ok(found)) => Ok(format!(
-            "{}\n{}",
-            page.text(),
-            of_command(&found.path, found.command)
-        )),
+    match (page, find(table, words)) {
+        (Some(page), Ok(found)) => {
+            let help = of_command(&found.path, found.command);
+            Ok(format!("{}\n{help}", page.text()))
+        }
         (Some(page), Err(_)) => Ok(page.text()),
         (None, Ok(found)) => Ok(of_command(&found.path, found.command)),
         (None, Err(error)) => Err(match words {
             [word] => nearest(word, TOPICS.iter().map(|topic| topic.name)).map_or(error, |near| {
                 Failure::Usage {
                     message: format!(
-                        "there is no command or topic `{word}`; did you mean `hearth help {near}`?"
+                        "unknown command or topic `{word}`; did you mean `hearth help {near}`?"
                     ),
                     command: "hearth".to_owned(),
                 }
@@ -65,15 +76,15 @@ pub fn of(words: &[&str]) -> Result<String, Failure> {
 /// How a command is called, on one line.
 pub fn usage(path: &str, command: &Command) -> String {
     let mut text = path.to_owned();
-    if command.action.run().is_none() {
+    if command.run.is_none() {
         text.push_str(" COMMAND");
     }
     for operand in command.operands {
         let name = operand.name;
-        let _ = match operand.many {
-            Many::One => write!(text, " {name}"),
-            Many::ZeroOrOne => write!(text, " [{name}]"),
-            Many::AnyNumber => write!(text, " [{name}...]"),
+        let _ = match operand.arity {
+            Arity::One => write!(text, " {name}"),
+            Arity::ZeroOrOne => write!(text, " [{name}]"),
+            Arity::AnyNumber => write!(text, " [{name}...]"),
         };
     }
     if !command.options.is_empty() {
@@ -86,26 +97,25 @@ pub fn usage(path: &str, command: &Command) -> String {
 pub fn of_command(path: &str, command: &Command) -> String {
     let usage = usage(path, command);
     let mut text = format!("{}.\n\nUsage: {usage}\n", command.summary);
-    if command.action.run().is_some() && !command.action.members().is_empty() {
+    if command.run.is_some() && !command.members.is_empty() {
         let _ = writeln!(text, "       {path} COMMAND");
     }
     if !command.details.is_empty() {
         let _ = write!(text, "\n{}\n", command.details);
     }
-    let members = command.action.members();
-    if !members.is_empty() {
+    if !command.members.is_empty() {
         text.push_str("\nCommands:\n");
-        for member in members {
+        for member in command.members {
             line(&mut text, member.name, member.summary);
         }
     }
     text.push_str("\nOptions:\n");
-    for setting in command.options {
-        let term = match setting.value {
-            Some(value) => format!("--{} {value}", setting.name),
-            None => format!("--{}", setting.name),
+    for option in command.options {
+        let term = match option.value {
+            Some(value) => format!("--{} {value}", option.name),
+            None => format!("--{}", option.name),
         };
-        line(&mut text, &term, setting.help);
+        line(&mut text, &term, option.help);
     }
     line(&mut text, "-h, --help", "Print this help");
     text
@@ -123,60 +133,12 @@ fn line(text: &mut String, term: &str, description: &str) {
     text.push('\n');
 }
 
-/// The known word that was most likely meant, if one is near enough.
-pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|candidate| (distance(word, candidate), candidate))
-        .min_by_key(|&(distance, _)| distance)
-        .filter(|&(distance, candidate)| distance <= candidate.len().max(3) / 3)
-        .map(|(_, candidate)| candidate)
-}
-
-/// Edit distance in which exchanging two neighbours counts as one edit
-/// (optimal string alignment).
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().take(64).collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=right.len()).collect()];
-    for i in 1..=left.len() {
-        let mut row = vec![i];
-        for j in 1..=right.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(left[i - 1] != right[j - 1]);
-            let mut least = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            if i > 1 && j > 1 && left[i - 1] == right[j - 2] && left[i - 2] == right[j - 1] {
-                least = least.min(rows[i - 2][j - 2] + 1);
-            }
-            row.push(least);
-        }
-        rows.push(row);
-    }
-    rows[left.len()][right.len()]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_word_is_suggested_and_a_far_one_is_not() {
-        let known = ["serve", "chat", "user", "token", "config", "deliveries"];
-        for (word, near) in [
-            ("sevre", Some("serve")),
-            ("server", Some("serve")),
-            ("cofnig", Some("config")),
-            ("delivery", Some("deliveries")),
-            ("tokens", Some("token")),
-            ("chta", Some("chat")),
-            ("teapot", None),
-            ("", None),
-        ] {
-            assert_eq!(nearest(word, known), near, "{word:?}");
-        }
-    }
-
-    #[test]
-    fn a_long_term_stands_on_a_line_of_its_own() {
+    fn a_long_term_has_its_own_line() {
         let mut text = String::new();
         line(&mut text, "--short", "one\ntwo");
         line(&mut text, "--a-very-long-option VALUE", "three");

@@ -8,8 +8,8 @@ use ureq::unversioned::resolver::DefaultResolver;
 use ureq::{Agent, Body, Error};
 
 use super::arguments::Arguments;
+use super::context::{Context, Failure};
 use super::data_directory::DataDirectory;
-use super::{Context, Failure};
 use config::Settings;
 use net::http_client::base_config;
 use net::tls::connector::connect_with;

@@ -1,25 +1,30 @@
-//! `hearth man`: the manual page, in man(7)'s macros, made from the same table
+//! `hearth man`: the manual page in man(7)'s macros, generated from the same table
 //! as the help texts.
 
 use std::fmt::Write;
 
 use super::arguments::Arguments;
-use super::commands;
-use super::{Context, Outcome, help, version};
+use super::command::{self, Command};
+use super::context::{Context, Outcome};
+use super::help::{self, version};
 
-/// Variables that Hearth reads, beside the keys of model providers.
+pub const COMMAND: Command = Command::new("man", "Print the manual page")
+    .details("`hearth man | man -l -` shows it, and `make install` installs it.")
+    .run_with_table(run);
+
+/// Environment variables that Hearth reads, apart from the API keys of model providers.
 const VARIABLES: [(&str, &str); 5] = [
     (
         "HEARTH_DATA_DIR",
-        "The data directory, where --data-dir does not name one.",
+        "The data directory, when --data-dir is not given.",
     ),
     (
         "HEARTH_LOG",
-        "What the server logs: error, warn, info, debug or trace. It wins over the setting log_level.",
+        "The log level: error, warn, info, debug or trace. It takes precedence over the setting log_level.",
     ),
     (
         "HEARTH_ADMIN_PASSWORD",
-        "The password of the user admin, for the first start.",
+        "The password of the user admin, used at the first start.",
     ),
     (
         "HEARTH_TOKEN",
@@ -27,7 +32,7 @@ const VARIABLES: [(&str, &str); 5] = [
     ),
     (
         "NOTIFY_SOCKET, WATCHDOG_USEC",
-        "Where the server tells a service manager that it is ready and alive (sd_notify(3)).",
+        "Where the server reports to a service manager that it is ready and alive (sd_notify(3)).",
     ),
 ];
 
@@ -35,7 +40,7 @@ const VARIABLES: [(&str, &str); 5] = [
 const FILES: [(&str, &str); 4] = [
     (
         "config.json",
-        "The settings; `hearth config keys` explains them.",
+        "The settings, which `hearth config keys` explains.",
     ),
     (
         "hearth.db",
@@ -43,19 +48,19 @@ const FILES: [(&str, &str); 4] = [
     ),
     (
         "hearth.log",
-        "The log; hearth.log.1 to hearth.log.4 are its older parts.",
+        "The log. Its older parts are hearth.log.1 to hearth.log.4.",
     ),
-    ("hearth.lock", "Held by the server that runs."),
+    ("hearth.lock", "Locked by the running server."),
 ];
 
 /// `hearth man`
-pub fn run(_arguments: &Arguments, context: &mut Context) -> Outcome {
-    context.output.write_all(page().as_bytes())?;
+fn run(table: &'static [Command], _: &Arguments, context: &mut Context) -> Outcome {
+    context.output.write_all(page(table).as_bytes())?;
     Ok(())
 }
 
 /// The whole page.
-fn page() -> String {
+fn page(table: &'static [Command]) -> String {
     let mut text = format!(
         ".TH HEARTH 1 \"\" \"hearth {}\" \"User Commands\"\n.SH NAME\nhearth \\- {}\n\
          .SH SYNOPSIS\n.B hearth\n.I COMMAND\n[\\fIOPTION\\fR...]\n.SH DESCRIPTION\n",
@@ -65,10 +70,10 @@ fn page() -> String {
     paragraph(
         &mut text,
         "Hearth answers people in a browser, in a terminal and over WebSocket, and other systems \
-         by webhook. It is one program with one SQLite file. `hearth serve` is where to begin.",
+         by webhook. It is one program with one SQLite file. To begin, run `hearth serve`.",
     );
     text.push_str(".SH COMMANDS\n");
-    for (path, command) in commands::all() {
+    for (path, command) in command::all(table) {
         let _ = writeln!(text, ".SS {}", escaped(&help::usage(&path, command)));
         paragraph(&mut text, &format!("{}.", command.summary));
         for part in command
@@ -79,18 +84,18 @@ fn page() -> String {
             text.push_str(".PP\n");
             paragraph(&mut text, part);
         }
-        if command.action.run().is_some() {
-            for setting in command.options {
-                let _ = match setting.value {
+        if command.run.is_some() {
+            for option in command.options {
+                let _ = match option.value {
                     Some(value) => writeln!(
                         text,
                         ".TP\n\\fB\\-\\-{}\\fR \\fI{}\\fR",
-                        escaped(setting.name),
+                        escaped(option.name),
                         escaped(value)
                     ),
-                    None => writeln!(text, ".TP\n\\fB\\-\\-{}\\fR", escaped(setting.name)),
+                    None => writeln!(text, ".TP\n\\fB\\-\\-{}\\fR", escaped(option.name)),
                 };
-                paragraph(&mut text, setting.help);
+                paragraph(&mut text, option.help);
             }
         }
     }
@@ -99,7 +104,7 @@ fn page() -> String {
     text.push_str(".SH EXIT STATUS\n");
     paragraph(
         &mut text,
-        "0 when it did what it was asked, 1 when it failed, 2 when the command line is wrong.",
+        "0 on success, 1 on failure, 2 when the command line is wrong.",
     );
     text
 }
@@ -112,8 +117,8 @@ fn section(text: &mut String, title: &str, entries: &[(&str, &str)]) {
     }
 }
 
-/// Appends running text, a line of it for each of ours: a line that begins with
-/// a dot or a quote would be a request.
+/// Appends running text line by line. roff would take a line that begins with a
+/// dot or a quote for a request.
 fn paragraph(text: &mut String, words: &str) {
     for line in words.lines() {
         let line = escaped(line.trim());
@@ -125,8 +130,7 @@ fn paragraph(text: &mut String, words: &str) {
     }
 }
 
-/// What roff would take for its own: the backslash, and the hyphen that is to
-/// be copied as a minus.
+/// Escapes the backslash, and the hyphen so that it can be copied as a minus.
 fn escaped(text: &str) -> String {
     text.replace('\\', "\\e").replace('-', "\\-")
 }
@@ -134,18 +138,19 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::io::Write as _;
-    use std::process::{Command, Stdio};
+    use std::process::{self, Stdio};
 
     use super::*;
+    use crate::cli::COMMANDS;
 
     #[test]
     fn the_page_names_every_command_and_option() {
-        let page = page();
-        for (path, command) in commands::all() {
+        let page = page(COMMANDS);
+        for (path, command) in command::all(COMMANDS) {
             let heading = format!(".SS {}", escaped(&path));
             assert!(page.contains(&heading), "{heading}");
-            for setting in command.options {
-                let option = format!("\\-\\-{}", escaped(setting.name));
+            for option in command.options {
+                let option = format!("\\-\\-{}", escaped(option.name));
                 assert!(page.contains(&option), "{path} {option}");
             }
         }
@@ -153,19 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn groff_has_nothing_to_complain_of() {
-        let started = Command::new("groff")
+    fn groff_accepts_the_page() {
+        let started = process::Command::new("groff")
             .args(["-man", "-Tutf8", "-ww", "-rCHECKSTYLE=3", "-z"])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut groff) = started else {
-            eprintln!("left out: groff is not installed");
+            eprintln!("skipped: groff is not installed");
             return;
         };
         let mut input = groff.stdin.take().unwrap();
-        input.write_all(page().as_bytes()).unwrap();
+        input.write_all(page(COMMANDS).as_bytes()).unwrap();
         drop(input);
         let output = groff.wait_with_output().unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);
@@ -173,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn what_roff_would_take_for_its_own_is_escaped() {
+    fn special_characters_of_roff_are_escaped() {
         let mut text = String::new();
         paragraph(&mut text, ".first\n'second\n  a-b\\c");
         assert_eq!(text, "\\&.first\n\\&'second\na\\-b\\ec\n");

@@ -3,20 +3,44 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Failure, Outcome, table};
+use super::table;
 use base::clock::Clock;
 use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
 use store::{Memory, Store};
 
+pub const COMMAND: Command = Command::new("memory", "See and delete what the assistant remembers")
+    .details("Works whether or not the server runs.")
+    .members(&[
+        Command::new("list", "List everything that is remembered, newest first")
+            .options(&[JSON, DATA_DIR])
+            .run(list),
+        Command::new("search", "Search what is remembered, best match first")
+            .details("Any of the words may match, also as the start of a longer word.")
+            .operands(&[required("WORD"), any_number("WORD")])
+            .options(&[
+                option("limit", "N", "Show at most N (default: 50)"),
+                JSON,
+                DATA_DIR,
+            ])
+            .run(search),
+        Command::new("delete", "Delete a memory")
+            .details("`hearth memory list` shows the ID.")
+            .operands(&[required("ID")])
+            .options(&[DATA_DIR])
+            .run(delete),
+    ]);
+
 /// Longest text in the table; `--json` shows all of it.
 const CONTENT_CHARACTERS: usize = 100;
 
 /// `hearth memory list`
-pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = open(arguments, context)?;
     let memories = store.memories()?;
     store.close();
@@ -25,7 +49,7 @@ pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth memory search WORD...`
-pub fn search(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn search(arguments: &Arguments, context: &mut Context) -> Outcome {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
@@ -42,7 +66,7 @@ pub fn search(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth memory delete ID`
-pub fn delete(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn delete(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: MemoryId = arguments.required(0).parse()?;
     let store = open(arguments, context)?;
     store.forget(id)?;

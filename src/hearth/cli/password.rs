@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::arguments::Arguments;
-use super::{Context, Failure};
+use super::context::{Context, Failure};
 use crate::service;
 use crate::service::password::LEAST_CHARACTERS;
 use base::secret::Secret;
@@ -24,9 +24,7 @@ pub fn new_hash(
     user: &str,
 ) -> Result<String, Failure> {
     if arguments.has("generate") {
-        if arguments.has("password-stdin") {
-            return Err(arguments.usage("--generate and --password-stdin exclude each other"));
-        }
+        arguments.exclude("generate", "password-stdin")?;
         let password = Secret::random_password();
         let hash = service::password::hash(&password)?;
         writeln!(context.output, "{}", password.expose())?;

@@ -9,17 +9,32 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, flag, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
-use super::{Context, Failure, Outcome};
 use crate::server::{Lock, restore};
 use crate::service::backups::{ABOUT, CONFIG, IDENTITY};
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
 
+pub const COMMAND: Command = Command::new("restore", "Replace the current data with a backup")
+    .details(
+        "\
+FILE is a backup, or a copy of hearth.db. It is checked first; the data that it replaces is moved
+to a directory beside it. Secrets that are not in the backup are kept from the current
+configuration where they still apply. The server must be stopped.",
+    )
+    .operands(&[required("FILE")])
+    .options(&[
+        flag("check", "Only check the file, and change nothing"),
+        DATA_DIR,
+    ])
+    .run(run);
+
 /// `hearth restore FILE`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let file = PathBuf::from(arguments.required(0));
     if arguments.has("check") {
         let line = ProgressLine::stoppable();

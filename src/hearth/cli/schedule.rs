@@ -3,20 +3,77 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Failure, Outcome, config, table};
+use super::{config, table};
 use base::calendar::{Timing, Zone};
 use base::clock::{Clock, Timestamp};
 use base::ids::{ConversationId, ScheduleId};
 use serde_json::json;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store};
 
+pub const COMMAND: Command = Command::new(
+    "schedule",
+    "Let the assistant do something later, once or repeatedly",
+)
+.details("Works whether or not the server runs.")
+.members(&[
+    Command::new("add", "Add a prompt that runs at a time, and print its ID")
+        .details(
+            "\
+Times are in the setting time_zone. What was due while the server was stopped runs once at its
+next start, marked as late.",
+        )
+        .operands(&[required("PROMPT"), any_number("PROMPT")])
+        .options(&[
+            option(
+                "at",
+                "TIME",
+                "Once: 18:30, 2026-11-22T18:30, or +20m (s, m, h, d)",
+            ),
+            option(
+                "cron",
+                "FIELDS",
+                "Repeatedly: minute, hour, day, month, weekday,\nsuch as \"30 7 * * mon-fri\"",
+            ),
+            option(
+                "conversation",
+                "ID",
+                "Where it runs (default: its own conversation)",
+            ),
+            option(
+                "webhook",
+                "NAME",
+                "The webhook account that also gets the replies",
+            ),
+            DATA_DIR,
+        ])
+        .run(add),
+    Command::new("list", "List the schedules, the next one first")
+        .options(&[JSON, DATA_DIR])
+        .run(list),
+    Command::new("pause", "Pause a schedule until it is resumed")
+        .details("`hearth schedule list` shows the ID.")
+        .operands(&[required("ID")])
+        .options(&[DATA_DIR])
+        .run(pause),
+    Command::new("resume", "Resume a paused schedule")
+        .operands(&[required("ID")])
+        .options(&[DATA_DIR])
+        .run(resume),
+    Command::new("remove", "Remove a schedule")
+        .operands(&[required("ID")])
+        .options(&[DATA_DIR])
+        .run(remove),
+]);
+
 /// Longest prompt in the table; `--json` shows all of it.
 const PROMPT_CHARACTERS: usize = 60;
 
 /// `hearth schedule add PROMPT...`
-pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
     if at.is_some() == cron.is_some() {
         return Err(arguments.usage("give either --at, for one time, or --cron"));
@@ -50,7 +107,7 @@ pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule list`
-pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let store = directory.open_store(&Clock::system())?;
     let schedules = store.schedules()?;
@@ -70,7 +127,7 @@ pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule remove ID`
-pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = open(arguments, context)?;
     store.delete_schedule(id)?;
@@ -80,7 +137,7 @@ pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule pause ID`
-pub fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = open(arguments, context)?;
     let schedule = store.schedule(id)?;
@@ -91,7 +148,7 @@ pub fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule resume ID`
-pub fn resume(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn resume(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: ScheduleId = arguments.required(0).parse()?;
     let directory = DataDirectory::of(arguments, context)?;
     let zone = config::load(&directory)?.current().zone();

@@ -2,13 +2,25 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
+use super::command::Command;
+use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Outcome, table};
+use super::table;
 use base::clock::Clock;
 use protocol::command::LIST_LIMIT;
 use serde_json::json;
 use store::{Message, Role, excerpt};
+
+pub const COMMAND: Command = Command::new("search", "Search the messages of all conversations")
+    .details("Shows the newest messages that contain all the words, ignoring accents and case.")
+    .operands(&[required("WORD"), any_number("WORD")])
+    .options(&[
+        option("limit", "N", "Show at most N (default: 20)"),
+        JSON,
+        DATA_DIR,
+    ])
+    .run(run);
 
 /// Messages that are shown unless `--limit` says otherwise.
 const SHOWN: u64 = 20;
@@ -16,7 +28,7 @@ const SHOWN: u64 = 20;
 const EXCERPT_CHARACTERS: usize = 100;
 
 /// `hearth search WORD...`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(SHOWN);
     let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;

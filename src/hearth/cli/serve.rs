@@ -9,19 +9,47 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, option};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::first_run::{self, Made};
+use super::local_models;
 use super::logging::{self, Logging};
 use super::service_manager::ServiceManager;
-use super::{Context, Failure, Outcome, local_models};
 use crate::server::{self, Options, Server};
 use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
 
+pub const COMMAND: Command = Command::new("serve", "Run the server")
+    .details(
+        "\
+On the first start this writes a configuration to the data directory and adds the user
+`admin`, with the password in HEARTH_ADMIN_PASSWORD or one that is shown once.
+
+SIGTERM and Ctrl-C stop the server: running turns get 10 seconds, and the rest resumes at the
+next start. A second signal stops it immediately. SIGHUP reloads the configuration. HEARTH_LOG
+sets the log level: error, warn, info (the default), debug or trace. Without it, the setting
+log_level applies.",
+    )
+    .options(&[
+        DATA_DIR,
+        option(
+            "bind",
+            "ADDR",
+            "Listen on this address instead of the configured one",
+        ),
+        option(
+            "port",
+            "N",
+            "Listen on this port instead of the configured one;\n0 lets the system choose",
+        ),
+    ])
+    .run(run);
+
 /// Runs the server until it is told to stop.
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let directory = DataDirectory::of(arguments, context)?;

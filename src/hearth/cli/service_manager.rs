@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::Failure;
+use super::context::Failure;
 use crate::server::Server;
 
 /// How long a database may refuse to be written before the watchdog is let

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Context, Outcome};
+use super::context::{Context, Outcome};
 
 /// Prints rows under their column names, or `nothing` when there are none.
 pub fn print(

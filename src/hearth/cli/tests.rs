@@ -1,13 +1,13 @@
-//! Tests of the command line as a whole, and what the room's tests share.
+//! Tests of the command line as a whole, and helpers for the tests of its modules.
 
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use super::commands::{self, Command};
+use super::context::Context;
 use super::data_directory::DataDirectory;
-use super::{Context, run_in};
+use super::{COMMANDS, command, run_in};
 use crate::handbook::{TOPICS, topic};
 use base::secret::reference;
 
@@ -85,32 +85,32 @@ fn run_line(line: &str) -> Ran {
 #[test]
 fn a_wrong_command_line_is_named_and_has_code_2() {
     for (line, says) in [
-        ("", "no command given (`hearth --help` tells more)"),
+        ("", "no command given (see `hearth --help`)"),
         (
             "sevre",
-            "there is no command `hearth sevre`; did you mean `hearth serve`? (`hearth --help` tells more)",
+            "unknown command `hearth sevre`; did you mean `hearth serve`? (see `hearth --help`)",
         ),
         (
             "teapot",
-            "there is no command `hearth teapot`; there are serve, init, chat, ",
+            "unknown command `hearth teapot`; there are serve, init, chat, ",
         ),
         (
             "user ad",
-            "there is no command `hearth user ad`; did you mean `hearth user add`? (`hearth user --help` tells more)",
+            "unknown command `hearth user ad`; did you mean `hearth user add`? (see `hearth user --help`)",
         ),
-        ("help teapot", "there is no command `hearth teapot`"),
+        ("help teapot", "unknown command `hearth teapot`"),
         (
             "serve now",
-            "\"now\" is one word too many (`hearth serve --help` tells more)",
+            "unexpected argument \"now\" (see `hearth serve --help`)",
         ),
         (
             "serve --prot 5",
-            "there is no option --prot; did you mean --port?",
+            "unknown option --prot; did you mean --port?",
         ),
-        ("serve --zzzzzzzzz", "there is no option --zzzzzzzzz ("),
-        ("serve -p 5", "there is no option -p"),
+        ("serve --zzzzzzzzz", "unknown option --zzzzzzzzz ("),
+        ("serve -p 5", "unknown option -p"),
         ("serve --port", "missing argument for option '--port'"),
-        ("serve --port 1 --port 2", "--port is given twice"),
+        ("serve --port 1 --port 2", "--port is given more than once"),
         (
             "serve --port 65536",
             "--port must be a number from 0 to 65535, not 65536",
@@ -123,10 +123,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
             "serve --bind here",
             "--bind must be an IP address, not \"here\"",
         ),
-        (
-            "user add",
-            "NAME is missing (`hearth user add --help` tells more)",
-        ),
+        ("user add", "NAME is missing (see `hearth user add --help`)"),
         (
             "user list --json=yes",
             "unexpected argument for option '--json'",
@@ -147,11 +144,11 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         ),
         (
             "chat --new --conversation conv_0000000000001",
-            "--conversation and --new exclude each other",
+            "--conversation and --new cannot be used together",
         ),
         (
             "chat --url ws://h --token t --user u",
-            "--token and --user exclude each other",
+            "--token and --user cannot be used together",
         ),
         ("chat --url ws://h", "give --user NAME, or HEARTH_TOKEN"),
     ] {
@@ -229,26 +226,13 @@ fn what_fails_is_named_and_has_code_1() {
     }
 }
 
-/// Every command with how it is called, the members of groups after them.
-fn all_commands() -> Vec<(String, &'static Command)> {
-    fn collect(path: &str, level: &'static [Command], all: &mut Vec<(String, &'static Command)>) {
-        for command in level {
-            let path = format!("{path} {}", command.name);
-            all.push((path.clone(), command));
-            collect(&path, command.action.members(), all);
-        }
-    }
-    let mut all = Vec::new();
-    collect("", commands::COMMANDS, &mut all);
-    all
-}
-
 #[test]
 fn every_command_has_help_that_names_its_options_and_operands() {
     let overview = run_line("--help");
     assert_eq!((overview.code, overview.errors.as_str()), (0, ""));
     assert_eq!(run_line("help").output, overview.output);
-    for (path, command) in all_commands() {
+    for (path, command) in command::all(COMMANDS) {
+        let path = path.strip_prefix("hearth").unwrap();
         let help = run_line(&format!("{path} --help"));
         assert_eq!((help.code, help.errors.as_str()), (0, ""), "{path}");
         // Where a topic of the handbook has the same name, its page comes first.
@@ -273,21 +257,21 @@ fn every_command_has_help_that_names_its_options_and_operands() {
         for operand in command.operands {
             assert!(help.output.contains(operand.name), "{}", help.output);
         }
-        if command.action.run().is_none() {
+        if command.run.is_none() {
             assert_eq!(
-                run_line(&path).output,
+                run_line(path).output,
                 help.output,
                 "a group alone shows its help"
             );
         }
-        for member in command.action.members() {
+        for member in command.members {
             assert!(help.output.contains(member.summary), "{}", help.output);
         }
         for line in help.output.lines().chain(overview.output.lines()) {
             assert!(line.chars().count() <= 100, "too wide: {line}");
         }
     }
-    for command in commands::COMMANDS {
+    for command in COMMANDS {
         assert!(overview.output.contains(command.summary));
     }
 }
@@ -304,11 +288,7 @@ fn help_prints_the_pages_of_the_handbook() {
     let both: Vec<&str> = TOPICS
         .iter()
         .map(|one| one.name)
-        .filter(|name| {
-            commands::COMMANDS
-                .iter()
-                .any(|command| command.name == *name)
-        })
+        .filter(|name| COMMANDS.iter().any(|command| command.name == *name))
         .collect();
     assert!(both.is_empty() || both == ["relay"], "{both:?}");
     let typo = run_line("help brwoser");

@@ -4,20 +4,53 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
+use super::command::Command;
+use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
 use super::first_run::ADMIN;
-use super::{Context, Outcome, table, user};
+use super::{table, user};
 use crate::service::people::{NAME_CHARACTERS, new_token};
 use base::clock::{Clock, Timestamp};
 use base::ids::TokenId;
 use serde_json::json;
 use store::Token;
 
+pub const COMMAND: Command = Command::new("token", "Create, list and revoke API tokens")
+    .details("With a token a program signs in as a user. Works whether or not the server runs.")
+    .members(&[
+        Command::new("create", "Create a token and print it once")
+            .options(&[
+                option("name", "NAME", "What the token is for (required)"),
+                option("user", "NAME", "The user it signs in as (default: admin)"),
+                option(
+                    "role",
+                    "ROLE",
+                    "viewer, user or admin; at most the user's own role,\nwhich is the default",
+                ),
+                option("expires-days", "N", "Expire after N days (default: never)"),
+                JSON,
+                DATA_DIR,
+            ])
+            .run(create),
+        Command::new("list", "List the API tokens")
+            .options(&[
+                flag("sessions", "Also list the sessions of people who signed in"),
+                JSON,
+                DATA_DIR,
+            ])
+            .run(list),
+        Command::new("revoke", "Revoke a token and close its connections")
+            .details("`hearth token list` shows the ID.")
+            .operands(&[required("ID")])
+            .options(&[DATA_DIR])
+            .run(revoke),
+    ]);
+
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `hearth token create --name NAME`
-pub fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
     let Some(name) = arguments.text("name")? else {
         return Err(arguments.usage("--name is missing: it says what the token is for"));
     };
@@ -62,7 +95,7 @@ pub fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth token list`
-pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
     let tokens = store.tokens(arguments.has("sessions"))?;
     store.close();
@@ -92,7 +125,7 @@ pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth token revoke ID`
-pub fn revoke(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn revoke(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: TokenId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
     store.revoke_token(id)?;

@@ -2,17 +2,29 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, option};
+use super::command::Command;
+use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Outcome, table};
+use super::table;
 use base::clock::Clock;
 use config::Settings;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
 use store::{Period, UsageRow};
 
+pub const COMMAND: Command = Command::new("usage", "Show the tokens used, by month and model")
+    .details("Months and days are in UTC. Input tokens include those that the provider cached.")
+    .options(&[
+        option("by", "PERIOD", "day or month (the default)"),
+        option("limit", "N", "Show at most N rows (default: 50)"),
+        JSON,
+        DATA_DIR,
+    ])
+    .run(run);
+
 /// `hearth usage`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let (period, column) = match arguments.text("by")? {
         None | Some("month") => (Period::Month, "month"),
         Some("day") => (Period::Day, "day"),

@@ -3,16 +3,67 @@
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Failure, Outcome, password, table};
+use super::{password, table};
 use crate::service::people::check_user_name;
 use base::clock::Clock;
 use serde_json::json;
 use store::{Store, User, UserRole};
 
+const PASSWORD_DETAILS: &str =
+    "Asks for the password in a terminal; otherwise reads it as a line of standard input.";
+const PASSWORD_STDIN: CommandOption = flag(
+    "password-stdin",
+    "Read the password as one line of standard input",
+);
+const GENERATE: CommandOption = flag("generate", "Generate a password and print it once");
+
+pub const COMMAND: Command = Command::new("user", "Manage the people who may sign in")
+    .details("Works whether or not the server runs.")
+    .members(&[
+        Command::new("add", "Add a user")
+            .details(PASSWORD_DETAILS)
+            .operands(&[required("NAME")])
+            .options(&[
+                option(
+                    "role",
+                    "ROLE",
+                    "viewer (read-only), user (may chat; the default) or\n\
+admin (may also configure, approve, manage tokens)",
+                ),
+                PASSWORD_STDIN,
+                GENERATE,
+                DATA_DIR,
+            ])
+            .run(add),
+        Command::new("passwd", "Set a user's password and end their sessions")
+            .details(PASSWORD_DETAILS)
+            .operands(&[required("NAME")])
+            .options(&[PASSWORD_STDIN, GENERATE, DATA_DIR])
+            .run(passwd),
+        Command::new("role", "Change a user's role and end their sessions")
+            .details(
+                "\
+ROLE is viewer (read-only), user (may chat) or admin (may also configure, approve, manage
+tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.",
+            )
+            .operands(&[required("NAME"), required("ROLE")])
+            .options(&[DATA_DIR])
+            .run(set_role),
+        Command::new("list", "List the users")
+            .options(&[JSON, DATA_DIR])
+            .run(list),
+        Command::new("remove", "Remove a user and all their tokens")
+            .operands(&[required("NAME")])
+            .options(&[DATA_DIR])
+            .run(remove),
+    ]);
+
 /// `hearth user add NAME`
-pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     check_user_name(name)?;
     let role = role(arguments)?.unwrap_or(UserRole::User);
@@ -36,7 +87,7 @@ pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user passwd NAME`
-pub fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     let hash = password::new_hash(arguments, context, &user.name)?;
@@ -51,7 +102,7 @@ pub fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user role NAME ROLE`
-pub fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
     let role = parse_role(arguments, "ROLE", arguments.required(1))?;
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
@@ -70,7 +121,7 @@ pub fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user list`
-pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = open(arguments, context)?;
     let users = store.users()?;
     store.close();
@@ -98,7 +149,7 @@ pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user remove NAME`
-pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     store.remove_user(user.id)?;

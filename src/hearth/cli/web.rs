@@ -4,12 +4,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::arguments::Arguments;
-use super::{Context, Failure, Outcome};
+use super::arguments::{Arguments, flag, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use crate::web::Web;
 
+pub const COMMAND: Command = Command::new("web", "Export the web page, to serve it from elsewhere")
+    .details("The server includes the page; this is for a web server of your own.")
+    .members(&[
+        Command::new("export", "Write the page's files to a directory")
+            .details("Prints the setting that lets the page talk to Hearth.")
+            .operands(&[required("DIR")])
+            .options(&[flag("force", "Write even if the directory is not empty")])
+            .run(export),
+    ]);
+
 /// `hearth web export DIR`
-pub fn export(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn export(arguments: &Arguments, context: &mut Context) -> Outcome {
     let folder = Path::new(arguments.required(0));
     let trouble = |path: &Path, error: io::Error| {
         Failure::failed(format!("{} cannot be written: {error}", path.display()))

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::address::Address;
-use super::connection::unreachable;
+use super::address::{Address, unreachable};
 use crate::cli::arguments::Arguments;
+use crate::cli::context::{Context, Failure};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, http, password};
+use crate::cli::{http, password};
 use base::clock::Clock;
 use base::ids::TokenId;
 use base::secret::{Secret, fingerprint};
@@ -80,12 +80,10 @@ impl Access {
             None => None,
         };
         let user = arguments.text("user")?;
+        arguments.exclude("token", "user")?;
         let token = match (arguments.text("token")?, user) {
-            (Some(_), Some(_)) => {
-                return Err(arguments.usage("--token and --user exclude each other"));
-            }
-            (Some(token), None) => Some(token.to_owned()),
-            // Who names a user wants to be that user.
+            (Some(token), _) => Some(token.to_owned()),
+            // --user takes precedence over the environment.
             (None, Some(_)) => None,
             (None, None) => context.variable("HEARTH_TOKEN"),
         };

@@ -1,8 +1,9 @@
 //! Where a server is: `ws://HOST:PORT/ws` or `wss://`, or less of it.
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 
-use crate::cli::Failure;
+use crate::cli::context::Failure;
 use config::DEFAULT_PORT;
 
 /// A server's address.
@@ -107,6 +108,20 @@ impl fmt::Display for Address {
             true => write!(f, "[{}]:{}", self.host, self.port),
             false => write!(f, "{}:{}", self.host, self.port),
         }
+    }
+}
+
+/// Why a server could not be reached, and what to do if it is not trusted.
+pub fn unreachable(address: &Address, error: &io::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::TimedOut => Failure::failed(format!(
+            "{address} cannot be reached: it did not answer in time"
+        )),
+        ErrorKind::InvalidData if address.secure => Failure::failed(format!(
+            "{address} cannot be trusted: {error}; if the certificate is your own, name its file, \
+             or that of its authority, with --ca-file"
+        )),
+        _ => Failure::failed(format!("{address} cannot be reached: {error}")),
     }
 }
 

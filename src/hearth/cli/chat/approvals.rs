@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
-use super::dialogue::Action;
+use super::action::Action;
 use serde_json::json;
 
 /// Longest that a tool's arguments are shown, in characters.

@@ -1,7 +1,7 @@
 //! The WebSocket to the server: opened with deadlines, then read without
 //! waiting, so that one loop can wait for it and for the person.
 
-use std::io::{self, ErrorKind};
+use std::io::ErrorKind;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -10,9 +10,9 @@ use tungstenite::http::header::AUTHORIZATION;
 use tungstenite::{Error, Message};
 
 use super::access::Access;
-use super::address::Address;
+use super::address::{Address, unreachable};
 use super::secrecy::Secrecy;
-use crate::cli::Failure;
+use crate::cli::context::Failure;
 use net::dial::{Dial, DialError, OpenSocket, open};
 use net::stream::ReadTimeout;
 use net::wait::{Interest, wait};
@@ -187,20 +187,6 @@ fn refusal(address: &Address, error: DialError) -> Failure {
             Failure::failed(format!("{error}; it speaks TLS: use wss://"))
         }
         error => Failure::failed(error),
-    }
-}
-
-/// Why a server could not be reached, and what to do where it is not trusted.
-pub fn unreachable(address: &Address, error: &io::Error) -> Failure {
-    match error.kind() {
-        ErrorKind::TimedOut => Failure::failed(format!(
-            "{address} cannot be reached: it did not answer in time"
-        )),
-        ErrorKind::InvalidData if address.secure => Failure::failed(format!(
-            "{address} cannot be trusted: {error}; if the certificate is your own, name its file, \
-             or that of its authority, with --ca-file"
-        )),
-        _ => Failure::failed(format!("{address} cannot be reached: {error}")),
     }
 }
 

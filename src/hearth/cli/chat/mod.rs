@@ -1,13 +1,14 @@
 //! `hearth chat`: a client in the terminal.
 //!
-//! `dialogue` decides, `screen` shows, `connection` carries, `access`
+//! `client` decides, `screen` shows, `connection` carries, `access`
 //! gets in; here is the loop that waits for all of them at once.
 
 pub(super) mod access;
+mod action;
 mod address;
 mod approvals;
+mod client;
 pub(super) mod connection;
-mod dialogue;
 mod screen;
 mod secrecy;
 #[cfg(test)]
@@ -25,28 +26,70 @@ use rustix::io::Errno;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::arguments::Arguments;
-use super::{Context, Failure, Outcome};
+use super::arguments::{Arguments, CA_FILE, DATA_DIR, any_number, flag, option};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use access::Access;
+use action::Action;
 use base::ids::ConversationId;
+use client::{ChatClient, ChatMode, Event};
 use connection::{Connection, Read};
-use dialogue::{Action, Dialogue, Input, Manner};
 use protocol::command::CHAT_MESSAGE_BYTES;
 use screen::Screen;
+
+pub const COMMAND: Command = Command::new("chat", "Talk to the assistant")
+    .details(
+        "\
+With a question, prints the answer and exits. Without one, prompts in the terminal, or reads one
+message per line of standard input. When the output is a file or pipe, only answers are written.
+
+Without --url it talks to the server on this machine and needs no password: anyone who can write
+to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C exits.",
+    )
+    .operands(&[any_number("QUESTION")])
+    .options(&[
+        option(
+            "url",
+            "URL",
+            "The server: ws://HOST:PORT/ws, or wss://; through a relay,\n\
+which cannot read the messages: wss://RELAY/ws?machine_id=M",
+        ),
+        #[cfg(feature = "relay")]
+        option(
+            "relay-token",
+            "TOKEN",
+            "The relay's AUTH_TOKEN; better given as\n\
+HEARTH_RELAY_TOKEN",
+        ),
+        CA_FILE,
+        option(
+            "token",
+            "TOKEN",
+            "Sign in with this token; better given as HEARTH_TOKEN,\n\
+which other people on the machine cannot see",
+        ),
+        option(
+            "user",
+            "NAME",
+            "Sign in with a password, which is asked for",
+        ),
+        option("conversation", "ID", "Continue this conversation"),
+        flag("new", "Start a new conversation (the default)"),
+        DATA_DIR,
+    ])
+    .run(run);
 
 /// Longest line that is read: a little more than the longest message.
 const LINE_BYTES: usize = CHAT_MESSAGE_BYTES + 1024;
 
 /// `hearth chat [QUESTION...]`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let conversation = arguments.text("conversation")?;
-    if conversation.is_some() && arguments.has("new") {
-        return Err(arguments.usage("--conversation and --new exclude each other"));
-    }
+    arguments.exclude("conversation", "new")?;
     if let Some(id) = conversation {
         id.parse::<ConversationId>()?;
     }
-    let manner = Manner {
+    let mode = ChatMode {
         question: arguments.joined(),
         interactive: context.input_is_terminal,
         conversation: conversation.map(str::to_owned),
@@ -54,7 +97,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let color = context.variable("NO_COLOR").is_none()
         && context.variable("TERM").is_none_or(|term| term != "dumb");
     let rich = context.output_is_terminal;
-    let prompt = rich && context.input_is_terminal && manner.question.is_none();
+    let prompt = rich && context.input_is_terminal && mode.question.is_none();
     let screen = Screen::new(rich, rich && color, prompt);
 
     let access = Access::gain(arguments, context)?;
@@ -63,14 +106,14 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))
         .and_then(|signals| {
             let connection = Connection::open(&access)?;
-            let session = Session {
+            let event_loop = EventLoop {
                 connection,
                 screen,
                 lines: Lines::default(),
                 signals,
                 heard: Instant::now(),
             };
-            session.run(manner, access.credential.message(), context)
+            event_loop.run(mode, access.credential.message(), context)
         });
     access.end();
     outcome
@@ -94,7 +137,7 @@ impl Signals {
     }
 }
 
-struct Session {
+struct EventLoop {
     connection: Connection,
     screen: Screen,
     lines: Lines,
@@ -103,31 +146,31 @@ struct Session {
     heard: Instant,
 }
 
-impl Session {
-    fn run(mut self, manner: Manner, auth: Value, context: &mut Context) -> Outcome {
-        let (mut dialogue, actions) = Dialogue::begin(manner, auth);
+impl EventLoop {
+    fn run(mut self, mode: ChatMode, auth: Value, context: &mut Context) -> Outcome {
+        let (mut client, actions) = ChatClient::begin(mode, auth);
         let mut end = self.carry_out(actions, context)?;
         while end.is_none() {
-            let actions = self.next(&mut dialogue, context)?;
+            let actions = self.next(&mut client, context)?;
             end = self.carry_out(actions, context)?;
         }
         self.connection.close();
         match end {
             Some(true) => Ok(()),
-            _ => Err(Failure::Told),
+            _ => Err(Failure::Reported),
         }
     }
 
-    /// Waits for whatever comes next and lets the dialogue take it.
+    /// Waits for whatever comes next and lets the client take it.
     fn next(
         &mut self,
-        dialogue: &mut Dialogue,
+        client: &mut ChatClient,
         context: &mut Context,
     ) -> Result<Vec<Action>, Failure> {
         match self.connection.receive() {
             Read::Text(text) => {
                 self.heard = Instant::now();
-                return Ok(dialogue.take(Input::Received(&text)));
+                return Ok(client.take(Event::Received(&text)));
             }
             Read::Alive => {
                 self.heard = Instant::now();
@@ -138,35 +181,35 @@ impl Session {
             }
             Read::Nothing => {}
         }
-        if dialogue.wants_line()
+        if client.wants_line()
             && let Some(line) = self.lines.next()
         {
             return Ok(match line {
-                Some(line) => dialogue.take(Input::Line(&line)),
-                None => dialogue.take(Input::End),
+                Some(line) => client.take(Event::Line(&line)),
+                None => client.take(Event::End),
             });
         }
 
-        let deadline = self.heard + Duration::from_secs(dialogue.silence());
+        let deadline = self.heard + Duration::from_secs(client.silence());
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(Failure::failed(format!(
                 "the server has been silent for {} seconds",
-                dialogue.silence()
+                client.silence()
             )));
         }
         let Ready {
             input,
             interrupt,
             end,
-        } = self.wait(dialogue.wants_line(), left, context)?;
+        } = self.wait(client.wants_line(), left, context)?;
         if end {
-            return Ok(dialogue.take(Input::Terminate));
+            return Ok(client.take(Event::Terminate));
         }
         if interrupt {
             // One byte is one Ctrl-C.
             let _ = self.signals.interrupts.read(&mut [0]);
-            return Ok(dialogue.take(Input::Interrupt));
+            return Ok(client.take(Event::Interrupt));
         }
         if input {
             self.lines.fill(context.input)?;
@@ -208,7 +251,7 @@ impl Session {
         })
     }
 
-    /// Does what the dialogue decided; tells when and how it ends.
+    /// Does what the client decided; tells when and how it ends.
     fn carry_out(
         &mut self,
         actions: Vec<Action>,
@@ -220,7 +263,7 @@ impl Session {
                     .connection
                     .send(message.to_string())
                     .map_err(|reason| Failure::failed(format!("the server has gone: {reason}")))?,
-                Action::Leave { good } => return Ok(Some(good)),
+                Action::Exit { success } => return Ok(Some(success)),
                 shown => self.screen.show(&shown, context.output, context.errors)?,
             }
         }
@@ -244,7 +287,7 @@ struct Lines {
 
 impl Lines {
     /// Reads once; only to be called when there is something to read.
-    fn fill(&mut self, input: &mut dyn super::Input) -> Result<(), Failure> {
+    fn fill(&mut self, input: &mut dyn crate::cli::context::Input) -> Result<(), Failure> {
         let mut chunk = [0; 4096];
         match input.read(&mut chunk) {
             Ok(0) => self.ended = true,

@@ -1,9 +1,9 @@
-//! Renders the dialogue: in a terminal with pieces, notes and prompts, into a
+//! Renders the client: in a terminal with pieces, notes and prompts, into a
 //! file or pipe the answers alone.
 
 use std::io::{self, Write};
 
-use super::dialogue::Action;
+use super::action::Action;
 
 /// What has been shown so far, and how to show more.
 #[derive(Debug)]

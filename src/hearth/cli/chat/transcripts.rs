@@ -1,6 +1,7 @@
-//! The dialogue by transcripts: what goes in, and what is to be done then.
+//! The client by transcripts: what goes in, and what is to be done then.
 
-use super::dialogue::{Action, Dialogue, Input, Manner};
+use super::action::Action;
+use super::client::{ChatClient, ChatMode, Event};
 
 const AUTH: &str = r#"{"type":"auth","id":"auth","token":"t"}"#;
 const ADMIN: &str =
@@ -41,30 +42,30 @@ fn written(action: &Action) -> String {
         Action::Ready => "ready".to_owned(),
         Action::Break => "break".to_owned(),
         Action::Problem(text) => format!("problem {text}"),
-        Action::Leave { good } => format!("leave {good}"),
+        Action::Exit { success } => format!("exit {success}"),
     }
 }
 
 /// One step: a line is `> text`, `^C` an interrupt, `^D` the end of the input,
 /// `TERM` a signal, all else comes from the server.
-fn step<'a>(text: &'a str) -> Input<'a> {
+fn step<'a>(text: &'a str) -> Event<'a> {
     match (text, text.strip_prefix("> ")) {
-        (_, Some(line)) => Input::Line(line),
-        ("^C", _) => Input::Interrupt,
-        ("^D", _) => Input::End,
-        ("TERM", _) => Input::Terminate,
-        _ => Input::Received(text),
+        (_, Some(line)) => Event::Line(line),
+        ("^C", _) => Event::Interrupt,
+        ("^D", _) => Event::End,
+        ("TERM", _) => Event::Terminate,
+        _ => Event::Received(text),
     }
 }
 
-fn check(manner: &Manner, transcript: &[(&str, &[&str])]) {
-    let (mut dialogue, begin) = Dialogue::begin(manner.clone(), auth());
+fn check(mode: &ChatMode, transcript: &[(&str, &[&str])]) {
+    let (mut client, begin) = ChatClient::begin(mode.clone(), auth());
     assert_eq!(
         begin.iter().map(written).collect::<Vec<_>>(),
         [format!("send {AUTH}")]
     );
     for (place, (input, expected)) in transcript.iter().enumerate() {
-        let actions = dialogue.take(step(input));
+        let actions = client.take(step(input));
         let actions: Vec<String> = actions.iter().map(written).collect();
         assert_eq!(
             actions, *expected,
@@ -73,10 +74,10 @@ fn check(manner: &Manner, transcript: &[(&str, &[&str])]) {
     }
 }
 
-fn interactive() -> Manner {
-    Manner {
+fn interactive() -> ChatMode {
+    ChatMode {
         interactive: true,
-        ..Manner::default()
+        ..ChatMode::default()
     }
 }
 
@@ -98,11 +99,11 @@ fn a_person_talks() {
             ("> /new", &["note a new conversation", "ready"]),
             ("> hi", &[CHAT_HI]),
             (ANSWER, &["answer Hello", "ready"]),
-            ("^D", &["break", "leave true"]),
+            ("^D", &["break", "exit true"]),
         ],
-        &[(USER, &["ready"]), ("> /quit", &["leave true"])],
-        &[(USER, &["ready"]), ("^C", &["break", "leave true"])],
-        &[(USER, &["ready"]), ("TERM", &["leave false"])],
+        &[(USER, &["ready"]), ("> /quit", &["exit true"])],
+        &[(USER, &["ready"]), ("^C", &["break", "exit true"])],
+        &[(USER, &["ready"]), ("TERM", &["exit false"])],
         &[
             (USER, &["ready"]),
             (
@@ -125,13 +126,13 @@ fn a_person_talks() {
         ],
         &[(
             r#"{"status":"error","id":"auth","error":"this token is not valid","code":"invalid_token"}"#,
-            &["problem this token is not valid", "leave false"],
+            &["problem this token is not valid", "exit false"],
         )],
         &[(
             "SSH-2.0",
             &[
                 "problem the server sent something that is not JSON; is this Hearth?",
-                "leave false",
+                "exit false",
             ],
         )],
         &[
@@ -218,14 +219,14 @@ fn an_interrupt_cancels_and_a_second_one_leaves() {
             (DELTA, &["piece Hel"]),
             ("^C", &["break", stopping, CANCEL]),
             (CANCELLED, &["note the turn was cancelled", "ready"]),
-            ("^C", &["break", "leave true"]),
+            ("^C", &["break", "exit true"]),
         ],
         // The turn's name is not known yet: the cancel follows when it is.
         &[
             ("^C", &["break", stopping]),
             (DELTA, &[CANCEL, "piece Hel"]),
         ],
-        &[("^C", &["break", stopping]), ("^C", &["leave false"])],
+        &[("^C", &["break", stopping]), ("^C", &["exit false"])],
     ];
     for rest in rest {
         check(&interactive(), &[begin, rest].concat());
@@ -234,17 +235,14 @@ fn an_interrupt_cancels_and_a_second_one_leaves() {
 
 #[test]
 fn a_script_gets_an_answer_and_an_exit_code() {
-    let question = |interactive| Manner {
+    let question = |interactive| ChatMode {
         question: Some("hi".to_owned()),
         interactive,
         conversation: None,
     };
     check(
         &question(false),
-        &[
-            (USER, &[CHAT_HI]),
-            (ANSWER, &["answer Hello", "leave true"]),
-        ],
+        &[(USER, &[CHAT_HI]), (ANSWER, &["answer Hello", "exit true"])],
     );
     check(
         &question(false),
@@ -252,7 +250,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
             (USER, &[CHAT_HI]),
             (
                 REFUSED,
-                &["problem too much; try again in 3 seconds", "leave false"],
+                &["problem too much; try again in 3 seconds", "exit false"],
             ),
         ],
     );
@@ -265,7 +263,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
                 "^C",
                 &["break", "note stopping; Ctrl-C again leaves", CANCEL],
             ),
-            (CANCELLED, &["note the turn was cancelled", "leave false"]),
+            (CANCELLED, &["note the turn was cancelled", "exit false"]),
         ],
     );
     check(
@@ -284,7 +282,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
     // that failed is remembered to the end.
     let quit = r#"send {"type":"chat","id":"chat","message":"/quit","stream":true}"#;
     check(
-        &Manner::default(),
+        &ChatMode::default(),
         &[
             (USER, &["ready"]),
             ("> /quit", &[quit]),
@@ -292,14 +290,14 @@ fn a_script_gets_an_answer_and_an_exit_code() {
                 REFUSED,
                 &["problem too much; try again in 3 seconds", "ready"],
             ),
-            ("^D", &["break", "leave false"]),
+            ("^D", &["break", "exit false"]),
         ],
     );
 }
 
 #[test]
 fn a_line_is_wanted_only_when_it_would_be_taken() {
-    let (mut dialogue, _) = Dialogue::begin(interactive(), auth());
+    let (mut client, _) = ChatClient::begin(interactive(), auth());
     for (input, wants) in [
         (ADMIN, true),
         ("> hi", false),
@@ -308,11 +306,11 @@ fn a_line_is_wanted_only_when_it_would_be_taken() {
         ("> o", false),
         (ANSWER, true),
     ] {
-        dialogue.take(step(input));
-        assert_eq!(dialogue.wants_line(), wants, "after {input}");
+        client.take(step(input));
+        assert_eq!(client.wants_line(), wants, "after {input}");
     }
     assert_eq!(
-        dialogue.silence(),
+        client.silence(),
         90,
         "three times the server's ping_seconds"
     );

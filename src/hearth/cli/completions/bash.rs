@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Value, paths, places};
+use super::completion::{Value, completions, paths, value};
+use crate::cli::command::Command;
 
 const BEGINNING: &str = r#"# Completes `hearth` in bash.
 _hearth() {
@@ -12,41 +13,49 @@ _hearth() {
         case "$path $word" in
 "#;
 
-pub fn script() -> String {
+pub fn script(table: &'static [Command]) -> String {
     let mut text = BEGINNING.to_owned();
     let _ = write!(
         text,
         "            {}) path=\"$path $word\" ;;\n        esac\n    done\n",
-        paths("|")
+        paths(table, "|")
     );
     text.push_str("    COMPREPLY=()\n    case \"$path $previous\" in\n");
-    for place in places() {
-        for setting in place.options {
-            let Some(name) = setting.value else { continue };
-            let reply = match super::value(name) {
+    for completion in completions(table) {
+        for option in completion.options {
+            let Some(value_name) = option.value else {
+                continue;
+            };
+            let reply = match value(value_name) {
                 Value::Words(words) => compgen(&format!("-W '{}'", words.join(" "))),
                 Value::Directory => compgen("-d"),
                 Value::File => compgen("-f"),
                 Value::Free => String::new(),
             };
-            let (path, option) = (&place.path, setting.name);
-            let _ = writeln!(text, "        '{path} --{option}') {reply}return ;;");
+            let (path, name) = (&completion.path, option.name);
+            let _ = writeln!(text, "        '{path} --{name}') {reply}return ;;");
         }
     }
     text.push_str("    esac\n    case \"$path\" in\n");
-    for place in places() {
-        let members = place.members.iter().map(|member| member.name.to_owned());
-        let options = place.options.iter().map(|one| format!("--{}", one.name));
+    for completion in completions(table) {
+        let members = completion
+            .members
+            .iter()
+            .map(|member| member.name.to_owned());
+        let options = completion
+            .options
+            .iter()
+            .map(|one| format!("--{}", one.name));
         let mut words: Vec<String> = members.chain(options).collect();
-        if let Value::Words(operand) = place.operand {
+        if let Value::Words(operand) = completion.operand {
             words.extend(operand);
         }
         words.push("--help".to_owned());
-        if place.path == "hearth" {
+        if completion.path == "hearth" {
             words.push("--version".to_owned());
         }
         let reply = compgen(&format!("-W '{}'", words.join(" ")));
-        let _ = writeln!(text, "        '{}') {reply};;", place.path);
+        let _ = writeln!(text, "        '{}') {reply};;", completion.path);
     }
     text.push_str("    esac\n}\ncomplete -F _hearth hearth\n");
     text

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Value, paths, places};
+use super::completion::{Value, completions, paths, value};
+use crate::cli::command::Command;
 
 const BEGINNING: &str = r"# Completes `hearth` in fish.
 function __hearth_command
@@ -11,36 +12,36 @@ function __hearth_command
         switch $path' '$word
             case ";
 
-pub fn script() -> String {
+pub fn script(table: &'static [Command]) -> String {
     let mut text = BEGINNING.to_owned();
     let _ = write!(
         text,
         "{}\n                set path $path' '$word\n        end\n    end\n    echo $path\nend\n\
          complete -c hearth -f\n",
-        paths(" ")
+        paths(table, " ")
     );
-    for place in places() {
+    for completion in completions(table) {
         let at = format!(
             "complete -c hearth -n 'test (__hearth_command) = \"{}\"'",
-            place.path
+            completion.path
         );
-        for member in place.members {
+        for member in completion.members {
             let summary = described(member.summary);
             let _ = writeln!(text, "{at} -a {} -d {summary}", member.name);
         }
-        if let Value::Words(words) = place.operand {
+        if let Value::Words(words) = completion.operand {
             let _ = writeln!(text, "{at} -a '{}'", words.join(" "));
         }
-        for setting in place.options {
-            let takes = match setting.value.map(super::value) {
+        for option in completion.options {
+            let takes = match option.value.map(value) {
                 None => String::new(),
                 Some(Value::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
                 Some(Value::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
                 Some(Value::File) => " -r -F".to_owned(),
                 Some(Value::Free) => " -x".to_owned(),
             };
-            let help = described(setting.help);
-            let _ = writeln!(text, "{at} -l {}{takes} -d {help}", setting.name);
+            let help = described(option.help);
+            let _ = writeln!(text, "{at} -l {}{takes} -d {help}", option.name);
         }
         let _ = writeln!(text, "{at} -l help -d 'Print this help'");
     }

@@ -1,15 +1,16 @@
 use std::process::{Command, Stdio};
 
-use super::*;
+use super::{bash, fish, zsh};
+use crate::cli::COMMANDS;
 
-/// Whether a shell is at hand; says what is left out otherwise.
+/// Whether a shell is installed; otherwise says that its test is skipped.
 fn is_there(shell: &str) -> bool {
     let there = Command::new(shell)
         .args(["-c", "true"])
         .status()
         .is_ok_and(|status| status.success());
     if !there {
-        eprintln!("left out: {shell} is not installed");
+        eprintln!("skipped: {shell} is not installed");
     }
     there
 }
@@ -61,7 +62,7 @@ fn bash_offers_what_may_follow() {
     if !is_there("bash") {
         return;
     }
-    let script = bash::script();
+    let script = bash::script(COMMANDS);
     check("bash", |line| {
         let mut words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
         let last = words.len() - 1;
@@ -79,10 +80,10 @@ fn zsh_offers_what_may_follow() {
     if !is_there("zsh") {
         return;
     }
-    // The widgets that show the offers need a terminal; what they are given does not.
+    // The widgets that show the offers need a terminal; stubs print them instead.
     let beginning = "_describe() { print -l -- ${entries%%:*} }; compadd() { shift; print -l -- $@ }; \
          _files() { print files }; _message() { print message }; compdef() { }\n";
-    let script = zsh::script();
+    let script = zsh::script(COMMANDS);
     check("zsh", |line| {
         let words: Vec<String> = line.split(' ').map(|word| format!("'{word}'")).collect();
         let program = format!(
@@ -102,7 +103,7 @@ fn fish_offers_what_may_follow() {
     if !is_there("fish") {
         return;
     }
-    let script = fish::script();
+    let script = fish::script(COMMANDS);
     check("fish", |line| {
         let program = format!("{script}\ncomplete -C '{line}'");
         let offered = output("fish", &["--no-config", "-c", &program]);

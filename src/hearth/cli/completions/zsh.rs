@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::{Value, described, paths, places};
+use super::completion::{Value, completions, described, paths, value};
+use crate::cli::command::Command;
 
 const BEGINNING: &str = r#"#compdef hearth
 # Completes `hearth` in zsh.
@@ -13,7 +14,7 @@ _hearth() {
         case "$path_so_far $word" in
 "#;
 
-/// In a file of fpath the function is called at once; sourced, it is announced.
+/// As a file in fpath the function is called at once; when sourced it is registered.
 const END: &str = r#"    esac
     _describe -t commands hearth entries
 }
@@ -24,41 +25,43 @@ else
 fi
 "#;
 
-pub fn script() -> String {
+pub fn script(table: &'static [Command]) -> String {
     let mut text = BEGINNING.to_owned();
     let _ = write!(
         text,
         "            ({}) path_so_far=\"$path_so_far $word\" ;;\n        esac\n    done\n    \
          case \"$path_so_far ${{words[CURRENT-1]}}\" in\n",
-        paths("|")
+        paths(table, "|")
     );
-    for place in places() {
-        for setting in place.options {
-            let Some(name) = setting.value else { continue };
-            let reply = match super::value(name) {
+    for completion in completions(table) {
+        for option in completion.options {
+            let Some(value_name) = option.value else {
+                continue;
+            };
+            let reply = match value(value_name) {
                 Value::Words(words) => format!("compadd -- {}", words.join(" ")),
                 Value::Directory => "_files -/".to_owned(),
                 Value::File => "_files".to_owned(),
-                Value::Free => format!("_message {name}"),
+                Value::Free => format!("_message {value_name}"),
             };
-            let (path, option) = (&place.path, setting.name);
-            let _ = writeln!(text, "        ('{path} --{option}') {reply}; return ;;");
+            let (path, name) = (&completion.path, option.name);
+            let _ = writeln!(text, "        ('{path} --{name}') {reply}; return ;;");
         }
     }
     text.push_str("    esac\n    case \"$path_so_far\" in\n");
-    for place in places() {
-        let _ = write!(text, "        ('{}') entries=(", place.path);
-        for member in place.members {
+    for completion in completions(table) {
+        let _ = write!(text, "        ('{}') entries=(", completion.path);
+        for member in completion.members {
             entry(&mut text, member.name, member.summary);
         }
-        for setting in place.options {
-            entry(&mut text, &format!("--{}", setting.name), setting.help);
+        for option in completion.options {
+            entry(&mut text, &format!("--{}", option.name), option.help);
         }
-        if let Value::Words(words) = place.operand {
+        if let Value::Words(words) = completion.operand {
             words.iter().for_each(|word| entry(&mut text, word, ""));
         }
         entry(&mut text, "--help", "Print this help");
-        if place.path == "hearth" {
+        if completion.path == "hearth" {
             entry(&mut text, "--version", "Print the version");
         }
         text.push_str(") ;;\n");
@@ -67,7 +70,7 @@ pub fn script() -> String {
     text
 }
 
-/// A word with its description; a colon parts the two.
+/// A word with its description, separated by a colon.
 fn entry(text: &mut String, word: &str, help: &str) {
     let word = word.replace(':', "\\:");
     let _ = match help {

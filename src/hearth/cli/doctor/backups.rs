@@ -7,20 +7,21 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rustix::fs::{Access, access};
 
-use super::{Diagnosis, Level, Scene};
+use super::diagnosis::{Diagnosis, Installation, Level};
 use crate::service::backups::{directory, nightly_backups};
+use config::Settings;
 
 /// How old the newest nightly backup may be: a machine may be off for a night.
 const STALE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
 /// Looks for a recent backup of the database.
-pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    let data_dir = scene.place.directory.path();
-    if !scene.place.directory.database().exists() {
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let data_dir = installation.directory.path();
+    if !installation.directory.database().exists() {
         return Vec::new();
     }
-    let backup = &scene.settings.current().backup;
-    let mut found = vec![newest(scene, data_dir)];
+    let backup = &settings.current().backup;
+    let mut found = vec![newest(installation, settings, data_dir)];
     if backup.keep > 0 {
         found.extend(unwritable(&directory(backup, data_dir)));
     }
@@ -44,8 +45,8 @@ fn unwritable(place: &Path) -> Option<Diagnosis> {
     })
 }
 
-fn newest(scene: &Scene<'_>, data_dir: &Path) -> Diagnosis {
-    let backup = &scene.settings.current().backup;
+fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path) -> Diagnosis {
+    let backup = &settings.current().backup;
     let place = directory(backup, data_dir);
     let found = nightly_backups(&place).into_iter().next();
     let today = Timestamp::now().to_zoned(TimeZone::system()).date();
@@ -56,7 +57,10 @@ fn newest(scene: &Scene<'_>, data_dir: &Path) -> Diagnosis {
         (0, ..) => (
             Level::Ok,
             "nightly backups are off".to_owned(),
-            vec![format!("hearth config set{} backup.keep 7", scene.option)],
+            vec![format!(
+                "hearth config set{} backup.keep 7",
+                installation.option
+            )],
         ),
         (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => (
             Level::Ok,

@@ -1,8 +1,8 @@
 //! Whether the certificates can be used, and for how long.
 
-use super::{Diagnosis, Level, Scene};
+use super::diagnosis::{Diagnosis, Installation, Level};
 use base::clock::Clock;
-use config::Tls;
+use config::{Settings, Tls};
 use net::tls::{fingerprint, inspect, load_certificates};
 
 /// How long before its end a certificate is warned about.
@@ -11,11 +11,11 @@ const DAY: u64 = 24 * 60 * 60;
 
 /// Looks at the server's certificate and at the authorities of the house; says
 /// nothing where neither is configured.
-pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    let config = scene.settings.current();
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let config = settings.current();
     let mut found = Vec::new();
     if config.tls.identity().is_some() {
-        found.push(server(scene, &config.tls));
+        found.push(server(installation, &config.tls));
     }
     if let Some(path) = &config.tls.ca_file
         && let Err(error) = load_certificates(path)
@@ -28,11 +28,11 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     found
 }
 
-fn server(scene: &Scene<'_>, tls: &Tls) -> Diagnosis {
+fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     let remedy = || {
         vec![format!(
             "renew it; one of your own: hearth tls self-signed --force{}",
-            scene.option
+            installation.option
         )]
     };
     if let Err(error) = usable(tls) {

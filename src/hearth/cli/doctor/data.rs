@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
-use super::{Diagnosis, Place};
+use super::diagnosis::{Diagnosis, Installation};
 use base::clock::{Clock, Timestamp};
 use store::{Examination, examine};
 
@@ -30,9 +30,9 @@ const BEGINNING: i64 = 1_767_225_600_000;
 const SKEW: Duration = Duration::from_secs(10 * 60);
 
 /// Who owns the directory and its files, and who can read them.
-pub fn directory(place: &Place<'_>) -> Vec<Diagnosis> {
+pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "data directory";
-    let path = place.directory.path();
+    let path = installation.directory.path();
     let shown = path.display();
     let status = match fs::metadata(path) {
         Ok(status) => status,
@@ -90,9 +90,9 @@ pub fn directory(place: &Place<'_>) -> Vec<Diagnosis> {
 
 /// Whether the database is whole, and whether its newest message lies in the
 /// past: a clock that runs behind puts new messages before old ones.
-pub fn database(place: &Place<'_>) -> Vec<Diagnosis> {
+pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "database";
-    let path = place.directory.database();
+    let path = installation.directory.database();
     let shown = path.display();
     if !path.exists() {
         return vec![
@@ -102,7 +102,7 @@ pub fn database(place: &Place<'_>) -> Vec<Diagnosis> {
     }
     let restore = format!(
         "stop the server, then: hearth restore{} BACKUP",
-        place.option
+        installation.option
     );
     let size = megabytes(fs::metadata(&path).map_or(0, |status| status.len()));
     match examine(&path, EXAMINATION) {
@@ -148,7 +148,7 @@ fn backwards(newest: Timestamp, now: Timestamp) -> Option<Diagnosis> {
 const SET_CLOCK: &str = "timedatectl set-ntp true   (or set the time with `date -s`)";
 
 /// Whether the clock can be right. No time server is asked.
-pub fn clock(_place: &Place<'_>) -> Vec<Diagnosis> {
+pub fn clock(_: &Installation<'_>) -> Vec<Diagnosis> {
     let now = Clock::system().now();
     let program = std::env::current_exe().and_then(fs::metadata);
     let installed = program.and_then(|status| status.modified()).ok();
@@ -175,9 +175,9 @@ fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
 }
 
 /// Whether the disk has room, and can be written.
-pub fn disk(place: &Place<'_>) -> Vec<Diagnosis> {
+pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "disk space";
-    let path = place.directory.path();
+    let path = installation.directory.path();
     let shown = path.display();
     match statvfs(path) {
         Err(error) => {
@@ -220,10 +220,10 @@ fn judge_disk(path: &Path, free: u64, files: Option<u64>) -> Diagnosis {
 }
 
 /// How large the log has become.
-pub fn log(place: &Place<'_>) -> Vec<Diagnosis> {
+pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "log";
-    let path = place.directory.log();
-    let entries = fs::read_dir(place.directory.path())
+    let path = installation.directory.log();
+    let entries = fs::read_dir(installation.directory.path())
         .into_iter()
         .flatten()
         .flatten();
@@ -255,7 +255,7 @@ fn megabytes(bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
+    use super::super::diagnosis::Level;
     use super::*;
 
     #[test]

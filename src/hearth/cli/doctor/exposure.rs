@@ -3,9 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::{Diagnosis, Scene};
+use super::diagnosis::{Diagnosis, Installation};
 use base::address::is_local_host;
-use config::{Channel, Config, Permission, TcpChannel, WebhookAccount};
+use config::{Channel, Config, Permission, Settings, TcpChannel, WebhookAccount};
 use store::{UserRole, look_up_role};
 
 const CHECK: &str = "exposure";
@@ -16,23 +16,23 @@ const STRANGERS: [IpAddr; 2] = [
 ];
 
 /// What is more open than a household needs.
-pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    let config = scene.settings.current();
-    let mut found = judge(&config, &scene.option);
-    found.extend(ollama_user(scene, &config));
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let config = settings.current();
+    let mut found = judge(&config, &installation.option);
+    found.extend(ollama_user(installation, &config));
     found
 }
 
 /// Whether the user exists as whom programs without a token act. A database
 /// that cannot be read is named elsewhere.
-fn ollama_user(scene: &Scene<'_>, config: &Config) -> Option<Diagnosis> {
+fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagnosis> {
     let api = &config.openai_api;
     let name = api.ollama_user.as_ref().filter(|_| api.enabled)?;
-    let role = look_up_role(&scene.place.directory.database(), name).ok()?;
+    let role = look_up_role(&installation.directory.database(), name).ok()?;
     if role.is_some_and(|role| role >= UserRole::User) {
         return None;
     }
-    let option = &scene.option;
+    let option = &installation.option;
     let (text, remedy) = match role {
         None => (
             format!("openai_api.ollama_user is {name:?}, and there is no such user"),
@@ -155,7 +155,7 @@ fn host_of(rest: &str) -> &str {
 mod tests {
     use std::path::Path;
 
-    use super::super::Level;
+    use super::super::diagnosis::Level;
     use super::*;
     use config::Settings;
 

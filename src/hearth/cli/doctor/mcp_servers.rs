@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Diagnosis, Scene};
+use super::diagnosis::{Diagnosis, Installation};
 use agent::mcp::{Mcp, State};
+use config::Settings;
 use net::cancel::Cancel;
 use net::tls::Trust;
 
@@ -11,21 +12,21 @@ use net::tls::Trust;
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Starts them all as the server would, asks for their tools, and ends them.
-pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     const CHECK: &str = "mcp server";
-    let config = scene.settings.current();
+    let config = settings.current();
     let configured = &config.mcp_servers;
     if configured.is_empty() {
         return Vec::new();
     }
-    let mcp = Mcp::new(scene.place.directory.path().to_owned());
+    let mcp = Mcp::new(installation.directory.path().to_owned());
     mcp.apply(configured, &Trust::new(config.tls.ca_file.as_deref()));
     mcp.wait_until_settled(LIMIT, &Cancel::default());
     let statuses = mcp.statuses();
     mcp.stop(true);
     let judge = |status: agent::mcp::Status| {
         let name = &status.name;
-        let file = scene.settings.path().display();
+        let file = settings.path().display();
         match (status.state, status.problem) {
             (State::Ready, _) => Diagnosis::ok(
                 CHECK,

@@ -1,10 +1,11 @@
-//! `hearth doctor`: checks what can be wrong, and says what to do about it.
+//! `hearth doctor`: checks what can be wrong, and says how to fix it.
 //!
-//! Each family of checks is a file of its own and a line in [`CHECKS`].
+//! Each group of checks is a file of its own and a line in [`CHECKS`].
 
 mod backups;
 mod certificate;
 mod data;
+mod diagnosis;
 mod exposure;
 mod mcp_servers;
 mod providers;
@@ -13,95 +14,34 @@ mod server;
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
-use super::{Context, Failure, Outcome, table};
-use base::error::without_numbers;
+use super::table;
 use config::Settings;
+use diagnosis::{Diagnosis, Installation, Level};
 use serde_json::json;
 
-/// Where the server lives, which can be looked at whatever the configuration is.
-struct Place<'a> {
-    directory: &'a DataDirectory,
-    /// What follows `hearth COMMAND` in advice, for another data directory than
-    /// the usual.
-    option: String,
-}
+pub const COMMAND: Command = Command::new(
+    "doctor",
+    "Check the installation, and say how to fix what is wrong",
+)
+.details(
+    "\
+Checks the configuration, who can reach the server, the providers, MCP servers and relays, the
+data directory with its database, disk, log and clock, and the running server. Each line is ok,
+a warning or a problem, with advice on how to fix it. The exit code is 1 if there is a problem.
 
-/// What a check of the configuration may look at.
-struct Scene<'a> {
-    place: &'a Place<'a>,
-    settings: &'a Settings,
-    /// That of the place.
-    option: String,
-}
+Each provider is asked whether it accepts the key and has the model; nothing is sent to a model.
+MCP servers are started and stopped again. Keys are looked up in this shell's environment, which
+may differ from the server's.",
+)
+.options(&[JSON, DATA_DIR])
+.run(run);
 
-/// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Level {
-    /// All is well.
-    Ok,
-    /// It works, but perhaps not as was meant.
-    Warning,
-    /// It does not work.
-    Problem,
-}
-
-impl Level {
-    fn as_str(self) -> &'static str {
-        match self {
-            Level::Ok => "ok",
-            Level::Warning => "warning",
-            Level::Problem => "problem",
-        }
-    }
-}
-
-/// What a check found.
-#[derive(Debug)]
-struct Diagnosis {
-    /// The family of checks.
-    check: &'static str,
-    level: Level,
-    /// What was checked, and how it is.
-    text: String,
-    /// What to do about it, a line for each step.
-    advice: Vec<String>,
-}
-
-impl Diagnosis {
-    fn ok(check: &'static str, text: String) -> Diagnosis {
-        Diagnosis {
-            check,
-            level: Level::Ok,
-            text: without_numbers(&text),
-            advice: Vec::new(),
-        }
-    }
-
-    fn warning(check: &'static str, text: String) -> Diagnosis {
-        Diagnosis {
-            level: Level::Warning,
-            ..Diagnosis::ok(check, text)
-        }
-    }
-
-    fn problem(check: &'static str, text: String) -> Diagnosis {
-        Diagnosis {
-            level: Level::Problem,
-            ..Diagnosis::ok(check, text)
-        }
-    }
-
-    /// With one more line of advice.
-    fn advise(mut self, line: impl Into<String>) -> Diagnosis {
-        self.advice.push(line.into());
-        self
-    }
-}
-
-/// Checks of the configuration and of what it names, in the order of the output.
-const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[
+/// Checks of the configuration and of what it refers to, in the order of the output.
+const CHECKS: &[fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>] = &[
     configuration,
     exposure::check,
     certificate::check,
@@ -112,7 +52,7 @@ const CHECKS: &[fn(&Scene<'_>) -> Vec<Diagnosis>] = &[
 ];
 
 /// Checks that need no configuration, in the order of the output, after the others.
-const PLACE_CHECKS: &[fn(&Place<'_>) -> Vec<Diagnosis>] = &[
+const INSTALLATION_CHECKS: &[fn(&Installation<'_>) -> Vec<Diagnosis>] = &[
     data::directory,
     data::database,
     data::disk,
@@ -122,7 +62,7 @@ const PLACE_CHECKS: &[fn(&Place<'_>) -> Vec<Diagnosis>] = &[
 ];
 
 /// `hearth doctor`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let path = directory.config();
     if !path.exists() {
@@ -131,7 +71,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             path.display()
         )));
     }
-    let place = Place {
+    let installation = Installation {
         directory: &directory,
         option: match arguments.has("data-dir") {
             true => format!(" --data-dir {}", directory.path().display()),
@@ -139,31 +79,35 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         },
     };
     let mut diagnoses: Vec<Diagnosis> = match Settings::load(&path) {
-        Ok(settings) => {
-            let scene = Scene {
-                settings: &settings,
-                option: place.option.clone(),
-                place: &place,
-            };
-            CHECKS.iter().flat_map(|check| check(&scene)).collect()
-        }
+        Ok(settings) => CHECKS
+            .iter()
+            .flat_map(|check| check(&installation, &settings))
+            .collect(),
         Err(problems) => vec![
             Diagnosis::problem("configuration", problems.to_string())
                 .advise(format!("Correct {}", path.display())),
         ],
     };
-    diagnoses.extend(PLACE_CHECKS.iter().flat_map(|check| check(&place)));
-    let is_sick = diagnoses.iter().any(|found| found.level == Level::Problem);
+    diagnoses.extend(
+        INSTALLATION_CHECKS
+            .iter()
+            .flat_map(|check| check(&installation)),
+    );
+    let has_problem = diagnoses.iter().any(|found| found.level == Level::Problem);
     if arguments.has("json") {
         let checks: Vec<Value> = diagnoses.iter().map(to_json).collect();
-        table::print_json(context, &json!({ "ok": !is_sick, "checks": checks }))?;
+        table::print_json(context, &json!({ "ok": !has_problem, "checks": checks }))?;
     } else {
         for found in &diagnoses {
             print(found, context)?;
         }
     }
     context.output.flush()?;
-    if is_sick { Err(Failure::Told) } else { Ok(()) }
+    if has_problem {
+        Err(Failure::Reported)
+    } else {
+        Ok(())
+    }
 }
 
 fn print(found: &Diagnosis, context: &mut Context) -> Outcome {
@@ -188,10 +132,10 @@ fn to_json(found: &Diagnosis) -> Value {
     })
 }
 
-/// What the file's owner should know of it.
-fn configuration(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    let path = scene.settings.path().display();
-    let warnings = scene.settings.warnings();
+/// The warnings about the configuration file.
+fn configuration(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let path = settings.path().display();
+    let warnings = settings.warnings();
     if warnings.is_empty() {
         return vec![Diagnosis::ok("configuration", format!("{path} is good"))];
     }

@@ -3,17 +3,17 @@
 use std::thread;
 use std::time::Duration;
 
-use super::{Diagnosis, Level, Scene};
+use super::diagnosis::{Diagnosis, Installation, Level};
 use agent::provider::probe::{Finding, Probe, probe};
-use config::{ModelChoice, Preset};
+use config::{ModelChoice, Preset, Settings};
 use net::tls::Trust;
 
 /// How long one provider may take to answer.
 const LIMIT: Duration = Duration::from_secs(15);
 
 /// Asks all providers at once.
-pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    let config = scene.settings.current();
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let config = settings.current();
     let trust = Trust::new(config.tls.ca_file.as_deref());
     let first = config.first_choice();
     let choices: Vec<(String, &ModelChoice)> = std::iter::once((String::new(), &first))
@@ -38,15 +38,21 @@ pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
     choices
         .iter()
         .zip(probes)
-        .map(|((place, choice), probe)| diagnose(scene, place, choice, probe))
+        .map(|((place, choice), probe)| diagnose(installation, settings, place, choice, probe))
         .collect()
 }
 
-fn diagnose(scene: &Scene<'_>, place: &str, choice: &ModelChoice, probe: Probe) -> Diagnosis {
+fn diagnose(
+    installation: &Installation<'_>,
+    settings: &Settings,
+    place: &str,
+    choice: &ModelChoice,
+    probe: Probe,
+) -> Diagnosis {
     let preset = Preset::of(&choice.provider);
     let set = |key: &str, value: &str| match place {
-        "" => format!("hearth config set{} {key} {value}", scene.option),
-        place => format!("set {place}{key} in {}", scene.settings.path().display()),
+        "" => format!("hearth config set{} {key} {value}", installation.option),
+        place => format!("set {place}{key} in {}", settings.path().display()),
     };
     let key_advice = || {
         let mut advice = vec![set("api_key", "-")];
@@ -64,11 +70,11 @@ fn diagnose(scene: &Scene<'_>, place: &str, choice: &ModelChoice, probe: Probe) 
     };
     let advice = match &probe.finding {
         Finding::Offline => vec![
-            format!("hearth config set{} model NAME", scene.option),
-            format!("hearth config set{} provider ollama", scene.option),
+            format!("hearth config set{} model NAME", installation.option),
+            format!("hearth config set{} provider ollama", installation.option),
             "`hearth config keys` lists the other providers".to_owned(),
         ],
-        Finding::NoList => vec![format!("hearth chat{} \"hello\"", scene.option)],
+        Finding::NoList => vec![format!("hearth chat{} \"hello\"", installation.option)],
         finding if finding.is_usable() => Vec::new(),
         Finding::NoModel { others, .. } => {
             let pull = format!("ollama pull {}", choice.model);

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::{Diagnosis, Scene};
-use config::{Channel, Config, RelayChannel};
+use super::diagnosis::{Diagnosis, Installation};
+use config::{Channel, Config, RelayChannel, Settings};
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
@@ -14,15 +14,15 @@ const CHECK: &str = "relay";
 const LIMIT: Duration = Duration::from_secs(10);
 
 /// Asks each for its health; any answer at all shows that it is there.
-pub fn check(scene: &Scene<'_>) -> Vec<Diagnosis> {
-    let config = scene.settings.current();
+pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    let config = settings.current();
     let relays = config.channels.iter().filter_map(|channel| match channel {
         Channel::Relay(relay) => Some(relay),
         _ => None,
     });
     let trust = Trust::new(config.tls.ca_file.as_deref());
     let mut found: Vec<Diagnosis> = relays.map(|relay| ask(relay, &trust)).collect();
-    found.extend(own(&config, &scene.option));
+    found.extend(own(&config, &installation.option));
     found
 }
 

@@ -1,23 +1,26 @@
 //! Whether a server runs here and answers.
 
-use super::{Diagnosis, Place};
+use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::health;
 use crate::cli::running_server::RunningServer;
 
 /// Asks the server that runs on the data directory.
-pub fn check(place: &Place<'_>) -> Vec<Diagnosis> {
+pub fn check(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "server";
-    let Some(server) = RunningServer::find(place.directory) else {
-        let text = format!("no server runs on {}", place.directory.path().display());
+    let Some(server) = RunningServer::find(installation.directory) else {
+        let text = format!(
+            "no server runs on {}",
+            installation.directory.path().display()
+        );
         return vec![
-            Diagnosis::warning(CHECK, text).advise(format!("hearth serve{}", place.option)),
+            Diagnosis::warning(CHECK, text).advise(format!("hearth serve{}", installation.option)),
         ];
     };
     let Some(url) = health::url_of(&server) else {
         let text = format!("the server (process {}) does not listen", server.process());
         return vec![Diagnosis::problem(CHECK, text).advise(format!(
             "see the end of {}",
-            place.directory.log().display()
+            installation.directory.log().display()
         ))];
     };
     vec![match health::ask(&url, server.trust()) {
@@ -26,7 +29,7 @@ pub fn check(place: &Place<'_>) -> Vec<Diagnosis> {
             Diagnosis::ok(CHECK, text)
         }
         Err(said) => Diagnosis::problem(CHECK, format!("the server is not well: {said}")).advise(
-            format!("see the end of {}", place.directory.log().display()),
+            format!("see the end of {}", installation.directory.log().display()),
         ),
     }]
 }

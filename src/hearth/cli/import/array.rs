@@ -3,13 +3,15 @@
 
 use std::cell::Cell;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, BufRead, Read};
 use std::rc::Rc;
 
 use serde::de::{DeserializeSeed, Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use super::*;
+use super::importer::Importer;
+use super::{chatgpt, claude};
+use crate::cli::context::{Failure, Outcome};
 
 /// Largest conversation that is read.
 const ITEM_BYTES: u64 = 256 * 1024 * 1024;

@@ -5,9 +5,11 @@
 use std::collections::HashMap;
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::*;
-use store::Role;
+use super::importer::{CHANNEL, attached};
+use base::clock::Timestamp;
+use store::{ImportedConversation, ImportedMessage, Role};
 
 #[derive(Deserialize)]
 struct Conversation {

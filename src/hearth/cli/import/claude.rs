@@ -1,9 +1,11 @@
 //! A conversation of a Claude account export (`conversations.json`).
 
 use serde::Deserialize;
+use serde_json::Value;
 
-use super::*;
-use store::Role;
+use super::importer::{CHANNEL, attached, time};
+use base::clock::Timestamp;
+use store::{ImportedConversation, ImportedMessage, Role};
 
 #[derive(Deserialize)]
 struct Conversation {

@@ -1,13 +1,14 @@
 //! Our own export: a head line, then for each conversation a line of its own
 //! and one for each of its messages.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use serde::Deserialize;
 
-use super::*;
+use super::importer::{CHANNEL, Importer, Open, time};
+use crate::cli::context::{Failure, Outcome};
 use base::ids::{ConversationId, MessageId};
-use store::Role;
+use store::{ImportedConversation, ImportedMessage, Role};
 
 /// Longest line that is read.
 const LINE_BYTES: u64 = 64 * 1024 * 1024;

@@ -2,7 +2,8 @@
 
 use std::io::ErrorKind;
 
-use crate::cli::{Context, Failure, Outcome, password};
+use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::password;
 use base::secret::Secret;
 
 /// Most bytes of an answer.

@@ -11,16 +11,72 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, flag, option};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::first_run;
+use super::password;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome, password};
 use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
 use dialogue::Dialogue;
 use model::{Chosen, Key};
+
+pub const COMMAND: Command = Command::new(
+    "init",
+    "Set up a model, who may connect and a password, step by step",
+)
+.details(
+    "\
+Asks in a terminal for whatever no option sets. Without a terminal nothing is asked: missing
+values take their defaults, or cause an error. The model is tested before anything is written.
+`hearth serve` also works without this, and starts with the offline assistant.",
+)
+.options(&[
+    option(
+        "provider",
+        "PROVIDER",
+        "The model provider (default: offline)",
+    ),
+    option("model", "MODEL", "The model's name at the provider"),
+    option(
+        "base-url",
+        "URL",
+        "The provider's address, if not the usual one",
+    ),
+    option(
+        "api-key-env",
+        "NAME",
+        "The environment variable that holds the API key,\nhere and where the server runs",
+    ),
+    flag(
+        "api-key-stdin",
+        "Read the API key as one line of standard input",
+    ),
+    flag(
+        "lan",
+        "Devices on the local network may connect (the default)",
+    ),
+    flag("local-only", "Only this machine may connect"),
+    option(
+        "relay",
+        "URL",
+        "Also link to a relay; its token is taken from\nHEARTH_RELAY_TOKEN",
+    ),
+    flag(
+        "admin-password-stdin",
+        "Read the password of admin as one line of standard\ninput, after the API key",
+    ),
+    flag(
+        "generate",
+        "Generate the password of admin and print it once",
+    ),
+    flag("no-test", "Do not test whether the provider answers"),
+    DATA_DIR,
+])
+.run(run);
 
 /// Where the relay's token is taken from.
 const RELAY_TOKEN: &str = "HEARTH_RELAY_TOKEN";
@@ -43,15 +99,13 @@ enum Password {
 }
 
 /// `hearth init`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     for (one, other) in [
         ("api-key-stdin", "api-key-env"),
         ("lan", "local-only"),
         ("generate", "admin-password-stdin"),
     ] {
-        if arguments.has(one) && arguments.has(other) {
-            return Err(arguments.usage(format!("--{one} and --{other} exclude each other")));
-        }
+        arguments.exclude(one, other)?;
     }
     let directory = DataDirectory::of(arguments, context)?;
     directory.create()?;

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use super::dialogue::Dialogue;
 use crate::cli::arguments::Arguments;
-use crate::cli::{Failure, Outcome, local_models};
+use crate::cli::context::{Failure, Outcome};
+use crate::cli::local_models;
 use agent::provider::probe::{Finding, models_at, probe};
 use base::secret::Secret;
 use config::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Settings};

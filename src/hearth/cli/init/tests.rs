@@ -4,8 +4,9 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 
+use crate::cli::context::Context;
+use crate::cli::run_in;
 use crate::cli::tests::{TemporaryDirectory, run_with};
-use crate::cli::{Context, run_in};
 
 fn config(root: &TemporaryDirectory) -> Value {
     let text = fs::read_to_string(root.path().join("config.json")).unwrap();
@@ -117,7 +118,7 @@ fn a_missing_answer_is_named_and_nothing_written() {
             1,
             "nothing was written",
         ),
-        ("--lan --local-only", 2, "exclude each other"),
+        ("--lan --local-only", 2, "cannot be used together"),
         ("--relay relay.example", 2, "--relay must be a URL"),
         ("--admin-password-stdin", 1, "standard input ended"),
     ] {

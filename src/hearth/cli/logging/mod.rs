@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use env_logger::{Builder, Logger, Target};
 use log::{LevelFilter, Log, Metadata, Record};
 
-use super::Failure;
+use super::context::Failure;
 use base::clock::Clock;
 use rotation::RotatingFile;
 

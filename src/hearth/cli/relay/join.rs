@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{place, qr};
+use super::qr;
 use crate::cli::arguments::Arguments;
+use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, Outcome, config, http, password, table};
+use crate::cli::{channels, config, http, password, table};
 use base::secret::Secret;
 use base::url::Url;
 use net::dial::shown;
@@ -42,7 +43,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = config::load(&directory)?;
     let name = arguments.text("name")?.unwrap_or(NAME);
-    if place::of(&settings, name)?.is_some() {
+    if channels::relay_key(&settings, name)?.is_some() {
         return Err(Failure::failed(format!(
             "there is a relay channel {name:?} already; give this one another --name, or end that \
              one with `hearth relay leave {name}`"
@@ -60,7 +61,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     if let Some(word) = encryption {
         channel.insert("encryption".to_owned(), json!(word));
     }
-    let (key, value) = place::for_new(&settings, name, channel)?;
+    let (key, value) = channels::new_relay(&settings, name, channel)?;
     settings.set(&key, &value.to_string())?;
     let told = RunningServer::notify(&directory);
 

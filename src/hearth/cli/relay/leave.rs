@@ -1,19 +1,19 @@
 //! `hearth relay leave`: removes a relay's channel.
 
-use super::place;
 use crate::cli::arguments::Arguments;
+use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, Outcome, config};
+use crate::cli::{channels, config};
 
 /// Ends the link to a relay.
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
     let settings = config::load(&directory)?;
-    let Some(key) = place::of(&settings, name)? else {
+    let Some(key) = channels::relay_key(&settings, name)? else {
         let config = settings.current();
-        let known: Vec<&str> = place::relays(&config)
+        let known: Vec<&str> = channels::relays(&config)
             .map(|channel| channel.name.as_str())
             .collect();
         let known = match known.as_slice() {

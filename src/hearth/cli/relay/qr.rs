@@ -3,7 +3,7 @@
 
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use crate::cli::Failure;
+use crate::cli::context::Failure;
 
 /// Light modules around the code, which readers need (ISO/IEC 18004 section 6.3.8).
 const QUIET: i32 = 4;

@@ -10,8 +10,9 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::arguments::Arguments;
+use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::logging;
 use crate::cli::serve::raise_descriptor_limit;
-use crate::cli::{Context, Failure, Outcome, logging};
 use base::secret::Secret;
 use config::AddressPatterns;
 #[cfg(feature = "tls")]

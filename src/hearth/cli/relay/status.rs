@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::place;
 use crate::cli::arguments::Arguments;
 use crate::cli::chat::access::Access;
 use crate::cli::chat::connection::Connection;
+use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, Outcome, config, table};
+use crate::cli::{channels, config, table};
 use serde_json::json;
 
 /// How long the server may take to answer.
@@ -78,7 +78,7 @@ fn stopped(directory: &DataDirectory) -> Result<(Value, Value), Failure> {
     let settings = config::load(directory)?;
     let identity = relay::identity::Identity::load(directory.path()).map_err(Failure::failed)?;
     let config = settings.current();
-    let relays = place::relays(&config).map(|channel| {
+    let relays = channels::relays(&config).map(|channel| {
         json!({
             "name": channel.name,
             "url": channel.url.split('?').next(),

@@ -9,15 +9,51 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome, config, table};
+use super::{config, table};
 use ::config::Settings;
 use base::clock::{Clock, Timestamp};
 use net::tls::self_signed::{MOST_DAYS, SelfSigned, make};
 use net::tls::{fingerprint, inspect, load_certificates};
 use serde_json::json;
+
+pub const COMMAND: Command = Command::new("tls", "Create and show the server's TLS certificate")
+    .members(&[
+        Command::new(
+            "self-signed",
+            "Create a self-signed certificate for this machine",
+        )
+        .details(
+            "\
+Writes cert.pem and key.pem to the data directory, for this machine's names and addresses, and
+sets `tls` in the configuration if it is not set. Browsers warn about such a certificate until
+it is accepted: compare its fingerprint then.",
+        )
+        .options(&[
+            CommandOption {
+                repeats: true,
+                ..option(
+                    "name",
+                    "NAME",
+                    "Another name or address of the server; may be\ngiven more than once",
+                )
+            },
+            option("days", "N", "Valid for N days (default: 365)"),
+            flag("force", "Replace an existing certificate"),
+            DATA_DIR,
+        ])
+        .run(self_signed),
+        Command::new(
+            "show",
+            "Show the certificate: its fingerprint, names and expiry",
+        )
+        .options(&[JSON, DATA_DIR])
+        .run(show),
+    ]);
 
 /// The files in the data directory.
 const CERTIFICATE: &str = "cert.pem";
@@ -30,7 +66,7 @@ const CERTIFICATE_MODE: u32 = 0o644;
 const KEY_MODE: u32 = 0o600;
 
 /// `hearth tls self-signed`
-pub fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
     let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(DAYS);
     let mut names = Vec::new();
     for name in arguments.texts("name")? {
@@ -166,7 +202,7 @@ fn advise(
 }
 
 /// `hearth tls show`
-pub fn show(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn show(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let config = config::load(&directory)?.current();
     let Some((path, _)) = config.tls.identity() else {

@@ -40,7 +40,7 @@ pub fn on_callback(error: &str, account: &WebhookAccount, seconds: u64) -> Strin
         }
         Some(410) => "The receiver wants no more callbacks of this address.".to_owned(),
         Some(300..=399) => format!(
-            "Redirects are not turn_stream: set outgoing_url to the address that {url} redirects to."
+            "Redirects are not followed: set outgoing_url to the address that {url} redirects to."
         ),
         Some(400 | 413 | 415 | 422) => {
             "The receiver does not understand the body; it is {\"message\", \"conversation_id\"}."
@@ -94,7 +94,7 @@ mod tests {
                 "the receiver answered 404; given up after 10 attempts",
                 "correct the path",
             ),
-            ("the receiver answered 301", "Redirects are not turn_stream"),
+            ("the receiver answered 301", "Redirects are not followed"),
             ("the receiver answered 500", "its own log"),
             (
                 "the receiver answered 410: it wants no more",

@@ -1,27 +1,102 @@
 //! `hearth webhook`: the accounts of other systems.
 
+mod account;
 mod advice;
-mod place;
 mod sample;
 mod trial;
 
 use serde_json::{Map, Value};
 
-use super::arguments::Arguments;
+use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
+use super::command::Command;
+use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{Context, Failure, Outcome, config, password, table};
-use ::config::{Channel, Config, DEFAULT_PORT, Settings, WebhookAccount};
+use super::{channels, config, password, table};
+use ::config::{Settings, WebhookAccount};
+use account::{base_url, find};
 use base::clock::Clock;
 use base::secret::Secret;
 use serde_json::json;
 use store::DeliveryState;
 
-/// `hearth webhook test NAME`
-pub use trial::run as test;
+pub const COMMAND: Command = Command::new(
+    "webhook",
+    "Let other systems send messages and receive the replies",
+)
+.details(
+    "\
+An account has a path to which a system posts its messages, and a URL to which the replies are
+posted. `hearth config keys` explains its other settings.",
+)
+.members(&[
+    Command::new("add", "Add an account and print how to call it")
+        .details(
+            "\
+Generates a secret, which is printed once. Every message must carry it; every reply carries it
+and is signed with it (Standard Webhooks). A running server reloads its configuration.",
+        )
+        .operands(&[required("NAME")])
+        .options(&[
+            option("url", "URL", "Where the replies are posted (required)"),
+            option(
+                "path",
+                "PATH",
+                "Where the messages are posted\n(default: /webhook/NAME)",
+            ),
+            option("model", "MODEL", "The model for this account's turns"),
+            option(
+                "permission-mode",
+                "MODE",
+                "ask, allow or deny: restricts what tools may do",
+            ),
+            flag(
+                "secret-stdin",
+                "Read the secret as one line of standard input",
+            ),
+            flag("no-secret", "Accept messages from anyone who can connect"),
+            DATA_DIR,
+        ])
+        .run(add),
+    Command::new("list", "List the accounts")
+        .options(&[JSON, DATA_DIR])
+        .run(list),
+    Command::new(
+        "test",
+        "Post a message through an account and follow it to the callback",
+    )
+    .details(
+        "\
+Posts to the running server as the other system would, shows each step, and says what is wrong
+if the reply does not arrive. This calls the model and the receiver.",
+    )
+    .operands(&[required("NAME")])
+    .options(&[
+        option("message", "TEXT", "The message to send"),
+        option(
+            "body",
+            "FILE",
+            "Post this JSON file instead, or standard input (-):\nfor an account with a `map`",
+        ),
+        option(
+            "wait",
+            "SECONDS",
+            "How long to wait for the reply (default: 60)",
+        ),
+        DATA_DIR,
+    ])
+    .run(trial::run),
+    Command::new("remove", "Remove an account")
+        .details(
+            "Its undelivered callbacks are dropped. A running server reloads its configuration.",
+        )
+        .operands(&[required("NAME")])
+        .options(&[DATA_DIR])
+        .run(remove),
+]);
 
 /// `hearth webhook add NAME --url URL`
-pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let Some(url) = arguments.text("url")? else {
         return Err(arguments.usage("--url is missing: it says where the replies go"));
@@ -55,7 +130,7 @@ pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
             account.insert(key.to_owned(), json!(value));
         }
     }
-    let (key, value) = place::for_new(&settings, name, account)?;
+    let (key, value) = channels::new_account(&settings, name, account)?;
     settings.set(&key, &value.to_string())?;
     let told = RunningServer::notify(&directory);
 
@@ -85,7 +160,7 @@ pub fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth webhook list`
-pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = config::load(&directory)?;
     let config = settings.current();
@@ -117,13 +192,13 @@ pub fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth webhook remove NAME`
-pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
     let settings = config::load(&directory)?;
     let config = settings.current();
     find(&config, name)?;
-    settings.set(&place::of(&settings, name)?, "null")?;
+    settings.set(&channels::account_key(&settings, name)?, "null")?;
     let told = RunningServer::notify(&directory);
     writeln!(
         context.errors,
@@ -141,35 +216,17 @@ pub fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 
 /// The secret that a new account gets, if it gets one.
 fn secret_for(arguments: &Arguments, context: &mut Context) -> Result<Option<Secret>, Failure> {
-    match (arguments.has("secret-stdin"), arguments.has("no-secret")) {
-        (true, true) => Err(arguments.usage("--secret-stdin and --no-secret exclude each other")),
-        (true, false) => {
-            let ask = context.input_is_terminal;
-            password::read_secret(context, "Secret: ", ask).map(Some)
-        }
-        (false, true) => Ok(None),
-        (false, false) => Ok(Some(Secret::random_webhook())),
+    arguments.exclude("secret-stdin", "no-secret")?;
+    if arguments.has("secret-stdin") {
+        let ask = context.input_is_terminal;
+        return password::read_secret(context, "Secret: ", ask).map(Some);
     }
+    Ok((!arguments.has("no-secret")).then(Secret::random_webhook))
 }
 
 fn is_plain(name: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     name.bytes().all(plain)
-}
-
-/// The account of this name.
-fn find<'a>(config: &'a Config, name: &str) -> Result<&'a WebhookAccount, Failure> {
-    config.webhook_account(name).ok_or_else(|| {
-        let known: Vec<&str> = config
-            .webhook_accounts()
-            .map(|account| account.name.as_str())
-            .collect();
-        let known = match known.as_slice() {
-            [] => "there are none; `hearth webhook add` adds one".to_owned(),
-            known => format!("there are {}", known.join(", ")),
-        };
-        Failure::failed(format!("there is no webhook account {name:?}; {known}"))
-    })
 }
 
 /// Callbacks to an account that were not delivered yet.
@@ -190,63 +247,9 @@ fn owed(directory: &DataDirectory, name: &str) -> Result<usize, Failure> {
     Ok(owed)
 }
 
-/// Where an account's path is, `http://HOST:PORT`: as the running server says,
-/// else as the configuration has it.
-fn base_url(directory: &DataDirectory, config: &Config, name: &str) -> String {
-    let running = RunningServer::find(directory);
-    let url = running.and_then(|server| {
-        let address = server_address(&server, config, name)?;
-        Some(format!("{}://{address}", server.scheme()))
-    });
-    let port = match url {
-        Some(url) => return url,
-        None => config.channels.iter().find_map(|channel| match channel {
-            Channel::Tcp(tcp) => Some(tcp.port),
-            _ => None,
-        }),
-    };
-    let scheme = match config.tls.identity() {
-        Some(_) => "https",
-        None => "http",
-    };
-    format!(
-        "{scheme}://127.0.0.1:{}",
-        own_port(config, name).or(port).unwrap_or(DEFAULT_PORT)
-    )
-}
-
-/// Where the running server takes this account's messages, as this machine
-/// reaches it.
-fn server_address(
-    server: &RunningServer,
-    config: &Config,
-    name: &str,
-) -> Option<std::net::SocketAddr> {
-    // The port of the webhooks alone comes last.
-    let address = match own_port(config, name) {
-        Some(_) => server.addresses.last(),
-        None => server.addresses.first(),
-    };
-    let mut address = *address?;
-    if address.ip().is_unspecified() {
-        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
-    }
-    Some(address)
-}
-
-/// The port that serves only webhooks, if the account's channel has one.
-fn own_port(config: &Config, name: &str) -> Option<u16> {
-    config.channels.iter().find_map(|channel| match channel {
-        Channel::Webhook(webhook) if webhook.accounts.iter().any(|one| one.name == name) => {
-            webhook.port
-        }
-        _ => None,
-    })
-}
-
 fn to_json(account: &WebhookAccount, settings: &Settings) -> Value {
     // As the file shows it, with what may be secret masked.
-    let url = place::of(settings, &account.name)
+    let url = channels::account_key(settings, &account.name)
         .and_then(|key| Ok(settings.get(&format!("{key}.outgoing_url"), false)?))
         .unwrap_or(Value::Null);
     json!({

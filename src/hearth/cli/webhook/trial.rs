@@ -10,11 +10,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{advice, find, sample, server_address};
+use super::account::{find, server_address};
+use super::{advice, sample};
 use crate::cli::arguments::Arguments;
+use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{Context, Failure, Outcome, config, http};
+use crate::cli::{config, http};
 use ::config::{Config, WebhookAccount};
 use base::clock::Clock;
 use base::ids::TurnId;
@@ -85,9 +87,7 @@ fn body(
         let own = "This is a test of the webhook. Answer with one short sentence.";
         return Ok(sample::body(account, text.unwrap_or(own)).to_string());
     };
-    if text.is_some() {
-        return Err(arguments.usage("--message and --body exclude each other"));
-    }
+    arguments.exclude("message", "body")?;
     let read = |reader: &mut dyn Read| {
         let mut body = String::new();
         reader
@@ -223,7 +223,7 @@ impl Trial<'_, '_> {
             (DeliveryState::Delivered, _) => {
                 self.passed(&format!("the receiver took the callback (webhook-id {id})"))?;
                 match turn_failed {
-                    true => Err(Failure::Told),
+                    true => Err(Failure::Reported),
                     false => Ok(()),
                 }
             }
@@ -272,7 +272,7 @@ impl Trial<'_, '_> {
     /// Tells what failed and what to do, and ends the command with code 1.
     fn failed(&mut self, what: &str, advice: &str) -> Failure {
         match writeln!(self.context.output, "  FAIL  {what}\n        {advice}") {
-            Ok(()) => Failure::Told,
+            Ok(()) => Failure::Reported,
             Err(error) => error.into(),
         }
     }

@@ -3,12 +3,13 @@
 
 use serde_json::Value;
 
+use super::action::Action;
 use super::approvals::{Approvals, short};
 use serde_json::json;
 
 /// What the client is for this time.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
+pub struct ChatMode {
     /// The one question to ask; without it, lines are read.
     pub question: Option<String>,
     /// Whether a person sits at the terminal who can be asked for permission
@@ -20,7 +21,7 @@ pub struct Manner {
 
 /// What happened.
 #[derive(Debug)]
-pub enum Input<'a> {
+pub enum Event<'a> {
     /// The server sent a message.
     Received(&'a str),
     /// A line came from the person, or from whatever feeds standard input.
@@ -33,31 +34,8 @@ pub enum Input<'a> {
     Terminate,
 }
 
-/// What is to be done.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Send this message.
-    Send(Value),
-    /// Show a piece of the answer as it comes.
-    Piece(String),
-    /// Show the whole answer.
-    Answer(String),
-    /// Show something in passing: a tool's run, a hint.
-    Note(String),
-    /// Show a question to the person and wait for a line.
-    Ask(String),
-    /// Wait for a line.
-    Ready,
-    /// End the line on which a key was pressed that is not the end of a line.
-    Break,
-    /// Show what went wrong.
-    Problem(String),
-    /// End; whether everything went well.
-    Leave { good: bool },
-}
-
 #[derive(Debug, PartialEq, Eq)]
-enum State {
+enum ClientState {
     SigningIn,
     Idle,
     /// A message was sent and has no response yet.
@@ -70,12 +48,12 @@ enum State {
 
 /// The state of one session.
 #[derive(Debug)]
-pub struct Dialogue {
-    manner: Manner,
-    state: State,
+pub struct ChatClient {
+    mode: ChatMode,
+    state: ClientState,
     conversation: Option<String>,
     approvals: Approvals,
-    good: bool,
+    succeeded: bool,
     /// Seconds after which a silent server counts as gone.
     silence: u64,
 }
@@ -88,26 +66,26 @@ const HELP: &str = "\
 /quit           leave (or Ctrl-D)
 Ctrl-C stops an answer; a second one leaves.";
 
-impl Dialogue {
+impl ChatClient {
     /// A session that begins by signing in with the message `auth`.
-    pub fn begin(manner: Manner, auth: Value) -> (Dialogue, Vec<Action>) {
-        let dialogue = Dialogue {
-            conversation: manner.conversation.clone(),
-            manner,
-            state: State::SigningIn,
+    pub fn begin(mode: ChatMode, auth: Value) -> (ChatClient, Vec<Action>) {
+        let client = ChatClient {
+            conversation: mode.conversation.clone(),
+            mode,
+            state: ClientState::SigningIn,
             approvals: Approvals::default(),
-            good: true,
+            succeeded: true,
             silence: 90,
         };
-        (dialogue, vec![Action::Send(auth)])
+        (client, vec![Action::Send(auth)])
     }
 
     /// Whether a line would be taken now. Until then nobody should read one.
     pub fn wants_line(&self) -> bool {
         match self.state {
-            State::SigningIn => false,
-            State::Idle => true,
-            State::Turn { .. } => self.manner.interactive && !self.approvals.is_empty(),
+            ClientState::SigningIn => false,
+            ClientState::Idle => true,
+            ClientState::Turn { .. } => self.mode.interactive && !self.approvals.is_empty(),
         }
     }
 
@@ -117,33 +95,35 @@ impl Dialogue {
     }
 
     /// Takes one input.
-    pub fn take(&mut self, input: Input) -> Vec<Action> {
-        match input {
-            Input::Received(text) => self.receive(text),
-            Input::Line(line) => self.line(line),
-            Input::End => match self.state {
-                State::Idle => vec![Action::Break, self.leave()],
+    pub fn take(&mut self, event: Event) -> Vec<Action> {
+        match event {
+            Event::Received(text) => self.receive(text),
+            Event::Line(line) => self.line(line),
+            Event::End => match self.state {
+                ClientState::Idle => vec![Action::Break, self.exit()],
                 _ => {
                     // Whoever could answer has gone; the turn itself goes on.
-                    self.manner.interactive = false;
+                    self.mode.interactive = false;
                     self.approvals.give_up()
                 }
             },
-            Input::Interrupt => self.interrupt(),
-            Input::Terminate => {
-                self.good = false;
-                vec![self.leave()]
+            Event::Interrupt => self.interrupt(),
+            Event::Terminate => {
+                self.succeeded = false;
+                vec![self.exit()]
             }
         }
     }
 
-    fn leave(&self) -> Action {
-        Action::Leave { good: self.good }
+    fn exit(&self) -> Action {
+        Action::Exit {
+            success: self.succeeded,
+        }
     }
 
     fn interrupt(&mut self) -> Vec<Action> {
         match &mut self.state {
-            State::Turn { turn, cancelling } if !*cancelling => {
+            ClientState::Turn { turn, cancelling } if !*cancelling => {
                 *cancelling = true;
                 let note = "stopping; Ctrl-C again leaves".to_owned();
                 let mut actions = vec![Action::Break, Action::Note(note)];
@@ -151,19 +131,19 @@ impl Dialogue {
                 actions.extend(turn.as_deref().map(cancel));
                 actions
             }
-            State::Idle if self.manner.interactive => vec![Action::Break, self.leave()],
+            ClientState::Idle if self.mode.interactive => vec![Action::Break, self.exit()],
             _ => {
-                self.good = false;
-                vec![self.leave()]
+                self.succeeded = false;
+                vec![self.exit()]
             }
         }
     }
 
     fn receive(&mut self, text: &str) -> Vec<Action> {
         let Ok(message) = serde_json::from_str::<Value>(text) else {
-            self.good = false;
+            self.succeeded = false;
             let problem = "the server sent something that is not JSON; is this Hearth?";
-            return vec![Action::Problem(problem.to_owned()), self.leave()];
+            return vec![Action::Problem(problem.to_owned()), self.exit()];
         };
         match message["status"].as_str() {
             None => self.event(&message),
@@ -186,7 +166,7 @@ impl Dialogue {
                         json!({"type": "subscribe", "id": "subscribe", "events": events});
                     actions.push(Action::Send(subscribe));
                 }
-                match self.manner.question.clone() {
+                match self.mode.question.clone() {
                     Some(question) => actions.push(self.ask(&question)),
                     None => actions.push(self.idle()),
                 }
@@ -219,18 +199,19 @@ impl Dialogue {
         };
         match (message["id"].as_str(), &self.state) {
             (Some("chat"), state) => {
-                let cancelled = matches!(state, State::Turn { cancelling, .. } if *cancelling);
+                let cancelled =
+                    matches!(state, ClientState::Turn { cancelling, .. } if *cancelling);
                 // A person who reads along has seen it; a script has not.
-                self.good &= self.manner.interactive && self.manner.question.is_none();
+                self.succeeded &= self.mode.interactive && self.mode.question.is_none();
                 let shown = match cancelled {
                     true => Action::Note(problem),
                     false => Action::Problem(problem),
                 };
                 vec![shown, self.end_turn()]
             }
-            (_, State::SigningIn) => {
-                self.good = false;
-                vec![Action::Problem(problem), self.leave()]
+            (_, ClientState::SigningIn) => {
+                self.succeeded = false;
+                vec![Action::Problem(problem), self.exit()]
             }
             (Some("list"), _) => vec![Action::Problem(problem), Action::Ready],
             _ => vec![Action::Problem(problem)],
@@ -238,7 +219,7 @@ impl Dialogue {
     }
 
     fn event(&mut self, event: &Value) -> Vec<Action> {
-        let State::Turn { turn, cancelling } = &mut self.state else {
+        let ClientState::Turn { turn, cancelling } = &mut self.state else {
             return Vec::new();
         };
         let of = |name: &str| event[name].as_str();
@@ -268,7 +249,7 @@ impl Dialogue {
                 actions.push(Action::Note(format!("failed: {}", short(summary, 200))));
             }
             "approval.requested" => {
-                let interactive = self.manner.interactive;
+                let interactive = self.mode.interactive;
                 actions.extend(self.approvals.requested(event, interactive));
             }
             "approval.resolved" => actions.extend(self.approvals.resolved(event)),
@@ -280,18 +261,20 @@ impl Dialogue {
     fn line(&mut self, line: &str) -> Vec<Action> {
         let line = line.trim();
         match self.state {
-            State::SigningIn => Vec::new(),
-            State::Turn { .. } => self.approvals.decide(line),
-            State::Idle if line.is_empty() => vec![Action::Ready],
-            State::Idle if self.manner.interactive && line.starts_with('/') => self.command(line),
-            State::Idle => vec![self.ask(line)],
+            ClientState::SigningIn => Vec::new(),
+            ClientState::Turn { .. } => self.approvals.decide(line),
+            ClientState::Idle if line.is_empty() => vec![Action::Ready],
+            ClientState::Idle if self.mode.interactive && line.starts_with('/') => {
+                self.command(line)
+            }
+            ClientState::Idle => vec![self.ask(line)],
         }
     }
 
     fn command(&mut self, line: &str) -> Vec<Action> {
         let (command, rest) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         match (command, rest.trim()) {
-            ("/quit" | "/exit", _) => vec![self.leave()],
+            ("/quit" | "/exit", _) => vec![self.exit()],
             ("/new", _) => {
                 self.conversation = None;
                 vec![Action::Note("a new conversation".to_owned()), Action::Ready]
@@ -315,7 +298,7 @@ impl Dialogue {
 
     /// Sends a message.
     fn ask(&mut self, message: &str) -> Action {
-        self.state = State::Turn {
+        self.state = ClientState::Turn {
             turn: None,
             cancelling: false,
         };
@@ -328,15 +311,15 @@ impl Dialogue {
 
     fn end_turn(&mut self) -> Action {
         self.approvals.clear();
-        if self.manner.question.is_some() {
-            self.leave()
+        if self.mode.question.is_some() {
+            self.exit()
         } else {
             self.idle()
         }
     }
 
     fn idle(&mut self) -> Action {
-        self.state = State::Idle;
+        self.state = ClientState::Idle;
         Action::Ready
     }
 }

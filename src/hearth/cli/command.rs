@@ -1,0 +1,144 @@
+//! The type that declares a command, and the lookup of one in a table.
+
+use super::arguments::{Arguments, CommandOption, Operand};
+use super::context::{Context, Failure, Outcome};
+use super::suggestion::nearest;
+
+/// One command, a group of commands, or both.
+pub struct Command {
+    pub name: &'static str,
+    /// One line, without its full stop.
+    pub summary: &'static str,
+    /// What else a person should know.
+    pub details: &'static str,
+    pub operands: &'static [Operand],
+    pub options: &'static [CommandOption],
+    /// What it does when no member follows; a group without it shows its help.
+    pub run: Option<Run>,
+    /// The commands of a group.
+    pub members: &'static [Command],
+}
+
+/// The function of a command.
+#[derive(Clone, Copy)]
+pub enum Run {
+    Plain(fn(&Arguments, &mut Context) -> Outcome),
+    /// Also gets the table of all commands.
+    WithTable(fn(&'static [Command], &Arguments, &mut Context) -> Outcome),
+}
+
+impl Command {
+    pub const fn new(name: &'static str, summary: &'static str) -> Command {
+        Command {
+            name,
+            summary,
+            details: "",
+            operands: &[],
+            options: &[],
+            run: None,
+            members: &[],
+        }
+    }
+
+    pub const fn details(mut self, details: &'static str) -> Command {
+        self.details = details;
+        self
+    }
+
+    pub const fn operands(mut self, operands: &'static [Operand]) -> Command {
+        self.operands = operands;
+        self
+    }
+
+    pub const fn options(mut self, options: &'static [CommandOption]) -> Command {
+        self.options = options;
+        self
+    }
+
+    pub const fn run(mut self, run: fn(&Arguments, &mut Context) -> Outcome) -> Command {
+        self.run = Some(Run::Plain(run));
+        self
+    }
+
+    pub const fn run_with_table(
+        mut self,
+        run: fn(&'static [Command], &Arguments, &mut Context) -> Outcome,
+    ) -> Command {
+        self.run = Some(Run::WithTable(run));
+        self
+    }
+
+    pub const fn members(mut self, members: &'static [Command]) -> Command {
+        self.members = members;
+        self
+    }
+}
+
+/// The command that the first words of a command line name.
+pub struct Invocation {
+    pub command: &'static Command,
+    /// How it is called, with the program's name: `hearth user add`.
+    pub path: String,
+    /// How many words the path took.
+    pub words: usize,
+}
+
+/// Finds the command in `table` that `words` begin with.
+///
+/// # Errors
+///
+/// A usage failure with the nearest known command.
+pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Failure> {
+    let mut level = table;
+    let mut path = String::from("hearth");
+    for (index, word) in words.iter().enumerate() {
+        let Some(command) = level.iter().find(|known| known.name == *word) else {
+            let hint = match nearest(word, level.iter().map(|known| known.name)) {
+                Some(near) => format!("did you mean `{path} {near}`?"),
+                None => {
+                    let names: Vec<&str> = level.iter().map(|known| known.name).collect();
+                    format!("there are {}", names.join(", "))
+                }
+            };
+            return Err(Failure::Usage {
+                message: format!("unknown command `{path} {word}`; {hint}"),
+                command: path,
+            });
+        };
+        path = format!("{path} {word}");
+        // The next word names a member, unless it is an option.
+        let continues = words
+            .get(index + 1)
+            .is_some_and(|next| !next.starts_with('-'));
+        if !continues || command.members.is_empty() {
+            return Ok(Invocation {
+                command,
+                path,
+                words: index + 1,
+            });
+        }
+        level = command.members;
+    }
+    Err(Failure::Usage {
+        message: "no command given".to_owned(),
+        command: path,
+    })
+}
+
+/// Every command of `table` with its path, each group before its members.
+pub fn all(table: &'static [Command]) -> Vec<(String, &'static Command)> {
+    fn collect(
+        prefix: &str,
+        level: &'static [Command],
+        found: &mut Vec<(String, &'static Command)>,
+    ) {
+        for command in level {
+            let path = format!("{prefix} {}", command.name);
+            found.push((path.clone(), command));
+            collect(&path, command.members, found);
+        }
+    }
+    let mut found = Vec::new();
+    collect("hearth", table, &mut found);
+    found
+}

@@ -1,0 +1,83 @@
+//! What may follow each command, for the scripts of all shells.
+
+use crate::cli::arguments::CommandOption;
+use crate::cli::command::{Command, all};
+use config::{PRESETS, documentation};
+
+/// What a value is, as far as a shell can complete it.
+pub enum Value {
+    /// One of these words.
+    Words(Vec<String>),
+    Directory,
+    File,
+    /// Anything else.
+    Free,
+}
+
+/// What the value or operand of this name may be.
+pub fn value(name: &str) -> Value {
+    let words = |words: &[&str]| Value::Words(words.iter().map(|&word| word.to_owned()).collect());
+    match name {
+        "DIR" => Value::Directory,
+        "FILE" => Value::File,
+        "ROLE" => words(&["viewer", "user", "admin"]),
+        "MODE" => words(&["ask", "allow", "deny"]),
+        "STATE" => words(&["pending", "held", "delivered", "dead"]),
+        "PERIOD" => words(&["day", "month"]),
+        "SHELL" => words(&["bash", "zsh", "fish"]),
+        "PROVIDER" => Value::Words(PRESETS.iter().map(|one| one.name.to_owned()).collect()),
+        // Keys with a variable part cannot be completed.
+        "KEY" => Value::Words(
+            documentation()
+                .into_iter()
+                .map(|setting| setting.key)
+                .filter(|key| !key.contains(['[', 'N']))
+                .collect(),
+        ),
+        _ => Value::Free,
+    }
+}
+
+/// What may follow the words of a command.
+pub struct Completion {
+    /// How the command is called, with the program's name.
+    pub path: String,
+    pub members: &'static [Command],
+    pub options: &'static [CommandOption],
+    /// What its first operand may be.
+    pub operand: Value,
+}
+
+/// The program itself, then every command.
+pub fn completions(table: &'static [Command]) -> Vec<Completion> {
+    let top = Completion {
+        path: "hearth".to_owned(),
+        members: table,
+        options: &[],
+        operand: Value::Free,
+    };
+    let of_command = |(path, command): (String, &'static Command)| Completion {
+        path,
+        members: command.members,
+        options: command.options,
+        operand: match command.operands.first() {
+            Some(operand) => value(operand.name),
+            None => Value::Free,
+        },
+    };
+    let all = all(table).into_iter().map(of_command);
+    std::iter::once(top).chain(all).collect()
+}
+
+/// The quoted paths of all commands, which a script compares the words with.
+pub fn paths(table: &'static [Command], separator: &str) -> String {
+    let all = all(table).into_iter();
+    let quoted: Vec<String> = all.map(|(path, _)| format!("'{path}'")).collect();
+    quoted.join(separator)
+}
+
+/// The first line of a help text, quoted for a POSIX shell.
+pub fn described(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    format!("'{}'", line.replace('\'', "'\\''"))
+}

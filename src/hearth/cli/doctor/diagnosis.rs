@@ -1,0 +1,76 @@
+//! What a check looks at, and what it reports.
+
+use crate::cli::data_directory::DataDirectory;
+use base::error::without_numbers;
+
+/// The installation that is checked.
+pub struct Installation<'a> {
+    pub directory: &'a DataDirectory,
+    /// What follows `hearth COMMAND` in advice when the data directory is not
+    /// the default one.
+    pub option: String,
+}
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Level {
+    /// It works.
+    Ok,
+    /// It works, but perhaps not as intended.
+    Warning,
+    /// It does not work.
+    Problem,
+}
+
+impl Level {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Level::Ok => "ok",
+            Level::Warning => "warning",
+            Level::Problem => "problem",
+        }
+    }
+}
+
+/// The result of a check.
+#[derive(Debug)]
+pub struct Diagnosis {
+    /// The group of checks.
+    pub check: &'static str,
+    pub level: Level,
+    /// What was checked, and the result.
+    pub text: String,
+    /// How to fix it, one line per step.
+    pub advice: Vec<String>,
+}
+
+impl Diagnosis {
+    pub fn ok(check: &'static str, text: String) -> Diagnosis {
+        Diagnosis {
+            check,
+            level: Level::Ok,
+            text: without_numbers(&text),
+            advice: Vec::new(),
+        }
+    }
+
+    pub fn warning(check: &'static str, text: String) -> Diagnosis {
+        Diagnosis {
+            level: Level::Warning,
+            ..Diagnosis::ok(check, text)
+        }
+    }
+
+    pub fn problem(check: &'static str, text: String) -> Diagnosis {
+        Diagnosis {
+            level: Level::Problem,
+            ..Diagnosis::ok(check, text)
+        }
+    }
+
+    /// Adds a line of advice.
+    pub fn advise(mut self, line: impl Into<String>) -> Diagnosis {
+        self.advice.push(line.into());
+        self
+    }
+}

@@ -1,0 +1,161 @@
+//! Stores the conversations that the readers of the formats parse.
+
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::cli::context::{Failure, Outcome};
+use crate::cli::progress::ProgressLine;
+use base::clock::Timestamp;
+use store::{Import, ImportedConversation, ImportedMessage, Store};
+
+/// The channel of conversations from other assistants.
+pub const CHANNEL: &str = "import";
+/// Maximum messages, and approximate maximum bytes, of one transaction.
+const MESSAGES: usize = 200;
+const BYTES: usize = 1024 * 1024;
+/// Longest pause between two transactions, in which a running server can write.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Maximum number of different reasons that are counted.
+const REASONS: usize = 20;
+/// Longest title, in characters.
+const TITLE_CHARACTERS: usize = 200;
+
+/// The result of an import.
+#[derive(Debug, Default)]
+pub struct Tally {
+    pub imported: u64,
+    pub messages: u64,
+    pub known: u64,
+    pub left_out: u64,
+    /// Why items were skipped, and how often.
+    pub reasons: BTreeMap<String, u64>,
+}
+
+impl Tally {
+    pub fn leave_out(&mut self, reason: impl Into<String>) {
+        self.left_out += 1;
+        let mut reason = reason.into();
+        if self.reasons.len() >= REASONS && !self.reasons.contains_key(&reason) {
+            reason = "for other reasons".to_owned();
+        }
+        *self.reasons.entry(reason).or_insert(0) += 1;
+    }
+}
+
+/// Stores what the readers of the formats parse.
+pub struct Importer<'a> {
+    pub store: &'a Store,
+    pub line: &'a ProgressLine,
+    /// Whether a server writes to the database at the same time.
+    pub yields: bool,
+    /// Size of the file.
+    pub total: u64,
+    pub tally: Tally,
+}
+
+/// A conversation that is being imported, with the messages not stored yet.
+pub struct Open {
+    importing: Import,
+    waiting: Vec<ImportedMessage>,
+    bytes: usize,
+    messages: u64,
+}
+
+impl Importer<'_> {
+    /// Shows how much of the file has been read.
+    ///
+    /// # Errors
+    /// A signal asks it to stop.
+    pub fn note(&self, read: u64) -> Outcome {
+        match self.line.note("importing", read, Some(self.total)) {
+            true => Ok(()),
+            false => Err(Failure::failed(
+                "stopped before the end; import the file again to continue",
+            )),
+        }
+    }
+
+    /// Stores a whole conversation.
+    pub fn add(
+        &mut self,
+        conversation: ImportedConversation,
+        messages: Vec<ImportedMessage>,
+    ) -> Outcome {
+        if messages.is_empty() {
+            self.tally.leave_out("conversations without messages");
+            return Ok(());
+        }
+        let Some(mut open) = self.begin(conversation)? else {
+            return Ok(());
+        };
+        for message in messages {
+            self.push(&mut open, message)?;
+        }
+        self.finish(open)
+    }
+
+    /// Starts a conversation; none when it exists already.
+    pub fn begin(
+        &mut self,
+        mut conversation: ImportedConversation,
+    ) -> Result<Option<Open>, Failure> {
+        let title = conversation.title.trim();
+        conversation.title = title.chars().take(TITLE_CHARACTERS).collect();
+        let Some(importing) = self.store.begin_import(conversation)? else {
+            self.tally.known += 1;
+            return Ok(None);
+        };
+        Ok(Some(Open {
+            importing,
+            waiting: Vec::new(),
+            bytes: 0,
+            messages: 0,
+        }))
+    }
+
+    pub fn push(&mut self, open: &mut Open, message: ImportedMessage) -> Outcome {
+        open.bytes += message.content.len();
+        open.messages += 1;
+        open.waiting.push(message);
+        match open.waiting.len() >= MESSAGES || open.bytes >= BYTES {
+            true => self.store_waiting(open),
+            false => Ok(()),
+        }
+    }
+
+    fn store_waiting(&mut self, open: &mut Open) -> Outcome {
+        let began = Instant::now();
+        open.bytes = 0;
+        open.importing.add(std::mem::take(&mut open.waiting))?;
+        if self.yields {
+            // Without the pause the next transaction would take the lock again at once.
+            thread::sleep(began.elapsed().min(PAUSE));
+        }
+        Ok(())
+    }
+
+    pub fn finish(&mut self, mut open: Open) -> Outcome {
+        self.store_waiting(&mut open)?;
+        open.importing.finish()?;
+        self.tally.imported += 1;
+        self.tally.messages += open.messages;
+        Ok(())
+    }
+}
+
+/// A time in ISO 8601.
+pub fn time(text: &str) -> Option<Timestamp> {
+    let time: jiff::Timestamp = text.parse().ok()?;
+    Some(Timestamp::from_millis(time.as_millisecond()))
+}
+
+/// The line of a message that stands for an attachment.
+pub fn attached(kind: &str, name: Option<&Value>) -> String {
+    match name.and_then(Value::as_str) {
+        Some(name) => format!("[{kind}: {name}]"),
+        None => format!("[{kind}]"),
+    }
+}
