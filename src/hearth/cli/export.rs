@@ -106,7 +106,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
 fn unwritten(path: &Path, error: &io::Error) -> Failure {
     Failure::failed(match error.kind() {
         io::ErrorKind::AlreadyExists => format!(
-            "{} exists already; choose another name, or replace it with --force",
+            "{} already exists; choose another name, or replace it with --force",
             path.display()
         ),
         _ => format!("{} cannot be written: {error}", path.display()),

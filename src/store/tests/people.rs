@@ -24,7 +24,7 @@ fn names_differ_in_more_than_case() {
     store.add_user("Änne", UserRole::Admin, "hash").unwrap();
     let taken = store.add_user("änne", UserRole::User, "hash").unwrap_err();
     assert_eq!(taken.code(), Code::InvalidRequest);
-    assert_eq!(taken.message(), "there is a user \"Änne\" already");
+    assert_eq!(taken.message(), "there is already a user \"Änne\"");
     assert_eq!(store.user("ÄNNE").unwrap().unwrap().name, "Änne");
     assert!(store.user("anne").unwrap().is_none());
     store.add_user("bob", UserRole::User, "hash").unwrap();

@@ -46,7 +46,7 @@ fn a_backup_under_load_is_restored_elsewhere() {
     });
     let again = refused(folder.path(), &["backup", text(&target)]);
     assert!(
-        again.contains("exists already") && again.contains("--force"),
+        again.contains("already exists") && again.contains("--force"),
         "{again}"
     );
     let running = refused(folder.path(), &["restore", text(&target)]);

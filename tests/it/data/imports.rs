@@ -21,7 +21,7 @@ fn exports_are_imported_as_they_were() {
     );
     assert_eq!(fs::read_to_string(&file).unwrap(), export);
     let again = refused(folder.path(), &["export", "--all", "--output", text(&file)]);
-    assert!(again.contains("exists already"), "{again}");
+    assert!(again.contains("already exists"), "{again}");
 
     let told = good(folder.path(), &["import", text(&file)]);
     assert_eq!(
