@@ -5,9 +5,9 @@ use serde_json::Value;
 use store::{Step, ToolCall};
 
 /// Equal calls with equal results after which the model is told.
-pub const TOLD_AFTER: usize = 3;
+pub const HINT_AFTER: usize = 3;
 /// Equal calls with equal results after which it gets no more tools.
-pub const ENDED_AFTER: usize = 5;
+pub const STOP_AFTER: usize = 5;
 
 /// The call of the newest reply that was made most often in this turn with the
 /// same arguments and the same result: its tool, and how often.
@@ -28,11 +28,11 @@ pub fn most_repeated(steps: &[Step]) -> Option<(&str, usize)> {
 /// What the model is told of it, if it is time for that.
 pub fn hint(tool: &str, count: usize) -> Option<String> {
     match count {
-        ENDED_AFTER.. => Some(format!(
+        STOP_AFTER.. => Some(format!(
             "You called {tool} {count} times with the same arguments and the same result. \
              Answer now with what you know."
         )),
-        TOLD_AFTER.. => Some(format!(
+        HINT_AFTER.. => Some(format!(
             "You called {tool} {count} times with the same arguments and the same result: another \
              call will not change it. Try something else, or answer with what you know."
         )),

@@ -84,13 +84,13 @@ pub struct TokenSample {
 /// Figures by provider and model, kept while the server runs.
 #[derive(Debug, Default)]
 pub struct TokenCalibration {
-    readings: Mutex<HashMap<(String, String), TokenSample>>,
+    samples: Mutex<HashMap<(String, String), TokenSample>>,
 }
 
 impl TokenCalibration {
     /// What is known of a model.
-    pub fn reading(&self, provider: &str, model: &str) -> TokenSample {
-        let known = self.readings();
+    pub fn sample(&self, provider: &str, model: &str) -> TokenSample {
+        let known = self.samples();
         let known = known.get(&(provider.to_owned(), model.to_owned()));
         known.copied().unwrap_or(TokenSample {
             factor: 1.0,
@@ -99,34 +99,34 @@ impl TokenCalibration {
     }
 
     /// Notes that a request of `estimated` tokens (uncorrected) took `counted`.
-    pub fn counted(&self, provider: &str, model: &str, estimated: usize, counted: u64) {
+    pub fn record_count(&self, provider: &str, model: &str, estimated: usize, counted: u64) {
         let measured = counted as f64 / estimated.max(1) as f64;
         if estimated < LEAST_TELLING || !CREDIBLE.contains(&measured) {
             return;
         }
-        self.update(provider, model, |reading| {
-            reading.factor = measured.clamp(CORRECTION.0, CORRECTION.1);
+        self.update(provider, model, |sample| {
+            sample.factor = measured.clamp(CORRECTION.0, CORRECTION.1);
         });
     }
 
     /// Notes that a request was too long, so that the next ones take at most
     /// `ceiling` tokens (corrected).
-    pub fn overflowed(&self, provider: &str, model: &str, ceiling: usize) {
-        self.update(provider, model, |reading| reading.ceiling = Some(ceiling));
+    pub fn record_overflow(&self, provider: &str, model: &str, ceiling: usize) {
+        self.update(provider, model, |sample| sample.ceiling = Some(ceiling));
     }
 
     fn update(&self, provider: &str, model: &str, change: impl FnOnce(&mut TokenSample)) {
-        let mut reading = self.reading(provider, model);
-        change(&mut reading);
-        let mut readings = self.readings();
-        if readings.len() >= MODELS {
-            readings.clear();
+        let mut sample = self.sample(provider, model);
+        change(&mut sample);
+        let mut samples = self.samples();
+        if samples.len() >= MODELS {
+            samples.clear();
         }
-        readings.insert((provider.to_owned(), model.to_owned()), reading);
+        samples.insert((provider.to_owned(), model.to_owned()), sample);
     }
 
-    fn readings(&self) -> MutexGuard<'_, HashMap<(String, String), TokenSample>> {
-        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
+    fn samples(&self) -> MutexGuard<'_, HashMap<(String, String), TokenSample>> {
+        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn figures_of_the_provider_correct_the_estimate() {
         let calibration = TokenCalibration::default();
-        let factor = |calibration: &TokenCalibration| calibration.reading("p", "m").factor;
+        let factor = |calibration: &TokenCalibration| calibration.sample("p", "m").factor;
         for (estimated, counted, expected) in [
             (1_000, 1_300, 1.3),
             (1_000, 3_000, 2.0),
@@ -211,19 +211,19 @@ mod tests {
             (0, 150, 0.5),
             (1_000, 900, 0.9),
         ] {
-            calibration.counted("p", "m", estimated, counted);
+            calibration.record_count("p", "m", estimated, counted);
             assert_eq!(factor(&calibration), expected, "{estimated} {counted}");
         }
-        calibration.overflowed("p", "m", 2_000);
-        let reading = calibration.reading("p", "m");
-        assert_eq!((reading.factor, reading.ceiling), (0.9, Some(2_000)));
+        calibration.record_overflow("p", "m", 2_000);
+        let sample = calibration.sample("p", "m");
+        assert_eq!((sample.factor, sample.ceiling), (0.9, Some(2_000)));
         for (provider, model) in [("p", "other"), ("q", "m")] {
-            let other = calibration.reading(provider, model);
+            let other = calibration.sample(provider, model);
             assert_eq!((other.factor, other.ceiling), (1.0, None));
         }
         for number in 0..1_000 {
-            calibration.overflowed("p", &number.to_string(), 1);
+            calibration.record_overflow("p", &number.to_string(), 1);
         }
-        assert!(calibration.readings().len() <= MODELS);
+        assert!(calibration.samples().len() <= MODELS);
     }
 }

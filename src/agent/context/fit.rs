@@ -1,4 +1,4 @@
-//! What of a conversation has a place in a request: a pure function.
+//! Which parts of a conversation fit into a request: a pure function.
 //!
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
@@ -6,17 +6,17 @@ use super::estimate::{message_tokens, text_tokens};
 use super::{Context, PromptInput, Results, past_messages};
 use crate::model::ChatMessage;
 
-/// Of a model's room, the part that may be full before the oldest turns have to
-/// go: the present turn still grows.
+/// The share of the budget that may be used before the oldest turns have to go:
+/// the present turn still grows.
 const COMFORTABLE: f64 = 0.78;
-/// The part that is full after that, so that many turns pass until the next time.
+/// The share that is used after that, so that many turns pass until the next time.
 const AFTERWARDS: f64 = 0.45;
 /// The newest turns of the past, whose tool results are not shortened.
 const WHOLE_TURNS: usize = 2;
 /// Least characters that are kept of a result of the present turn.
 const LEAST_RESULT: usize = 200;
 
-/// How much there is room for.
+/// The limits of one request.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBudget {
     /// Most tokens of the whole request.
@@ -38,37 +38,37 @@ pub struct Fitted {
     pub tokens: usize,
 }
 
-/// Fits a conversation into a room of which tools take `tool_tokens`.
+/// Fits a conversation into a budget of which tools take `tool_tokens`.
 ///
-/// All is shown while it fills no more than about four fifths of the room.
-/// After that the results of tools in older turns are shortened to a line, and
-/// where that is not enough (or there are too many turns), the oldest turns are
-/// left out whole until less than half of the room is full. With `to_the_brim`
-/// only as many are left out as have no place at all.
+/// Everything is shown as long as it takes no more than about four fifths of the
+/// budget. After that, tool results in older turns are shortened to a line. If
+/// that is not enough, or there are too many turns, the oldest turns are left out
+/// until less than half of the budget is used. With `use_all`, only those turns
+/// are left out that do not fit at all.
 ///
-/// The present turn is always shown. Where it alone is too long, the results of
-/// its tools are shortened; what a person said never is.
+/// The present turn is always shown. If it alone is too long, its tool results
+/// are shortened; what a person said never is.
 pub fn fit(
-    material: &PromptInput<'_>,
+    input: &PromptInput<'_>,
     tool_tokens: usize,
-    room: TokenBudget,
-    to_the_brim: bool,
+    budget: TokenBudget,
+    use_all: bool,
 ) -> Fitted {
-    let part = |share: f64| match to_the_brim {
-        true => room.tokens,
-        false => (room.tokens as f64 * share) as usize,
+    let part = |share: f64| match use_all {
+        true => budget.tokens,
+        false => (budget.tokens as f64 * share) as usize,
     };
-    let system = material.system();
-    let earlier = material.earlier();
-    let remembered = material.remembered();
+    let system = input.system();
+    let earlier = input.earlier();
+    let remembered = input.remembered();
     let added = [&earlier, &remembered].into_iter().flatten();
     let fixed =
         text_tokens(&system) + tool_tokens + added.map(|text| text_tokens(text)).sum::<usize>();
-    let present = fit_present(material, room, fixed);
+    let present = fit_present(input, budget, fixed);
     let fixed = fixed + message_tokens(&present);
 
-    let past = choose_past(material, fixed, room, part(COMFORTABLE), part(AFTERWARDS));
-    let left_out = material.past.len() - past.len();
+    let past = choose_past(input, fixed, budget, part(COMFORTABLE), part(AFTERWARDS));
+    let left_out = input.past.len() - past.len();
     let tokens = fixed + past.iter().map(|turn| turn.tokens).sum::<usize>();
     let mut messages: Vec<ChatMessage> = past.into_iter().flat_map(|turn| turn.messages).collect();
     let begin = messages.len();
@@ -100,16 +100,16 @@ impl Shown {
 /// The turns of the past that are shown beside what takes `fixed` tokens,
 /// oldest first.
 fn choose_past(
-    material: &PromptInput<'_>,
+    input: &PromptInput<'_>,
     fixed: usize,
-    room: TokenBudget,
+    budget: TokenBudget,
     comfortable: usize,
     afterwards: usize,
 ) -> Vec<Shown> {
-    let is_few = material.past.len() <= room.turns;
+    let is_few = input.past.len() <= budget.turns;
     let whole = || {
-        let capped = Results::Capped(room.result_chars);
-        material.past.iter().map(move |turn| (turn, capped))
+        let capped = Results::Capped(budget.result_chars);
+        input.past.iter().map(move |turn| (turn, capped))
     };
     let all: Vec<Shown> = whole()
         .map(|(turn, results)| Shown::of(past_messages(turn, results)))
@@ -132,7 +132,11 @@ fn choose_past(
     }
     // Of too many turns half go, so that the next turn does not have one too
     // many again.
-    let most_turns = if is_few { room.turns } else { room.turns / 2 };
+    let most_turns = if is_few {
+        budget.turns
+    } else {
+        budget.turns / 2
+    };
     let mut spent = fixed;
     let kept = shortened
         .iter()
@@ -152,24 +156,24 @@ fn choose_past(
 }
 
 /// The present turn, shortened where it alone is too long.
-fn fit_present(material: &PromptInput<'_>, room: TokenBudget, fixed: usize) -> Vec<ChatMessage> {
-    let whole = material.present(Results::Capped(room.result_chars));
-    if fixed + message_tokens(&whole) <= room.tokens {
+fn fit_present(input: &PromptInput<'_>, budget: TokenBudget, fixed: usize) -> Vec<ChatMessage> {
+    let whole = input.present(Results::Capped(budget.result_chars));
+    if fixed + message_tokens(&whole) <= budget.tokens {
         return whole;
     }
-    let shortened = material.present_shortened(room.result_chars);
+    let shortened = input.present_shortened(budget.result_chars);
     let results = shortened
         .iter()
         .rev()
         .take_while(|message| matches!(message, ChatMessage::ToolResult { .. }))
         .count();
-    if results == 0 || fixed + message_tokens(&shortened) <= room.tokens {
+    if results == 0 || fixed + message_tokens(&shortened) <= budget.tokens {
         return shortened;
     }
-    let beside = fixed + message_tokens(&material.present_shortened(0));
+    let beside = fixed + message_tokens(&input.present_shortened(0));
     // A token has at least one character and a half.
-    let left = room.tokens.saturating_sub(beside) * 3 / 2;
-    material.present_shortened((left / results).max(LEAST_RESULT))
+    let left = budget.tokens.saturating_sub(beside) * 3 / 2;
+    input.present_shortened((left / results).max(LEAST_RESULT))
 }
 
 fn put_before(message: &mut ChatMessage, added: Option<String>) {

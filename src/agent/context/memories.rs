@@ -1,6 +1,7 @@
 //! Which memories go with a message.
 
-use super::shorten;
+use crate::message_text::printable_name;
+use crate::tool::output::shorten;
 use base::error::Result;
 use store::{Memory, Store};
 
@@ -13,7 +14,7 @@ const MEMORY_CHARS: usize = 400;
 
 /// The memories that fit `message`, a line each, best first, with who said them
 /// and when; none where none fits.
-pub(super) fn relevant(store: &Store, message: &str) -> Result<Option<String>> {
+pub(crate) fn relevant(store: &Store, message: &str) -> Result<Option<String>> {
     let mut lines = String::new();
     for memory in store.relevant_memories(message, MOST_MEMORIES)? {
         let line = line(&memory);
@@ -34,7 +35,7 @@ fn line(memory: &Memory) -> String {
     let time = memory.created_at.to_string();
     let day = time.split('T').next().unwrap_or_default();
     let said = match &memory.speaker {
-        Some(name) => format!("{}, {day}", super::printable_name(name)),
+        Some(name) => format!("{}, {day}", printable_name(name)),
         None => day.to_owned(),
     };
     format!("- {} ({said})", shorten(&words, MEMORY_CHARS))

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
-use super::{Loop, Progress, Stop};
+use super::turn_context::Stop;
+use super::{Loop, Progress};
 use crate::model::ModelReply;
+use crate::parallel::run_parallel;
 use crate::permission;
-use crate::side_by_side::side_by_side;
 use crate::tool::{Tool, ToolContext, check_arguments, output};
 use base::error::Result;
 use base::ids::TurnId;
@@ -193,7 +194,7 @@ impl Loop<'_, '_> {
     fn run_together(&mut self, calls: Vec<Settled>) -> Result<(), Stop> {
         self.check_going_on()?;
         let (context, turn) = (self.tool_context(), self.run.turn.id);
-        let results = side_by_side(calls.len(), MOST_AT_A_TIME, |number| {
+        let results = run_parallel(calls.len(), MOST_AT_A_TIME, |number| {
             let (call, runnable) = &calls[number];
             let (tool, arguments) = runnable.as_ref().map_err(Clone::clone)?;
             run_tool(turn, call, tool.as_ref(), arguments, &context)

@@ -5,47 +5,21 @@
 //! the loop can begin again after a crash from the steps alone.
 
 mod calls;
+mod history;
+mod turn_context;
 
-use std::path::PathBuf;
 use std::time::Instant;
 
-use super::context::Context;
-use super::context::history::History;
-use super::permission::{Narrowing, Rules};
-use super::{Assistant, budget, context, permission, repetition};
+use crate::context::Context;
+use crate::message_text::is_untrusted;
 use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
-use base::clock::Clock;
+use crate::permission::{Narrowing, Rules};
+use crate::{budget, permission, repetition};
 use base::error::{Error, Result};
-use config::{Permission, WebhookAccount};
-use net::cancel::Cancel;
-use store::{Approval, Message, Step, Store, ToolCall, Turn, Usage};
-
-/// What one run of a turn needs.
-pub struct TurnContext<'a> {
-    /// Provider, tools and settings: those of the moment at which the run
-    /// began.
-    pub assistant: &'a Assistant,
-    /// Where the steps go.
-    pub store: &'a Store,
-    /// Tells the model what time it is.
-    pub clock: &'a Clock,
-    /// Where programs run that custom tools name.
-    pub data_dir: &'a PathBuf,
-    /// The turn as its row says.
-    pub turn: &'a Turn,
-    /// The person's message that the turn answers.
-    pub message: &'a Message,
-    /// Whether earlier runs may have left steps and approvals.
-    pub is_resumed: bool,
-    /// The webhook account that asked, which may narrow what is permitted.
-    pub account: Option<&'a WebhookAccount>,
-    /// When this run's time is up.
-    pub deadline: Instant,
-    /// Set by whoever stops the turn.
-    pub cancel: &'a Cancel,
-    /// Whether somebody wants the pieces of text as they come.
-    pub is_streamed: &'a dyn Fn() -> bool,
-}
+use config::Permission;
+use history::History;
+use store::{Approval, Step, ToolCall, Usage};
+pub use turn_context::{Stop, TurnContext};
 
 /// What the loop reports while it runs.
 pub enum Progress<'a> {
@@ -87,20 +61,6 @@ pub struct Ran {
     pub usage: Usage,
     /// The model that answered last, or was asked.
     pub model: String,
-}
-
-/// Why the loop cannot go on.
-pub enum Stop {
-    /// Of this error.
-    Failed(Error),
-    /// Somebody stopped the turn.
-    Cancelled,
-}
-
-impl From<Error> for Stop {
-    fn from(error: Error) -> Stop {
-        Stop::Failed(error)
-    }
 }
 
 /// Runs a turn until it ends or waits for a person.
@@ -169,7 +129,7 @@ impl Loop<'_, '_> {
                 .count();
             let (repeated, repeats) = repetition::most_repeated(&self.steps).unwrap_or_default();
             let hint = repetition::hint(repeated, repeats);
-            let is_last = rounds >= most_rounds || repeats >= repetition::ENDED_AFTER;
+            let is_last = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
             if is_last {
                 nudge = Some("You have used all your tool calls. Answer now with what you know.");
             }
@@ -226,7 +186,7 @@ impl Loop<'_, '_> {
     fn may_recall(&self) -> bool {
         match permission::decide("recall", &self.rules(), false) {
             Permission::Allow => true,
-            Permission::Ask => !context::is_untrusted(&self.run.turn.channel),
+            Permission::Ask => !is_untrusted(&self.run.turn.channel),
             Permission::Deny => false,
         }
     }

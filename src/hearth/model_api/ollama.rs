@@ -12,7 +12,7 @@ use super::transcript::{self, Said};
 use super::{OLLAMA_CHANNEL, models};
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
-use agent::context::budget;
+use agent::context::window::request_tokens;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::secret::sha256;
@@ -119,7 +119,7 @@ pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Res
         "details": details(),
         "model_info": {
             "general.architecture": "hearth",
-            "hearth.context_length": budget::budget(config, &config.model),
+            "hearth.context_length": request_tokens(config, &config.model),
         },
         // The assistant has tools of its own and cannot use a client's.
         "capabilities": ["completion"],

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use super::Service;
-use agent::context::scheduled;
+use agent::message_text::marked_as_scheduled;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::Result;
@@ -101,7 +101,7 @@ impl Service {
         let since_start = Duration::from_millis(self.uptime().as_millis() as u64);
         let is_late = now.since(due) > LATE || due < now.minus(since_start);
         let minute = config.zone().minute(due);
-        let message = scheduled::marked(&schedule.prompt, &minute, is_late);
+        let message = marked_as_scheduled(&schedule.prompt, &minute, is_late);
         let next_at = self.next_of(&schedule, now);
         if let Some(run) = self.store.run_schedule(schedule, message, next_at)? {
             log::info!("schedule {id}: runs{}", if is_late { ", late" } else { "" });

@@ -53,7 +53,7 @@ fn past(number: i64, words: usize, steps: Vec<Step>) -> PastTurn {
     }
 }
 
-fn material<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> PromptInput<'a> {
+fn input<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> PromptInput<'a> {
     PromptInput {
         system_prompt: "prompt",
         summary: None,
@@ -65,7 +65,7 @@ fn material<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -
     }
 }
 
-fn room(tokens: usize) -> TokenBudget {
+fn budget(tokens: usize) -> TokenBudget {
     TokenBudget {
         tokens,
         result_chars: tokens.min(16_000),
@@ -122,7 +122,7 @@ fn first_results_are_shortened_then_turns_go() {
         (300, 5, 0),
         (200, 6, 0),
     ] {
-        let fitted = fit(&material(&turns, &now, &[]), 0, room(tokens), false);
+        let fitted = fit(&input(&turns, &now, &[]), 0, budget(tokens), false);
         let sizes = results(&fitted.context.messages);
         let short = sizes.iter().filter(|size| **size < 200).count();
         assert_eq!(
@@ -137,12 +137,12 @@ fn first_results_are_shortened_then_turns_go() {
 }
 
 #[test]
-fn to_the_brim_more_is_shown() {
+fn with_the_whole_budget_more_is_shown() {
     let turns: Vec<PastTurn> = (0..20).map(|number| past(number, 100, vec![])).collect();
     let now = said(Role::User, "now".to_owned());
-    let material = material(&turns, &now, &[]);
-    let usual = fit(&material, 0, room(1_000), false);
-    let brim = fit(&material, 0, room(1_000), true);
+    let input = input(&turns, &now, &[]);
+    let usual = fit(&input, 0, budget(1_000), false);
+    let brim = fit(&input, 0, budget(1_000), true);
     assert_eq!((usual.left_out, brim.left_out), (16, 11));
     assert!(usual.tokens <= 450 && brim.tokens <= 1_000);
 }
@@ -151,9 +151,9 @@ fn to_the_brim_more_is_shown() {
 fn of_too_many_turns_half_go() {
     let turns: Vec<PastTurn> = (0..101).map(|number| past(number, 1, vec![])).collect();
     let now = said(Role::User, "now".to_owned());
-    let all = fit(&material(&turns[1..], &now, &[]), 0, room(100_000), false);
+    let all = fit(&input(&turns[1..], &now, &[]), 0, budget(100_000), false);
     assert_eq!(all.left_out, 0);
-    let fewer = fit(&material(&turns, &now, &[]), 0, room(100_000), false);
+    let fewer = fit(&input(&turns, &now, &[]), 0, budget(100_000), false);
     assert_eq!(fewer.left_out, 51);
 }
 
@@ -161,9 +161,8 @@ fn of_too_many_turns_half_go() {
 fn the_tools_and_what_is_added_take_their_room() {
     let turns: Vec<PastTurn> = (0..4).map(|number| past(number, 100, vec![])).collect();
     let now = said(Role::User, "now".to_owned());
-    let plain = material(&turns, &now, &[]);
-    let left_out =
-        |material: &PromptInput<'_>, tools| fit(material, tools, room(800), false).left_out;
+    let plain = input(&turns, &now, &[]);
+    let left_out = |input: &PromptInput<'_>, tools| fit(input, tools, budget(800), false).left_out;
     assert_eq!(left_out(&plain, 0), 0);
     assert!(left_out(&plain, 400) > 0);
     let text = "abc ".repeat(400);
@@ -188,7 +187,7 @@ fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
         (20_000, vec![4_200; 5]),
         (4_000, vec![150, 150, 150, 150, 4_000]),
     ] {
-        let fitted = fit(&material(&[], &now, &steps), 0, room(tokens), false);
+        let fitted = fit(&input(&[], &now, &steps), 0, budget(tokens), false);
         let messages = &fitted.context.messages;
         assert_paired(messages);
         let sizes = results(messages);
@@ -202,7 +201,7 @@ fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
             ChatMessage::User { text } if *text == now.content
         ));
     }
-    let tight = fit(&material(&[], &now, &steps), 0, room(600), false);
+    let tight = fit(&input(&[], &now, &steps), 0, budget(600), false);
     assert!(tight.tokens <= 600, "{}", tight.tokens);
 }
 
@@ -280,11 +279,11 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
             .collect();
         let now = said(Role::User, format!("now {}", numbers.text(200)));
         let steps = numbers.steps(5, longest);
-        let material = material(&turns, &now, &steps);
+        let input = input(&turns, &now, &steps);
         let tools = numbers.below(200);
-        let room = room(300 + numbers.below(4_000));
-        for to_the_brim in [false, true] {
-            let fitted = fit(&material, tools, room, to_the_brim);
+        let budget = budget(300 + numbers.below(4_000));
+        for use_all in [false, true] {
+            let fitted = fit(&input, tools, budget, use_all);
             let messages = &fitted.context.messages;
             assert_paired(messages);
             assert_eq!(
@@ -322,13 +321,13 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
                 steps.iter().filter(replies).count()
             );
             // Only a present turn of irreducible length may take more.
-            let least = material.present_shortened(LEAST_RESULT);
+            let least = input.present_shortened(LEAST_RESULT);
             let irreducible = text_tokens(&fitted.context.system) + tools + message_tokens(&least);
             assert!(
-                fitted.tokens <= room.tokens.max(irreducible),
+                fitted.tokens <= budget.tokens.max(irreducible),
                 "{history}: {} of {}",
                 fitted.tokens,
-                room.tokens
+                budget.tokens
             );
         }
     }

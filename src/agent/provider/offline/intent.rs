@@ -19,7 +19,7 @@ pub enum Intent<'a> {
 }
 
 /// Reads a message. Only the beginning and a few fixed phrases count.
-pub fn wish_of(text: &str) -> Intent<'_> {
+pub fn intent_of(text: &str) -> Intent<'_> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     let lower = lower.strip_prefix("please ").unwrap_or(&lower);

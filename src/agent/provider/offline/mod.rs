@@ -8,11 +8,11 @@ use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use crate::context;
+use crate::message_text::{spoken_text, tool_text};
 use crate::model::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
-use intent::{Intent, wish_of};
+use intent::{Intent, intent_of};
 use serde_json::json;
 use store::ToolCall;
 
@@ -90,7 +90,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
     let Some((place, text)) = newest else {
         return Answer::Say(format!("Nobody has said anything yet. {HOW_TO_CONNECT}"));
     };
-    let intent = wish_of(context::spoken(text));
+    let intent = intent_of(spoken_text(text));
     // Results of the newest calls; those of earlier rounds were answered by them.
     let results: Vec<_> = messages[place..]
         .iter()
@@ -98,7 +98,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         .map_while(|message| match message {
             ChatMessage::ToolResult {
                 tool, content, ok, ..
-            } => Some((tool.as_str(), context::told(content), *ok)),
+            } => Some((tool.as_str(), tool_text(content), *ok)),
             _ => None,
         })
         .collect();
@@ -125,7 +125,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         Intent::Other => Answer::Say(format!(
             "I am Hearth's offline stand-in and cannot think about: \"{}\"\n\n\
              I answer from rules: say \"hello\" to see what I can do. {HOW_TO_CONNECT}",
-            shorten(context::spoken(text))
+            shorten(spoken_text(text))
         )),
     }
 }
@@ -221,7 +221,7 @@ fn is_memory_id(word: &str) -> bool {
 
 fn repeat(earlier: &[ChatMessage]) -> String {
     let said = earlier.iter().rev().find_map(|message| match message {
-        ChatMessage::User { text } => Some(context::spoken(text)),
+        ChatMessage::User { text } => Some(spoken_text(text)),
         _ => None,
     });
     match said {

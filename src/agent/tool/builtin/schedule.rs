@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::{Builtin, required_text, text};
-use crate::context::is_untrusted;
+use crate::message_text::is_untrusted;
 use crate::tool::ToolContext;
 use base::calendar::Timing;
 use base::error::Error;

@@ -40,13 +40,13 @@ const MODELS: [(&str, usize); 8] = [
     ("gpt-4-", 8_192),
 ];
 
-/// TokenBudget that is left for a reply of unknown length.
+/// Tokens that are left for a reply of unknown length.
 const USUAL_REPLY: usize = 4_096;
 /// Least that is kept free beside the reply: estimates are not exact.
 const LEAST_MARGIN: usize = 1_024;
 
 /// The window of `model`, in tokens: `context_tokens` where it is set.
-pub fn window(config: &Config, model: &str) -> usize {
+pub fn context_window(config: &Config, model: &str) -> usize {
     if let Some(tokens) = config.context_tokens {
         return tokens as usize;
     }
@@ -87,8 +87,8 @@ fn is_large_host(host: &str) -> bool {
 
 /// Most tokens of a request to `model`: its window without the reply
 /// (`max_tokens`) and a margin.
-pub fn budget(config: &Config, model: &str) -> usize {
-    let window = window(config, model);
+pub fn request_tokens(config: &Config, model: &str) -> usize {
+    let window = context_window(config, model);
     let reply = match config.max_tokens {
         Some(most) => (most as usize).min(window / 2),
         None => USUAL_REPLY.min(window / 4),
@@ -143,7 +143,7 @@ mod tests {
         ] {
             let config = config(provider, base_url);
             assert_eq!(
-                window(&config, model),
+                context_window(&config, model),
                 expected,
                 "{provider} {base_url:?} {model}"
             );
@@ -152,7 +152,7 @@ mod tests {
             context_tokens: Some(32_000),
             ..config("openai", None)
         };
-        assert_eq!(window(&set, "gpt-4"), 32_000);
+        assert_eq!(context_window(&set, "gpt-4"), 32_000);
     }
 
     #[test]
@@ -170,7 +170,11 @@ mod tests {
                 max_tokens,
                 ..Config::default()
             };
-            assert_eq!(budget(&config, "m"), expected, "{window} {max_tokens:?}");
+            assert_eq!(
+                request_tokens(&config, "m"),
+                expected,
+                "{window} {max_tokens:?}"
+            );
         }
     }
 }

@@ -1,17 +1,6 @@
 //! The model's view of a conversation: the system prompt, what is shown of the
 //! past, and the present turn.
 //!
-//! **Who speaks.** A message of a known speaker begins with `[Name] `. Names
-//! are reduced to letters, digits and a few marks, so that a name cannot end
-//! its bracket; a message of nobody known that itself begins with a bracket is
-//! given `[unknown] `. Whatever the text holds, only its first bracket counts.
-//!
-//! **What comes from outside.** A webhook's messages, and the results of tools
-//! that bring text which nobody of the household wrote, stand between
-//! `<outside CODE>` and `</outside CODE>`. The code is a digest of the very
-//! text inside, so that nobody can write a text that holds its own end, and no
-//! random number makes the same message another one in the next turn.
-//!
 //! **What is added.** The summary of older turns stands before the first
 //! message (`<earlier CODE>`), what was remembered and fits the present message
 //! before that one (`<memories CODE>`). Neither is part of the system prompt:
@@ -21,38 +10,27 @@
 //! cache a request's unchanged beginning. No time stands in them for the same
 //! reason; the model has a tool for that.
 //!
-//! How much is shown is decided in three steps: [`estimate`] and [`budget`] say
+//! How much is shown is decided in three steps: [`estimate`] and [`window`] say
 //! what there is room for, [`fit`] what of the past has a place in it, and
 //! [`history`] has the rest folded into the `summary`.
 
-pub mod budget;
 pub mod estimate;
 pub mod fit;
-pub mod history;
-mod memories;
-pub mod scheduled;
-mod summary;
+pub(crate) mod memories;
+pub(crate) mod summary;
+pub mod window;
 
 use super::tool::output::{cap_text, shorten};
+use crate::message_text::{
+    EARLIER_TAG, MEMORIES_TAG, OUTSIDE_TAG, SCHEDULE_NOTE, fenced, is_untrusted, user_text,
+};
 use crate::model::ChatMessage;
-use base::secret::{base32_lower, sha256};
 use store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
 
-/// Characters kept of a speaker's name.
-const NAME_CHARS: usize = 64;
 /// Characters kept of a tool's result that is shortened to a line.
 const LINE_CHARS: usize = 120;
-/// The name of a speaker that nobody knows.
-const UNKNOWN: &str = "unknown";
 /// What the model is told as the result of a call that has none.
 const INTERRUPTED: &str = "interrupted: it is not known whether the tool ran";
-
-/// The fence around what comes from outside.
-const OUTSIDE_TAG: &str = "outside";
-/// The fence around what is told of older turns.
-const EARLIER_TAG: &str = "earlier";
-/// The fence around what was remembered.
-const MEMORIES_TAG: &str = "memories";
 
 /// Explains the speakers' names.
 const NAMES: &str = "The name in brackets that a user's message begins with says who speaks; \
@@ -106,11 +84,6 @@ enum Results {
     Line,
 }
 
-/// Whether what comes in through this channel is written by strangers.
-pub fn is_untrusted(channel: &str) -> bool {
-    channel.starts_with("webhook:")
-}
-
 impl PromptInput<'_> {
     /// The system prompt and what explains the messages' form.
     fn system(&self) -> String {
@@ -128,7 +101,7 @@ impl PromptInput<'_> {
             Some(self.system_prompt.trim_end()),
             named.then_some(NAMES),
             untrusted.then_some(OUTSIDE),
-            scheduled.then_some(scheduled::EXPLANATION),
+            scheduled.then_some(SCHEDULE_NOTE),
         ]
         .into_iter()
         .flatten()
@@ -180,11 +153,6 @@ fn brings_outside_text(steps: &[Step]) -> bool {
         .any(|step| matches!(step, Step::Result { outside: true, .. }))
 }
 
-/// What a tool said, from the content of a result: without fence.
-pub fn told(content: &str) -> &str {
-    unfenced(OUTSIDE_TAG, content).map_or(content, |(told, _)| told)
-}
-
 /// The messages of an earlier turn.
 fn past_messages(turn: &PastTurn, results: Results) -> Vec<ChatMessage> {
     turn_messages(
@@ -194,24 +162,6 @@ fn past_messages(turn: &PastTurn, results: Results) -> Vec<ChatMessage> {
         is_untrusted(&turn.channel),
         |_| results,
     )
-}
-
-/// What a person said, from the text of a user message: without fences, what
-/// was added, name, and a schedule's mark.
-pub fn spoken(text: &str) -> &str {
-    let text = after_fence(EARLIER_TAG, text).unwrap_or(text);
-    let text = after_fence(MEMORIES_TAG, text).unwrap_or(text);
-    let body = unfenced(OUTSIDE_TAG, text)
-        .filter(|(_, rest)| rest.is_empty())
-        .map_or(text, |(body, _)| body);
-    let body = match body
-        .strip_prefix('[')
-        .and_then(|rest| rest.split_once("] "))
-    {
-        Some((_, spoken)) => spoken,
-        None => body,
-    };
-    scheduled::unmarked(body)
 }
 
 /// The messages of one turn; `shown` says how much of the results of the reply
@@ -305,65 +255,6 @@ fn result_text(content: &str, shown: Results) -> String {
             }
         }
     }
-}
-
-/// A user's message as the model sees it.
-fn user_text(message: &Message, untrusted: bool) -> String {
-    let content = &message.content;
-    let name = match &message.speaker {
-        Some(name) => Some(printable_name(name)),
-        None if content.starts_with(['[', '<']) => Some(UNKNOWN.to_owned()),
-        None => None,
-    };
-    let body = match name {
-        Some(name) => format!("[{name}] {content}"),
-        None => content.clone(),
-    };
-    if untrusted {
-        fenced(OUTSIDE_TAG, &body)
-    } else {
-        body
-    }
-}
-
-fn printable_name(name: &str) -> String {
-    let name: String = name
-        .trim()
-        .chars()
-        .take(NAME_CHARS)
-        .map(|character| match character {
-            plain if plain.is_alphanumeric() || " ._-@+'".contains(plain) => plain,
-            _ => '_',
-        })
-        .collect();
-    if name.is_empty() {
-        UNKNOWN.to_owned()
-    } else {
-        name
-    }
-}
-
-/// The code of a fence: 80 bits of a digest of what stands in it.
-fn code(body: &str) -> String {
-    base32_lower(&sha256(body.as_bytes())[..10])
-}
-
-fn fenced(tag: &str, body: &str) -> String {
-    let code = code(body);
-    format!("<{tag} {code}>\n{body}\n</{tag} {code}>")
-}
-
-/// What stands in the fence that a text begins with, and what follows it.
-fn unfenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
-    let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
-    let (code, rest) = rest.strip_prefix(' ')?.split_once(">\n")?;
-    let (body, rest) = rest.split_once(&format!("\n</{tag} {code}>"))?;
-    (self::code(body) == code).then_some((body, rest))
-}
-
-/// What follows the fence, and the line break after it, that a text begins with.
-fn after_fence<'a>(tag: &str, text: &'a str) -> Option<&'a str> {
-    unfenced(tag, text)?.1.strip_prefix('\n')
 }
 
 #[cfg(test)]

@@ -8,12 +8,12 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
-use super::estimate::{TokenSample, text_tokens, tool_tokens};
-use super::fit::{Fitted, TokenBudget, fit};
-use super::{Context, PromptInput, budget, memories, summary};
+use super::turn_context::{Stop, TurnContext};
+use crate::context::estimate::{TokenSample, text_tokens, tool_tokens};
+use crate::context::fit::{Fitted, TokenBudget, fit};
+use crate::context::{Context, PromptInput, memories, summary, window};
 use crate::model::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
 use crate::tool::output::MAX_RESULT_CHARS;
-use crate::turn::{Stop, TurnContext};
 use base::error::Result;
 use base::ids::TurnId;
 use config::OFFLINE;
@@ -57,8 +57,8 @@ impl<'a> History<'a> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
         let provider = format!("{} {address}", config.provider);
-        let TokenSample { ceiling, .. } = run.assistant.calibration.reading(&provider, model);
-        let budget = budget::budget(config, model).min(ceiling.unwrap_or(usize::MAX));
+        let TokenSample { ceiling, .. } = run.assistant.calibration.sample(&provider, model);
+        let budget = window::request_tokens(config, model).min(ceiling.unwrap_or(usize::MAX));
         let bytes = (budget * BYTES_PER_TOKEN).clamp(READ_BYTES.0, READ_BYTES.1);
         let conversation = run.turn.conversation_id;
         Ok(History {
@@ -90,14 +90,14 @@ impl<'a> History<'a> {
         usage: &mut Usage,
     ) -> Result<Context, Stop> {
         let tool_tokens = tool_tokens(tools);
-        let room = self.room();
-        let mut fitted = fit(&self.material(steps), tool_tokens, room, false);
+        let budget = self.token_budget();
+        let mut fitted = fit(&self.input(steps), tool_tokens, budget, false);
         if fitted.left_out > 0 && !self.has_summarised {
-            self.fold(fitted.left_out, room, usage)?;
-            fitted = fit(&self.material(steps), tool_tokens, self.room(), false);
+            self.fold(fitted.left_out, budget, usage)?;
+            fitted = fit(&self.input(steps), tool_tokens, self.token_budget(), false);
         }
         if fitted.left_out > 0 {
-            fitted = fit(&self.material(steps), tool_tokens, self.room(), true);
+            fitted = fit(&self.input(steps), tool_tokens, self.token_budget(), true);
         }
         let Fitted {
             context, tokens, ..
@@ -110,7 +110,7 @@ impl<'a> History<'a> {
     /// counted so many tokens (0 if it did not).
     pub fn answered(&mut self, counted: u64) -> Result<()> {
         let calibration = &self.run.assistant.calibration;
-        calibration.counted(&self.provider, self.model, self.sent, counted);
+        calibration.record_count(&self.provider, self.model, self.sent, counted);
         if let (Some(turn_id), Some(summary)) = (self.unsaved_cut.take(), &self.past.summary) {
             let conversation = self.run.turn.conversation_id;
             self.run
@@ -129,17 +129,17 @@ impl<'a> History<'a> {
         self.budget = self.budget.min(sent) / 2;
         if was_unexpected && self.budget >= LEAST_BUDGET {
             let calibration = &self.run.assistant.calibration;
-            calibration.overflowed(&self.provider, self.model, self.budget);
+            calibration.record_overflow(&self.provider, self.model, self.budget);
         }
         self.budget >= LEAST_BUDGET
     }
 
     fn factor(&self) -> f64 {
         let calibration = &self.run.assistant.calibration;
-        calibration.reading(&self.provider, self.model).factor
+        calibration.sample(&self.provider, self.model).factor
     }
 
-    fn room(&self) -> TokenBudget {
+    fn token_budget(&self) -> TokenBudget {
         TokenBudget {
             tokens: (self.budget as f64 / self.factor()) as usize,
             // By the budget alone, so that a result is the same in every turn:
@@ -153,7 +153,7 @@ impl<'a> History<'a> {
         }
     }
 
-    fn material<'m>(&'m self, steps: &'m [Step]) -> PromptInput<'m> {
+    fn input<'m>(&'m self, steps: &'m [Step]) -> PromptInput<'m> {
         PromptInput {
             system_prompt: &self.system_prompt,
             summary: self
@@ -171,10 +171,10 @@ impl<'a> History<'a> {
 
     /// Puts a summary in place of the oldest `count` turns; a note that they
     /// are missing where there is none to be had.
-    fn fold(&mut self, count: usize, room: TokenBudget, usage: &mut Usage) -> Result<(), Stop> {
+    fn fold(&mut self, count: usize, budget: TokenBudget, usage: &mut Usage) -> Result<(), Stop> {
         self.has_summarised = true;
         let began = Instant::now();
-        let written = self.summarise(count, room, usage)?;
+        let written = self.summarise(count, budget, usage)?;
         let (run, id) = (self.run, self.run.turn.id);
         let Some(turn_id) = self.past.turns[..count].last().map(|turn| turn.id) else {
             return Ok(());
@@ -204,7 +204,7 @@ impl<'a> History<'a> {
     fn summarise(
         &self,
         count: usize,
-        room: TokenBudget,
+        budget: TokenBudget,
         usage: &mut Usage,
     ) -> Result<Option<String>, Stop> {
         let run = self.run;
@@ -218,7 +218,8 @@ impl<'a> History<'a> {
             earlier.map(|summary| summary.content.as_str()),
             &self.past.turns[..count],
             self.past.has_more,
-            room.tokens
+            budget
+                .tokens
                 .saturating_sub(text_tokens(summary::INSTRUCTIONS)),
         );
         // The reply itself needs its time.

@@ -8,7 +8,7 @@ use std::thread;
 /// time, the caller's among them, and returns the results in the order of the
 /// numbers. Where the system has no threads left, the caller does the work
 /// alone. `work` must not panic.
-pub fn side_by_side<T: Send>(
+pub fn run_parallel<T: Send>(
     count: usize,
     most: usize,
     work: impl Fn(usize) -> T + Sync,
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn results_keep_their_order() {
         for (count, most) in [(0, 4), (1, 4), (3, 4), (20, 4), (5, 1)] {
-            let squares = side_by_side(count, most, |number| number * number);
+            let squares = run_parallel(count, most, |number| number * number);
             let expected: Vec<usize> = (0..count).map(|number| number * number).collect();
             assert_eq!(squares, expected);
         }
@@ -60,7 +60,7 @@ mod tests {
         let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
         // Passed only when four are there at once.
         let barrier = Barrier::new(4);
-        side_by_side(8, 4, |_| {
+        run_parallel(8, 4, |_| {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
             barrier.wait();
             running.fetch_sub(1, Ordering::SeqCst);

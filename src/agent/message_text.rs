@@ -1,0 +1,159 @@
+//! The text of messages as a model sees it, written here and read back here.
+//!
+//! **Who speaks.** A message of a known speaker begins with `[Name] `. Names
+//! are reduced to letters, digits and a few marks, so that a name cannot end
+//! its bracket; a message of an unknown speaker that itself begins with a
+//! bracket is given `[unknown] `. Whatever the text holds, only its first
+//! bracket counts.
+//!
+//! **What comes from outside.** A webhook's messages, and the results of tools
+//! that bring in text which nobody of the household wrote, are put between
+//! `<outside CODE>` and `</outside CODE>`. The code is a digest of the very
+//! text inside. So nobody can write a text that holds its own end, and the same
+//! message stays the same in the next turn, as it would not with a random number.
+//!
+//! **What a schedule brings** ends with a mark. The mark is part of the message,
+//! so that people see it, too.
+
+use base::secret::{base32_lower, sha256};
+use store::Message;
+
+/// Characters kept of a speaker's name.
+pub(crate) const NAME_CHARS: usize = 64;
+/// The name of a speaker that nobody knows.
+const UNKNOWN: &str = "unknown";
+/// The fence around what comes from outside.
+pub(crate) const OUTSIDE_TAG: &str = "outside";
+/// The fence around what is told of older turns.
+pub(crate) const EARLIER_TAG: &str = "earlier";
+/// The fence around what was remembered.
+pub(crate) const MEMORIES_TAG: &str = "memories";
+
+const SCHEDULED: &str = "\n\n[scheduled for ";
+const LATE: &str = "\n\n[late: due at ";
+
+/// Explains the mark to the model.
+pub(crate) const SCHEDULE_NOTE: &str = "A message that ends in [scheduled ...] or [late ...] was set \
+    up earlier to come to you now, and perhaps nobody is there: do what it asks for, and put a \
+    reminder in words for its reader.";
+
+/// Whether what comes in through this channel is written by strangers.
+pub fn is_untrusted(channel: &str) -> bool {
+    channel.starts_with("webhook:")
+}
+
+/// A user's message as the model sees it.
+pub(crate) fn user_text(message: &Message, untrusted: bool) -> String {
+    let content = &message.content;
+    let name = match &message.speaker {
+        Some(name) => Some(printable_name(name)),
+        None if content.starts_with(['[', '<']) => Some(UNKNOWN.to_owned()),
+        None => None,
+    };
+    let body = match name {
+        Some(name) => format!("[{name}] {content}"),
+        None => content.clone(),
+    };
+    if untrusted {
+        fenced(OUTSIDE_TAG, &body)
+    } else {
+        body
+    }
+}
+
+pub(crate) fn printable_name(name: &str) -> String {
+    let name: String = name
+        .trim()
+        .chars()
+        .take(NAME_CHARS)
+        .map(|character| match character {
+            plain if plain.is_alphanumeric() || " ._-@+'".contains(plain) => plain,
+            _ => '_',
+        })
+        .collect();
+    if name.is_empty() {
+        UNKNOWN.to_owned()
+    } else {
+        name
+    }
+}
+
+/// The code of a fence: 80 bits of a digest of what stands in it.
+fn code(body: &str) -> String {
+    base32_lower(&sha256(body.as_bytes())[..10])
+}
+
+pub(crate) fn fenced(tag: &str, body: &str) -> String {
+    let code = code(body);
+    format!("<{tag} {code}>\n{body}\n</{tag} {code}>")
+}
+
+/// What stands in the fence that a text begins with, and what follows it.
+fn unfenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
+    let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
+    let (code, rest) = rest.strip_prefix(' ')?.split_once(">\n")?;
+    let (body, rest) = rest.split_once(&format!("\n</{tag} {code}>"))?;
+    (self::code(body) == code).then_some((body, rest))
+}
+
+/// What follows the fence, and the line break after it, that a text begins with.
+fn after_fence<'a>(tag: &str, text: &'a str) -> Option<&'a str> {
+    unfenced(tag, text)?.1.strip_prefix('\n')
+}
+
+/// What a tool said, from the content of a result: without fence.
+pub(crate) fn tool_text(content: &str) -> &str {
+    unfenced(OUTSIDE_TAG, content).map_or(content, |(text, _)| text)
+}
+
+/// What a person said, from the text of a user message: without fences, what
+/// was added, name, and a schedule's mark.
+pub(crate) fn spoken_text(text: &str) -> &str {
+    let text = after_fence(EARLIER_TAG, text).unwrap_or(text);
+    let text = after_fence(MEMORIES_TAG, text).unwrap_or(text);
+    let body = unfenced(OUTSIDE_TAG, text)
+        .filter(|(_, rest)| rest.is_empty())
+        .map_or(text, |(body, _)| body);
+    let body = match body
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once("] "))
+    {
+        Some((_, said)) => said,
+        None => body,
+    };
+    unmarked(body)
+}
+
+/// The message of a schedule whose time was `due`, and which comes at that
+/// time or late.
+pub fn marked_as_scheduled(prompt: &str, due: &str, is_late: bool) -> String {
+    let mark = if is_late { LATE } else { SCHEDULED };
+    format!("{prompt}{mark}{due}]")
+}
+
+/// A message without its mark.
+fn unmarked(text: &str) -> &str {
+    let place = text.rfind(SCHEDULED).or_else(|| text.rfind(LATE));
+    match place {
+        Some(place) if text.ends_with(']') => &text[..place],
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_seen_and_taken_off() {
+        let time = "2026-11-22 08:00";
+        let scheduled = marked_as_scheduled("Bins", time, false);
+        let late = marked_as_scheduled("Bins", time, true);
+        assert_eq!(scheduled, "Bins\n\n[scheduled for 2026-11-22 08:00]");
+        assert_eq!(late, "Bins\n\n[late: due at 2026-11-22 08:00]");
+        for text in [scheduled.as_str(), late.as_str(), "Bins"] {
+            assert_eq!(unmarked(text), "Bins");
+        }
+        assert_eq!(unmarked("a\n\n[late: due at x"), "a\n\n[late: due at x");
+    }
+}
