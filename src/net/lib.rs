@@ -9,7 +9,7 @@
 //! and [`http`] frame it for a [`client_handler::ClientHandler`] or an
 //! [`http::Handler`].
 //! Out: [`dial::open`] opens WebSockets, [`http_client::HttpClient::exchange`]
-//! sends requests.
+//! sends requests, [`process::Process::run`] supervises a child program.
 
 pub mod cancel;
 pub mod client_handler;
@@ -22,8 +22,7 @@ mod lines;
 pub mod listener;
 pub mod outbox;
 pub mod peer;
-pub mod pipe;
-pub mod process_group;
+pub mod process;
 pub mod relay_links;
 mod resolve;
 pub mod stream;

@@ -131,7 +131,7 @@ pub fn time_left(deadline: Instant) -> Duration {
 /// Longest single `poll`; every duration up to it fits the kernel's type.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn timespec(duration: Duration) -> Timespec {
+pub(crate) fn timespec(duration: Duration) -> Timespec {
     let duration = duration.min(LONGEST);
     Timespec {
         tv_sec: duration.as_secs() as _,
@@ -140,10 +140,10 @@ fn timespec(duration: Duration) -> Timespec {
 }
 
 /// One event descriptor: half the descriptors of a pipe.
-struct Signal(std::os::fd::OwnedFd);
+pub(crate) struct Signal(std::os::fd::OwnedFd);
 
 impl Signal {
-    fn new() -> io::Result<Signal> {
+    pub(crate) fn new() -> io::Result<Signal> {
         use rustix::event::{EventfdFlags, eventfd};
         Ok(Signal(eventfd(
             0,
@@ -151,16 +151,16 @@ impl Signal {
         )?))
     }
 
-    fn receiver(&self) -> BorrowedFd<'_> {
+    pub(crate) fn receiver(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
     }
 
-    fn send(&self) {
+    pub(crate) fn send(&self) {
         // It fails only when 2^64-2 signals wait, and then one signal waits.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    fn clear(&self) {
+    pub(crate) fn clear(&self) {
         // It fails only when nothing waits.
         let _ = rustix::io::read(&self.0, &mut [0u8; 8]);
     }

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! Mcp (all servers) -> server (one: start, restart, list) -> session (handshake, ids, calls)
-//!     -> stdio -> program (a process and its pipes) | streamable_http -> message (JSON-RPC)
+//!     -> stdio (a program) | streamable_http -> message (JSON-RPC)
 //! names, tools: a server's tools as the house's;  content: results as text
 //! ```
 //!
@@ -19,7 +19,6 @@ mod log_lines;
 mod message;
 mod names;
 mod peer;
-mod program;
 mod server;
 mod session;
 mod stdio;

@@ -2,62 +2,35 @@
 //! standard input and output (MCP specification, transports, stdio). Their
 //! error output is a log.
 //!
-//! One thread has the program: it moves all of its pipes, notices its exit, and
-//! ends it. Callers leave lines in an outbox and wait for their answers, so that
-//! a program that stops reading, prints without end or dies holds nobody up
-//! beyond their own deadline.
+//! One thread supervises the program and reads what it writes. Callers leave
+//! lines for its input and wait for their answers, so that a program that stops
+//! reading, prints without end or dies holds nobody up beyond their own
+//! deadline.
 
-use std::collections::{BTreeMap, VecDeque};
-use std::io;
-use std::os::fd::OwnedFd;
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::event::{EventfdFlags, eventfd};
-
-use super::message;
+use super::lines::{IncomingLines, Line};
+use super::log_lines::LogLines;
+use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Peer};
-use super::program::Program;
 use super::transport::{Call, Revision, Transport};
 use base::secret::Secret;
 use base::threads;
+use net::process::{Control, End, Limits, Process, StopMode, Stream, exit_reason, keep_only};
 
-/// What a program inherits of our own environment. The rest stays here: it may
-/// hold keys.
+/// What a program inherits of our own environment.
 const INHERITED: [&str; 8] = [
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER",
 ];
-/// Where programs are looked for when our own environment has no PATH.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-/// Bytes that may wait to be read by the program.
-const OUTBOX_BYTES: usize = 16 * 1024 * 1024;
+
 /// A running program as a server.
 pub(super) struct StdioTransport {
-    shared: Arc<Shared>,
+    program: Control,
     thread: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// What callers and the program's thread share.
-pub(super) struct Shared {
-    outbox: Mutex<Outbox>,
-    /// Readable when there is something new in the outbox.
-    pub(super) wake: OwnedFd,
-}
-
-#[derive(Default)]
-pub(super) struct Outbox {
-    pub(super) lines: VecDeque<Vec<u8>>,
-    pub(super) bytes: usize,
-    pub(super) stop: Option<StopMode>,
-}
-
-/// How a program is ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StopMode {
-    Gentle,
-    AtOnce,
 }
 
 /// What is started.
@@ -72,26 +45,34 @@ pub(super) struct Start<'a> {
 
 impl StdioTransport {
     /// Starts the program in a process group of its own, and the thread that
-    /// has it. The peer is closed when the program is gone.
+    /// supervises it. The peer is closed when the program is gone.
     ///
     /// # Errors
     /// It cannot be started; a sentence for the log.
     pub(super) fn start(start: &Start<'_>, peer: &Arc<Peer>) -> Result<StdioTransport, String> {
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| format!("it cannot be started: {}", io::Error::from(error)))?;
-        let shared = Arc::new(Shared {
-            outbox: Mutex::default(),
-            wake,
-        });
-        let program = Program::start(start, Arc::clone(peer), Arc::clone(&shared))
-            .map_err(|error| start.failed(&error))?;
+        let failed = |error| format!("it cannot be started: {error}");
+        let mut command = Command::new(start.command);
+        command.args(start.args).current_dir(start.directory);
+        keep_only(&mut command, &INHERITED);
+        for (name, value) in start.environment {
+            command.env(name, value.expose());
+        }
+        let process = Process::start(&mut command).map_err(failed)?;
+        let program = process.control().clone();
+        let reader = Reader {
+            incoming: IncomingLines::default(),
+            log: LogLines::new(format!("mcp {}", start.name)),
+            noise: LogLines::new(format!("mcp {}: not a message", start.name)),
+            peer: Arc::clone(peer),
+            program: program.clone(),
+        };
         let thread = threads::spawn(
             std::thread::Builder::new().name(format!("mcp-io-{}", start.name)),
-            move || program.run(),
+            move || reader.run(process),
         )
-        .map_err(|error| format!("it cannot be started: {error}"))?;
+        .map_err(failed)?;
         Ok(StdioTransport {
-            shared,
+            program,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -104,7 +85,7 @@ impl Transport for StdioTransport {
         let hook = move || {
             let _ = sender.try_send(Err(CallError::Cancelled));
         };
-        let outcome = match self.shared.send(request.message) {
+        let outcome = match send(&self.program, request.message) {
             Ok(()) => request
                 .cancel
                 .guard(hook, || peer.wait_for(id, &receiver, &request.patience)),
@@ -125,8 +106,8 @@ impl Transport for StdioTransport {
     }
 
     fn tell(&self, message: Vec<u8>) {
-        // One who does not read is told of it by the next request.
-        let _ = self.shared.send(message);
+        // That nobody reads it shows with the next request.
+        let _ = send(&self.program, message);
     }
 
     fn opened(&self, _: Revision) {}
@@ -138,13 +119,11 @@ impl Transport for StdioTransport {
     }
 
     fn close(&self, at_once: bool) {
-        let haste = if at_once {
+        self.program.stop(if at_once {
             StopMode::AtOnce
         } else {
             StopMode::Gentle
-        };
-        self.shared.outbox().stop = Some(haste);
-        self.shared.wake();
+        });
         let thread = self
             .thread
             .lock()
@@ -164,57 +143,80 @@ impl Drop for StdioTransport {
     }
 }
 
-impl Shared {
-    pub(super) fn outbox(&self) -> MutexGuard<'_, Outbox> {
-        self.outbox.lock().unwrap_or_else(PoisonError::into_inner)
+fn send(program: &Control, mut line: Vec<u8>) -> Result<(), CallError> {
+    line.push(b'\n');
+    program
+        .send(line)
+        .map_err(|full| CallError::Unusable(full.to_string()))
+}
+
+/// What the program's thread has: the lines that are not yet whole, and whom
+/// the messages are for.
+struct Reader {
+    incoming: IncomingLines,
+    log: LogLines,
+    noise: LogLines,
+    peer: Arc<Peer>,
+    program: Control,
+}
+
+impl Reader {
+    /// Supervises the program until it is gone, and says so to the peer.
+    fn run(mut self, process: Process) {
+        let limits = Limits {
+            deadline: None,
+            ends_with_output: true,
+            children_may_stay: false,
+        };
+        let end = process.run(limits, &mut |stream, bytes| match stream {
+            Stream::Output => self.take_output(bytes),
+            Stream::Error => self.log.push(bytes),
+        });
+        self.take_output(b"\n");
+        self.noise.finish();
+        let last_words = self.log.finish();
+        let reason = match end {
+            Ok(End::Exited(status)) => {
+                let reason = exit_reason(status, "ended");
+                match last_words {
+                    "" => format!("it {reason}"),
+                    words => format!("it {reason}: {words}"),
+                }
+            }
+            Ok(End::OutputClosed) => "it closed its output".to_owned(),
+            Ok(End::Stopped | End::TimedOut) => "it was stopped".to_owned(),
+            Err(error) => format!("it cannot be waited for: {error}"),
+        };
+        self.peer.close(&reason);
     }
 
-    pub(super) fn send(&self, mut line: Vec<u8>) -> Result<(), CallError> {
-        line.push(b'\n');
-        let mut outbox = self.outbox();
-        if outbox.bytes + line.len() > OUTBOX_BYTES {
-            return Err(CallError::Unusable(
-                "it does not read what it is sent".to_owned(),
-            ));
-        }
-        outbox.bytes += line.len();
-        outbox.lines.push_back(line);
-        drop(outbox);
-        self.wake();
-        Ok(())
-    }
-
-    fn wake(&self) {
-        // Can only fail when the counter is full, and then it wakes as well.
-        let _ = rustix::io::write(&self.wake, &1u64.to_ne_bytes());
+    /// Hands the messages among the program's output on.
+    fn take_output(&mut self, bytes: &[u8]) {
+        let (peer, program, noise) = (&self.peer, &self.program, &mut self.noise);
+        self.incoming.push(bytes, &mut |line| match line {
+            Line::Whole(line) => match message::read(line) {
+                Some(messages) => {
+                    for answer in messages.into_iter().filter_map(|one| peer.receive(one)) {
+                        // A server that asks and does not read gets no answer.
+                        let _ = send(program, answer);
+                    }
+                }
+                None => noise.push_line(line),
+            },
+            Line::TooLong => {
+                peer.fail_waiting(&format!(
+                    "it sent a message of more than {} MiB",
+                    MESSAGE_BYTES >> 20
+                ));
+            }
+            Line::LongNoise(start) => noise.push_line(start),
+        });
     }
 }
 
-impl Start<'_> {
-    pub(super) fn command(&self) -> Command {
-        let mut command = Command::new(self.command);
-        command
-            .args(self.args)
-            .current_dir(self.directory)
-            .env_clear()
-            .env("PATH", DEFAULT_PATH);
-        for name in INHERITED {
-            if let Some(value) = std::env::var_os(name) {
-                command.env(name, value);
-            }
-        }
-        for (name, value) in self.environment {
-            command.env(name, value.expose());
-        }
-        command
-    }
-
-    fn failed(&self, error: &io::Error) -> String {
-        // The system says the same of a missing program and a missing directory.
-        if self.directory.is_dir() {
-            format!("the program {:?} cannot be started: {error}", self.command)
-        } else {
-            format!("the directory {:?}: {error}", self.directory)
-        }
+impl Drop for Reader {
+    /// Reached alive only when its thread could not be started or panicked.
+    fn drop(&mut self) {
+        self.peer.close("it is gone");
     }
 }

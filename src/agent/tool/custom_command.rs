@@ -1,25 +1,19 @@
 //! Custom tools that are programs.
 
 use std::collections::BTreeMap;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::Command;
 use std::time::Instant;
 
 use serde_json::{Map, Value};
 
-use super::process::{self, End};
+use super::process;
 use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
 use crate::model::ToolSpec;
 use base::secret::Secret;
 use config::CustomTool;
 use net::cancel::Cancel;
-
-/// What a program inherits of our own environment. The rest stays here: it may
-/// hold keys.
-const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
-/// Where programs are looked for when our own environment has no PATH.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+use net::process::{End, exit_reason};
 
 /// A program that is run without a shell, with the arguments as JSON on its
 /// standard input and its standard output as the result.
@@ -70,7 +64,7 @@ impl CommandTool {
         let finished = process::run(
             &mut command,
             process::Plan {
-                input: &input,
+                input,
                 output_bytes: self.output_bytes,
                 deadline: limit.deadline,
                 // A tool may start the radio.
@@ -78,7 +72,10 @@ impl CommandTool {
             },
             cancel,
         )
-        .map_err(|error| self.cannot_start(directory, &error))?;
+        .map_err(|error| {
+            log::warn!("tool {name:?}: {error}");
+            format!("the tool {name:?} could not be run: {error}")
+        })?;
         match finished.end {
             End::Exited(status) if status.success() => Ok(finished.stdout.into_text()),
             End::Exited(status) => {
@@ -87,13 +84,14 @@ impl CommandTool {
                     text if text.is_empty() => finished.stdout.into_text(),
                     text => text,
                 };
-                Err(format!("the tool {name:?} {}: {told}", failure(status)))
+                let reason = exit_reason(status, "failed");
+                Err(format!("the tool {name:?} {reason}: {told}"))
             }
             End::TimedOut => Err(with_complaint(
                 limit.exceeded(name),
                 &finished.stderr.into_text(),
             )),
-            End::Cancelled => Err(cancelled(name)),
+            End::Stopped | End::OutputClosed => Err(cancelled(name)),
         }
     }
 
@@ -102,27 +100,12 @@ impl CommandTool {
             .argv
             .split_first()
             .ok_or_else(|| format!("the tool {:?} names no program", self.spec.name))?;
-        let mut command = Command::new(program);
+        let mut command = process::command(program);
         command.args(rest).current_dir(directory);
-        clear_environment(&mut command);
         for (name, value) in &self.environment {
             command.env(name, value.expose());
         }
         Ok(command)
-    }
-
-    fn cannot_start(&self, directory: &Path, error: &std::io::Error) -> String {
-        // The system says the same of a missing program and a missing directory.
-        let subject = if directory.is_dir() {
-            format!("program {:?}", self.argv[0])
-        } else {
-            format!("directory {directory:?}")
-        };
-        log::warn!("tool {:?}: {subject}: {error}", self.spec.name);
-        format!(
-            "the tool {:?} could not be run: {subject}: {error}",
-            self.spec.name
-        )
     }
 }
 
@@ -154,25 +137,6 @@ impl Tool for CommandTool {
             context.deadline,
             context.cancel,
         )
-    }
-}
-
-/// Leaves a program nothing of our environment but what it cannot do without.
-pub(super) fn clear_environment(command: &mut Command) {
-    command.env_clear().env("PATH", DEFAULT_PATH);
-    for name in INHERITED {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
-    }
-}
-
-/// How a program that did not succeed ended.
-pub(super) fn failure(status: ExitStatus) -> String {
-    match (status.code(), status.signal()) {
-        (Some(code), _) => format!("failed with exit code {code}"),
-        (None, Some(signal)) => format!("was ended by signal {signal}"),
-        (None, None) => "failed".to_owned(),
     }
 }
 

@@ -1,17 +1,15 @@
 //! Shell commands in the workspace, where the owner has enabled them.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use serde_json::{Map, Value};
 
-use super::custom_command::{clear_environment, failure};
 use super::files::Workspace;
 use super::output::Captured;
-use super::process::{self, End};
+use super::process;
 use super::{RunLimit, Source, Tool, ToolContext, cancelled};
 use crate::model::ToolSpec;
-use config;
+use net::process::{End, exit_reason};
 use serde_json::json;
 
 const NAME: &str = "run_command";
@@ -81,16 +79,15 @@ impl Tool for RunCommand {
         let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
         let directory = workspace.make()?;
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
-        let mut command = Command::new(SHELL);
+        let mut command = process::command(SHELL);
         command.args(["-c", text]).current_dir(&directory);
-        clear_environment(&mut command);
         // The owner's own home may hold keys; tools that keep something find
         // their place in the workspace.
         command.env("HOME", &directory).env("PWD", &directory);
         let finished = process::run(
             &mut command,
             process::Plan {
-                input: b"",
+                input: Vec::new(),
                 output_bytes: self.output_bytes,
                 deadline: limit.deadline,
                 children_may_stay: false,
@@ -98,15 +95,18 @@ impl Tool for RunCommand {
             context.cancel,
         )
         .map_err(|error| {
-            log::warn!("tool {NAME}: {SHELL}: {error}");
-            format!("the command could not be run: {SHELL}: {error}")
+            log::warn!("tool {NAME}: {error}");
+            format!("the command could not be run: {error}")
         })?;
         let output = both(finished.stdout, finished.stderr.into_text());
         match finished.end {
             End::Exited(status) if status.success() => Ok(output),
-            End::Exited(status) => Err(format!("the command {}\n{output}", failure(status))),
+            End::Exited(status) => {
+                let reason = exit_reason(status, "failed");
+                Err(format!("the command {reason}\n{output}"))
+            }
             End::TimedOut => Err(format!("{}\n{output}", limit.exceeded(NAME))),
-            End::Cancelled => Err(cancelled(NAME)),
+            End::Stopped | End::OutputClosed => Err(cancelled(NAME)),
         }
     }
 }
