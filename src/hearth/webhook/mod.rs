@@ -6,7 +6,6 @@ mod guard;
 pub mod incoming;
 mod message;
 mod preference;
-mod resolve;
 mod schedule;
 mod send;
 mod signature;

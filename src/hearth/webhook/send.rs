@@ -1,20 +1,15 @@
 //! The HTTP part of a callback: one POST and what came of it.
 
-use std::io::{self, Read};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use ureq::Agent;
-use ureq::http::HeaderValue;
-
-use super::resolve::AddressesFirst;
 use super::schedule::{self, Outcome};
 use super::signature;
 use base::clock::Timestamp;
 use base::error::without_numbers;
 use config::WebhookAccount;
-use net::http_client::base_config;
+use net::cancel::Cancel;
+use net::http_client::{ClientError, ClientRequest, HttpClient};
 use net::tls::Trust;
-use net::tls::connector::connect_with;
 use store::Delivery;
 
 /// Looking the name up, and connecting: each.
@@ -23,130 +18,102 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// the connection can be used again, so it must not hold a worker for long.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Most bytes of an answer's body that are read before the connection is given up.
-const DRAIN_BYTES: u64 = 64 * 1024;
-/// Most bytes of an answer's head.
-const HEAD_BYTES: usize = 16 * 1024;
+const DRAIN_BYTES: usize = 64 * 1024;
 /// Idle connections are closed before the usual servers close them (5 s), so
 /// that no callback is sent into a connection that is just going away.
 const IDLE: Duration = Duration::from_secs(4);
-/// Idle connections to one receiver; more deliveries than this at a time to
-/// one receiver open connections anew.
-const IDLE_CONNECTIONS: usize = 8;
 
 /// Posts callbacks over kept connections. Shared by all workers.
-#[derive(Debug)]
 pub struct Sender {
-    agent: Agent,
+    client: HttpClient,
 }
 
 impl Sender {
     /// A sender without connections. Proxies named in the environment are not
-    /// used: callbacks go where the configuration says, and by https only to whom
-    /// `trust` accepts.
+    /// used: callbacks go where the configuration says, over https only to
+    /// servers that `trust` accepts.
     pub fn new(trust: Trust) -> Sender {
-        let config = base_config()
-            .proxy(None)
-            .timeout_resolve(Some(CONNECT))
-            .timeout_connect(Some(CONNECT))
-            .timeout_recv_body(Some(DRAIN))
-            .max_response_header_size(HEAD_BYTES)
-            .input_buffer_size(HEAD_BYTES)
-            .output_buffer_size(HEAD_BYTES)
-            .max_idle_connections(2 * IDLE_CONNECTIONS)
-            .max_idle_connections_per_host(IDLE_CONNECTIONS)
-            .max_idle_age(IDLE)
-            .build();
         Sender {
-            agent: Agent::with_parts(config, connect_with(trust), AddressesFirst::default()),
+            client: HttpClient::without_proxy()
+                .trusting(trust)
+                .connecting_within(CONNECT)
+                .keeping_idle(IDLE),
         }
     }
 
-    /// Makes one attempt at a delivery to its account, which ends after
-    /// `deadline`: from looking the name up to the head of the answer. `now` is
-    /// what the receiver is told as the time of the attempt.
+    /// Makes one attempt at a delivery to its account. It ends after `limit`:
+    /// from looking the name up to the head of the answer. `now` becomes the
+    /// time of the attempt in the headers.
     pub fn post(
         &self,
         account: &WebhookAccount,
         delivery: &Delivery,
-        deadline: Duration,
+        limit: Duration,
         now: Timestamp,
     ) -> Outcome {
         let id = delivery.id.to_string();
         let timestamp = signature::unix_seconds(now);
-        let mut request = self
-            .agent
-            .post(&account.outgoing_url)
-            .config()
-            .timeout_global(Some(deadline))
-            .build()
-            .header("Content-Type", "application/json")
-            .header("webhook-id", &id)
-            .header("webhook-timestamp", timestamp.to_string());
+        let sent_at = timestamp.to_string();
+        let signed;
+        let mut headers = vec![
+            ("content-type", "application/json"),
+            ("webhook-id", &id),
+            ("webhook-timestamp", &sent_at),
+        ];
         if let Some(secret) = &account.secret {
-            let Some(value) = secret_header(secret.expose()) else {
+            if secret.expose().bytes().any(|byte| byte.is_ascii_control()) {
                 return Outcome::Unanswered(format!(
                     "the secret of the webhook account {:?} holds characters that a header cannot",
                     account.name
                 ));
-            };
-            let secrets = [secret].into_iter().chain(&account.secret_previous);
-            request = request.header("X-Service-Secret", value).header(
-                "webhook-signature",
-                signature::sign(secrets, &id, timestamp, &delivery.body),
-            );
-        }
-        match request.send(&delivery.body) {
-            Ok(mut response) => {
-                let retry_after = response
-                    .headers()
-                    .get("retry-after")
-                    .and_then(|value| value.to_str().ok())
-                    .and_then(|value| schedule::retry_after(value, now));
-                let outcome = Outcome::Answered {
-                    status: response.status().as_u16(),
-                    retry_after,
-                };
-                // The status is the answer; a body that fails or goes on for
-                // too long only costs the connection.
-                let mut body = response.body_mut().as_reader().take(DRAIN_BYTES);
-                let _ = io::copy(&mut body, &mut io::sink());
-                outcome
             }
-            Err(error) => Outcome::Unanswered(reason(&error, deadline)),
+            let secrets = [secret].into_iter().chain(&account.secret_previous);
+            signed = signature::sign(secrets, &id, timestamp, &delivery.body);
+            headers.push(("x-service-secret", secret.expose()));
+            headers.push(("webhook-signature", &signed));
         }
+        let request = ClientRequest {
+            method: "POST",
+            url: &account.outgoing_url,
+            headers: &headers,
+            body: Some(delivery.body.as_bytes()),
+            deadline: Instant::now() + limit,
+            cancel: &Cancel::default(),
+        };
+        let outcome = self.client.exchange(&request, |response| {
+            let retry_after = response.header("retry-after");
+            let outcome = Outcome::Answered {
+                status: response.status(),
+                retry_after: retry_after.and_then(|value| schedule::retry_after(value, now)),
+            };
+            // The status is the answer; a body that fails or goes on for too
+            // long only costs the connection.
+            response.discard(DRAIN, DRAIN_BYTES);
+            Ok(outcome)
+        });
+        outcome.unwrap_or_else(|error| Outcome::Unanswered(reason(&error, limit)))
     }
 }
 
 /// Why there was no answer, in words. The URL is left out: its query may hold
 /// a credential.
-fn reason(error: &ureq::Error, deadline: Duration) -> String {
+fn reason(error: &ClientError, limit: Duration) -> String {
     match error {
-        ureq::Error::Timeout(ureq::Timeout::Resolve) => format!(
-            "the receiver's name could not be looked up within {} s",
-            CONNECT.as_secs()
-        ),
-        ureq::Error::Timeout(ureq::Timeout::Connect) => {
-            format!("no connection within {} s", CONNECT.as_secs())
+        ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
+        ClientError::Address(_) => "outgoing_url is not a usable http or https address".to_owned(),
+        ClientError::Unreachable(reason)
+        | ClientError::Untrusted(reason)
+        | ClientError::NotHttp(reason)
+        | ClientError::Interrupted { reason, .. } => {
+            format!("no answer: {}", without_numbers(reason))
         }
-        ureq::Error::Timeout(_) => format!("no answer within {} s", deadline.as_secs()),
-        ureq::Error::HostNotFound => "the receiver's name has no address".to_owned(),
-        ureq::Error::BadUri(_) => "outgoing_url is not a usable http or https address".to_owned(),
-        ureq::Error::Io(error) => format!("no answer: {}", without_numbers(&error.to_string())),
         other => format!("no answer: {other}"),
     }
-}
-
-/// The secret as a header value that is not shown in debug output.
-fn secret_header(secret: &str) -> Option<HeaderValue> {
-    let mut value = HeaderValue::from_bytes(secret.as_bytes()).ok()?;
-    value.set_sensitive(true);
-    Some(value)
 }
 
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-    use std::time::Instant;
 
     use super::*;
     use crate::webhook::testing::{Script, account, delivery};

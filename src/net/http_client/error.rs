@@ -48,7 +48,10 @@ impl ClientError {
     pub(super) fn from_ureq(error: Error, read_limit: &ReadLimit) -> ClientError {
         match error {
             Error::Timeout(Timeout::PerRead) => ClientError::Silent(read_limit.limit()),
-            Error::Timeout(Timeout::Resolve | Timeout::Connect) => {
+            Error::Timeout(Timeout::Resolve) => {
+                ClientError::Unreachable("the name could not be resolved in time".to_owned())
+            }
+            Error::Timeout(Timeout::Connect) => {
                 ClientError::Unreachable("no answer to the attempt to connect".to_owned())
             }
             Error::Timeout(Timeout::PerWrite) => interrupted("the other side stopped reading"),

@@ -1,10 +1,16 @@
-//! HttpClient HTTP: requests to model servers, from custom tools and to webhook
-//! callers, on kept connections, each with an absolute deadline.
+//! The HTTP client of model servers, custom tools, web pages, callbacks and the
+//! command line: kept connections, and an absolute deadline for each request.
 //!
-//! One [`HttpClient`] keeps a short list of idle agents, each with at most one
-//! open connection. A request takes one, and the hook of its [`Cancel`] shuts
-//! that agent down, which breaks the socket call under way and leaves the other
-//! requests alone. After a failure or a stop the agent is thrown away.
+//! One [`HttpClient`] keeps a short list of idle connections, each in an agent of
+//! ureq of its own. The hook of a request's [`Cancel`] shuts its agent down, which
+//! breaks the socket call under way and leaves other requests alone. After a
+//! failure or a stop the connection is closed.
+//!
+//! ```text
+//! HttpClient::exchange -> take, or connect -> Connection::send
+//!     -> CachingResolver::resolve (checks addresses) -> connector::connect_by
+//!     -> ClientResponse::read, read_all -> put_back
+//! ```
 
 mod connector;
 mod error;
@@ -32,14 +38,16 @@ pub use resolver::AddressCheck;
 use resolver::CachingResolver;
 
 use crate::tls::Trust;
+use crate::wait::time_left;
 
 /// Most bytes of a whole answer that callers should read.
 pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
-/// Idle agents that are kept, over all servers.
+/// Idle connections that are kept, over all servers.
 const IDLE_AGENTS: usize = 16;
-/// How long an idle connection is kept.
+/// How long an idle connection is kept by default.
 const IDLE_AGE: Duration = Duration::from_secs(90);
-/// To resolve a name, and then again to connect (TLS included).
+/// Default limit for looking a name up, and then again for connecting (TLS
+/// included).
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// For one write to make progress.
 const WRITE_LIMIT: Duration = Duration::from_secs(30);
@@ -48,6 +56,8 @@ const BUFFER_BYTES: usize = 16 * 1024;
 const HEAD_BYTES: usize = 32 * 1024;
 /// How long [`ClientResponse::finish`] waits for the rest of a body.
 const FINISH_LIMIT: Duration = Duration::from_millis(20);
+/// Most bytes of that rest.
+const FINISH_BYTES: usize = 2 * 1024;
 
 /// What all our HTTP clients have in common: every status is an answer, no
 /// redirect is followed, nothing comes compressed, and the server is told who
@@ -104,6 +114,9 @@ impl ClientResponse {
     }
 
     /// Reads what has arrived of the body, at least one byte; 0 at its end.
+    ///
+    /// # Errors
+    /// The connection broke, or the deadline or the limit on silence has passed.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
         let count = std::io::Read::read(&mut self.body, buffer)
             .map_err(|error| ClientError::from_ureq(error.into(), &self.read_limit))?;
@@ -114,8 +127,8 @@ impl ClientResponse {
     /// Reads the whole body.
     ///
     /// # Errors
-    /// [`ClientError::TooLarge`] beyond `limit`
-    /// bytes.
+    /// [`ClientError::TooLarge`] beyond `limit` bytes; those of
+    /// [`ClientResponse::read`].
     pub fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, ClientError> {
         let announced = self
             .header("content-length")
@@ -135,15 +148,29 @@ impl ClientResponse {
         }
     }
 
-    /// Reads the little that may follow after what the caller knows to be the
-    /// end, so that the connection can be used again. Does not wait for a server
-    /// that leaves the body open: then the connection is closed.
+    /// Reads the little that may follow what the caller knows to be the end, so
+    /// that the connection can be used again. Does not wait for a server that
+    /// leaves the body open: then the connection is closed.
     pub fn finish(&mut self) {
-        self.read_limit.set(Some(FINISH_LIMIT));
-        let mut rest = [0; 512];
-        for _ in 0..4 {
-            if self.ended || self.read(&mut rest).is_err() {
+        self.discard(FINISH_LIMIT, FINISH_BYTES);
+    }
+
+    /// Reads the rest of the body and drops it, so that the connection can be
+    /// used again. A rest that takes longer than `within`, or has more than
+    /// `most` bytes, costs the connection.
+    pub fn discard(&mut self, within: Duration, most: usize) {
+        let deadline = Instant::now() + within;
+        let mut piece = [0; 4 * 1024];
+        let mut discarded = 0;
+        while !self.ended && discarded <= most {
+            let left = time_left(deadline);
+            if left.is_zero() {
                 return;
+            }
+            self.read_limit.set(Some(left));
+            match self.read(&mut piece) {
+                Ok(count) => discarded += count,
+                Err(_) => return,
             }
         }
     }
@@ -153,12 +180,14 @@ impl ClientResponse {
 /// what is kept.
 pub struct HttpClient {
     idle: Mutex<Vec<Connection>>,
-    /// Whom https requests trust, for all agents.
+    /// The certificates that are accepted, for all agents.
     trust: Trust,
     proxy: Option<Proxy>,
     /// How long a server may be silent, from the request on.
     silence: Option<Duration>,
     address_check: Option<AddressCheck>,
+    connect_limit: Duration,
+    idle_age: Duration,
 }
 
 /// An agent and what it is connected to.
@@ -179,9 +208,9 @@ impl Default for HttpClient {
 }
 
 impl HttpClient {
-    /// Nothing is opened or allocated before the first request. An HTTP proxy
-    /// named by the environment (`HTTPS_PROXY`, `NO_PROXY`, ...) serves
-    /// addresses outside the server.
+    /// Nothing is opened or allocated before the first request. Addresses outside
+    /// the local network are reached through the HTTP proxy that the environment
+    /// names, if it names one (`HTTPS_PROXY`, `NO_PROXY`, ...).
     pub fn new() -> HttpClient {
         let proxy = Proxy::try_from_env().filter(|proxy| {
             let usable = matches!(proxy.protocol(), ProxyProtocol::Http | ProxyProtocol::Https);
@@ -191,28 +220,50 @@ impl HttpClient {
             usable
         });
         HttpClient {
-            idle: Mutex::default(),
-            trust: Trust::default(),
             proxy,
-            silence: None,
-            address_check: None,
+            ..HttpClient::without_proxy()
         }
     }
 
-    /// One that dials no address which `address_check` refuses, whatever name led to it:
-    /// what is asked for then fails with [`ClientError::Forbidden`]. Such
-    /// requests go through no proxy, for it would look the name up again.
-    pub fn checking(address_check: AddressCheck) -> HttpClient {
+    /// A client that uses no proxy, whatever the environment says.
+    pub fn without_proxy() -> HttpClient {
         HttpClient {
             idle: Mutex::default(),
             trust: Trust::default(),
             proxy: None,
             silence: None,
-            address_check: Some(address_check),
+            address_check: None,
+            connect_limit: CONNECT_LIMIT,
+            idle_age: IDLE_AGE,
         }
     }
 
-    /// Trusts these servers instead of those of the public authorities.
+    /// A client that connects to no address which `address_check` refuses,
+    /// whatever name led to it: such a request fails with
+    /// [`ClientError::Forbidden`]. It uses no proxy, because a proxy would look
+    /// the name up again.
+    pub fn checking(address_check: AddressCheck) -> HttpClient {
+        HttpClient {
+            address_check: Some(address_check),
+            ..HttpClient::without_proxy()
+        }
+    }
+
+    /// Gives a lookup, and then a connection (TLS included), no more than `limit`
+    /// each. Default: 10 seconds.
+    pub fn connecting_within(mut self, limit: Duration) -> HttpClient {
+        self.connect_limit = limit;
+        self
+    }
+
+    /// Keeps idle connections for `age`. Default: 90 seconds.
+    pub fn keeping_idle(mut self, age: Duration) -> HttpClient {
+        self.idle_age = age;
+        self
+    }
+
+    /// Accepts the certificates that `trust` accepts, instead of those of the
+    /// public authorities.
     pub fn trusting(mut self, trust: Trust) -> HttpClient {
         self.trust = trust;
         self
@@ -229,6 +280,9 @@ impl HttpClient {
     ///
     /// No redirect is followed, nothing is sent twice, and every status is an
     /// answer, not an error.
+    ///
+    /// # Errors
+    /// Why there is no answer, or what `read` returns.
     pub fn exchange<T, E: From<ClientError>>(
         &self,
         request: &ClientRequest<'_>,
@@ -239,6 +293,9 @@ impl HttpClient {
 
     /// [`HttpClient::exchange`] in which each read waits no longer than `silence`,
     /// also before the first byte of the answer: [`ClientError::Silent`].
+    ///
+    /// # Errors
+    /// As [`HttpClient::exchange`].
     pub fn exchange_within<T, E: From<ClientError>>(
         &self,
         request: &ClientRequest<'_>,
@@ -289,7 +346,7 @@ impl HttpClient {
         }
         let origin = format!("{scheme}://{authority}");
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|connection| connection.used_at.elapsed() < IDLE_AGE);
+        idle.retain(|connection| connection.used_at.elapsed() < self.idle_age);
         if let Some(place) = idle
             .iter()
             .rposition(|connection| connection.origin == origin)
@@ -306,15 +363,15 @@ impl HttpClient {
         let config = base_config()
             .proxy(proxy)
             .no_delay(true)
-            .timeout_resolve(Some(CONNECT_LIMIT))
-            .timeout_connect(Some(CONNECT_LIMIT))
+            .timeout_resolve(Some(self.connect_limit))
+            .timeout_connect(Some(self.connect_limit))
             .timeout_per_write(Some(WRITE_LIMIT))
             .max_response_header_size(HEAD_BYTES)
             .input_buffer_size(BUFFER_BYTES)
             .output_buffer_size(BUFFER_BYTES)
             .max_idle_connections(1)
             .max_idle_connections_per_host(1)
-            .max_idle_age(IDLE_AGE)
+            .max_idle_age(self.idle_age)
             .build();
         let connector = connect_by(self.trust.clone(), Arc::clone(&read_limit));
         Connection {
@@ -360,8 +417,10 @@ impl Connection {
         let mut head = Request::builder().method(method).uri(uri);
         for (name, value) in request.headers {
             // From bytes, since a value may hold more than ASCII (RFC 9110, 5.5).
-            let value = HeaderValue::from_bytes(value.as_bytes())
+            let mut value = HeaderValue::from_bytes(value.as_bytes())
                 .map_err(|_| ClientError::Address(format!("the header {name:?}")))?;
+            // Some hold secrets; none belongs into a log.
+            value.set_sensitive(true);
             head = head.header(*name, value);
         }
         let response = match request.body {
