@@ -10,6 +10,7 @@ use crate::ids::{
     ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId, TurnId,
     UserId,
 };
+use crate::role::UserRole;
 
 macro_rules! id_columns {
     ($($id:ty)*) => {$(
@@ -82,4 +83,4 @@ macro_rules! word_columns {
     )*};
 }
 
-word_columns! { Code }
+word_columns! { Code UserRole }

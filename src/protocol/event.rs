@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use base::clock::Timestamp;
-use base::error::Code;
+use base::error::{Code, Error, Result};
 use base::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
 
 /// One event. Its `seq` is given by the hub when it is published.
@@ -18,22 +18,92 @@ pub struct Event {
     pub conversation_id: Option<ConversationId>,
     /// What happened.
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: EventKind,
 }
 
-/// What happened, tagged on the wire by `event`.
-#[derive(Clone, Debug, Serialize)]
-#[serde(tag = "event")]
-pub enum Kind {
-    /// A piece of the reply's text.
-    #[serde(rename = "chat.delta")]
-    Delta {
+/// What sets an event apart from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventTrait {
+    /// Kept for connections that were away.
+    Kept,
+    /// Sent to a connection that streams its own turn.
+    Streamed,
+    /// Shown to admins alone: only an admin may send the command that shows it.
+    AdminOnly,
+}
+
+/// An event as it is declared, for error messages and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// Its `event` on the wire.
+    pub name: &'static str,
+    /// What sets it apart.
+    pub traits: &'static [EventTrait],
+    /// Its fields beside `type`, `event`, `seq`, `turn_id` and `conversation_id`.
+    pub fields: &'static [&'static str],
+    /// When it is sent.
+    pub documentation: &'static str,
+}
+
+/// Declares every event once: `"name" Variant [traits] { fields }`.
+macro_rules! events {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:literal $variant:ident [$($trait:ident)*] $({
+            $( $(#[$field_attribute:meta])+ $field:ident: $type:ty, )+
+        })?,
+    )+) => {
+        /// What happened, tagged on the wire by `event`.
+        #[derive(Clone, Debug, Serialize)]
+        #[serde(tag = "event")]
+        pub enum EventKind {
+            $(
+                $(#[doc = $doc])+
+                #[serde(rename = $name)]
+                $variant $({ $( $(#[$field_attribute])+ $field: $type, )+ })?,
+            )+
+        }
+
+        /// The name of an event: what `subscribe` asks for.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum EventName {
+            $( $(#[doc = $doc])+ $variant, )+
+        }
+
+        /// Every event, in the order of [`EventName`].
+        pub const DECLARATIONS: &[Declaration] = &[
+            $( Declaration {
+                name: $name,
+                traits: &[$(EventTrait::$trait),*],
+                fields: &[$($(stringify!($field)),+)?],
+                documentation: concat!($($doc),+),
+            }, )+
+        ];
+
+        impl EventName {
+            const ALL: &[EventName] = &[$(EventName::$variant),+];
+        }
+
+        impl EventKind {
+            /// Its name.
+            pub fn name(&self) -> EventName {
+                match self {
+                    $( EventKind::$variant { .. } => EventName::$variant, )+
+                }
+            }
+        }
+    };
+}
+
+events! {
+    /// A piece of the reply's text. Not kept, since the reply repeats it.
+    "chat.delta" Delta [Streamed] {
         /// To be appended to what came before; never empty.
         text: String,
     },
+
     /// The model calls a tool.
-    #[serde(rename = "chat.tool_call")]
-    ToolCall {
+    "chat.tool_call" ToolCall [Kept Streamed] {
         /// The tool's name, as `list_tools` has it.
         tool: String,
         /// As the model gave them: an object, or its text where it is not JSON.
@@ -41,25 +111,25 @@ pub enum Kind {
         /// Joins the call with its result.
         call_id: String,
     },
-    /// A tool call has its result; `summary` is its beginning.
-    #[serde(rename = "chat.tool_result")]
-    ToolResult {
+
+    /// A tool call has its result.
+    "chat.tool_result" ToolResult [Kept Streamed] {
         /// That of the call.
         call_id: String,
         /// False when the tool failed or was refused.
         ok: bool,
-        /// At most 200 bytes.
+        /// The beginning of the result: at most 200 bytes.
         summary: String,
     },
+
     /// The turn has its reply.
-    #[serde(rename = "chat.done")]
-    Done {
+    "chat.done" Done [Kept Streamed] {
         /// The reply, for `get_messages`.
         message_id: MessageId,
     },
+
     /// The turn ended without a reply.
-    #[serde(rename = "chat.failed")]
-    Failed {
+    "chat.failed" Failed [Kept Streamed] {
         /// As in an error's envelope.
         code: Code,
         /// For a person, as in an error's envelope.
@@ -68,21 +138,21 @@ pub enum Kind {
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cancelled: bool,
     },
-    /// A tool waits for the owner's permission.
-    #[serde(rename = "approval.requested")]
-    ApprovalRequested {
+
+    /// A tool call waits for permission.
+    "approval.requested" ApprovalRequested [Kept Streamed AdminOnly] {
         /// What `approve` and `deny` take.
         approval_id: ApprovalId,
         /// The tool's name, as `list_tools` has it.
         tool: String,
         /// What it would be run with.
         arguments: Value,
-        /// Why it is asked, in words for a person.
+        /// Why it asks, in words for a person.
         reason: String,
     },
-    /// The owner, or time, decided.
-    #[serde(rename = "approval.resolved")]
-    ApprovalResolved {
+
+    /// An approval was decided, by a person or by time.
+    "approval.resolved" ApprovalResolved [Kept Streamed AdminOnly] {
         /// The one that was decided.
         approval_id: ApprovalId,
         /// `approved`, `approved_conversation`, `approved_always`, `denied` or `expired`.
@@ -90,24 +160,24 @@ pub enum Kind {
         /// A user's name, or `timeout`.
         by: String,
     },
+
     /// A message was stored, on any channel.
-    #[serde(rename = "message.created")]
-    MessageCreated {
+    "message.created" MessageCreated [Kept Streamed] {
         /// The stored message.
         message: Message,
     },
+
     /// A conversation has another title.
-    #[serde(rename = "conversation.renamed")]
-    ConversationRenamed {
+    "conversation.renamed" ConversationRenamed [Kept Streamed] {
         /// The new title.
         title: String,
     },
+
     /// A conversation was deleted, with all that was in it.
-    #[serde(rename = "conversation.deleted")]
-    ConversationDeleted,
+    "conversation.deleted" ConversationDeleted [Kept Streamed],
+
     /// A callback was delivered, failed or given up.
-    #[serde(rename = "delivery.updated")]
-    DeliveryUpdated {
+    "delivery.updated" DeliveryUpdated [Kept AdminOnly] {
         /// What `retry_delivery` takes.
         delivery_id: DeliveryId,
         /// `pending`, `held`, `delivered` or `dead`.
@@ -115,9 +185,9 @@ pub enum Kind {
         /// Attempts made so far.
         attempts: u32,
     },
+
     /// Settings changed.
-    #[serde(rename = "config.updated")]
-    ConfigUpdated {
+    "config.updated" ConfigUpdated [Kept AdminOnly] {
         /// Names of the changed settings.
         fields: Vec<String>,
     },
@@ -141,111 +211,59 @@ pub struct Message {
     pub speaker: Option<String>,
 }
 
-/// The name of a kind of event: what `subscribe` asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Name {
-    /// A piece of the reply's text.
-    Delta,
-    /// The model calls a tool.
-    ToolCall,
-    /// A tool call has its result.
-    ToolResult,
-    /// The turn has its reply.
-    Done,
-    /// The turn ended without a reply.
-    Failed,
-    /// A tool waits for permission.
-    ApprovalRequested,
-    /// The owner, or time, decided.
-    ApprovalResolved,
-    /// A message was stored.
-    MessageCreated,
-    /// A conversation has another title.
-    ConversationRenamed,
-    /// A conversation was deleted.
-    ConversationDeleted,
-    /// A callback changed its state.
-    DeliveryUpdated,
-    /// Settings changed.
-    ConfigUpdated,
-}
-
-impl Name {
-    /// Every name, in the order of protocol section 5.
-    pub const ALL: [Name; 12] = [
-        Name::Delta,
-        Name::ToolCall,
-        Name::ToolResult,
-        Name::Done,
-        Name::Failed,
-        Name::ApprovalRequested,
-        Name::ApprovalResolved,
-        Name::MessageCreated,
-        Name::ConversationRenamed,
-        Name::ConversationDeleted,
-        Name::DeliveryUpdated,
-        Name::ConfigUpdated,
-    ];
-
+impl EventName {
     /// The name on the wire.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Name::Delta => "chat.delta",
-            Name::ToolCall => "chat.tool_call",
-            Name::ToolResult => "chat.tool_result",
-            Name::Done => "chat.done",
-            Name::Failed => "chat.failed",
-            Name::ApprovalRequested => "approval.requested",
-            Name::ApprovalResolved => "approval.resolved",
-            Name::MessageCreated => "message.created",
-            Name::ConversationRenamed => "conversation.renamed",
-            Name::ConversationDeleted => "conversation.deleted",
-            Name::DeliveryUpdated => "delivery.updated",
-            Name::ConfigUpdated => "config.updated",
-        }
+        DECLARATIONS[self as usize].name
     }
 
-    /// Whether such events are kept for those who were away: all but the
-    /// pieces of text, which the reply repeats.
-    pub fn is_kept(self) -> bool {
-        self != Name::Delta
-    }
-
-    /// Whether a connection that streams its own turn gets it.
-    pub fn is_streamed(self) -> bool {
-        !matches!(self, Name::DeliveryUpdated | Name::ConfigUpdated)
-    }
-
-    /// Whether only an admin may see it: what it shows has a command that only
-    /// an admin may send.
-    pub fn is_admin_only(self) -> bool {
-        matches!(
-            self,
-            Name::ApprovalRequested
-                | Name::ApprovalResolved
-                | Name::DeliveryUpdated
-                | Name::ConfigUpdated
-        )
+    /// Whether it was declared with this trait.
+    pub fn is(self, one: EventTrait) -> bool {
+        DECLARATIONS[self as usize].traits.contains(&one)
     }
 }
 
-impl Kind {
-    /// Its name.
-    pub fn name(&self) -> Name {
-        match self {
-            Kind::Delta { .. } => Name::Delta,
-            Kind::ToolCall { .. } => Name::ToolCall,
-            Kind::ToolResult { .. } => Name::ToolResult,
-            Kind::Done { .. } => Name::Done,
-            Kind::Failed { .. } => Name::Failed,
-            Kind::ApprovalRequested { .. } => Name::ApprovalRequested,
-            Kind::ApprovalResolved { .. } => Name::ApprovalResolved,
-            Kind::MessageCreated { .. } => Name::MessageCreated,
-            Kind::ConversationRenamed { .. } => Name::ConversationRenamed,
-            Kind::ConversationDeleted => Name::ConversationDeleted,
-            Kind::DeliveryUpdated { .. } => Name::DeliveryUpdated,
-            Kind::ConfigUpdated { .. } => Name::ConfigUpdated,
+/// A set of event names, as bits in the order of [`EventName`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EventSet(u16);
+
+impl EventSet {
+    /// Every event.
+    pub const ALL: EventSet = EventSet((1 << DECLARATIONS.len()) - 1);
+
+    /// The set of these names; `*` is every event.
+    ///
+    /// # Errors
+    /// `invalid_request` naming the unknown event and the known ones.
+    pub fn of(names: &[String]) -> Result<EventSet> {
+        let mut set = EventSet::default();
+        for name in names {
+            match DECLARATIONS.iter().position(|known| known.name == name) {
+                Some(place) => set.0 |= 1 << place,
+                None if name == "*" => set = EventSet::ALL,
+                None => {
+                    let known: Vec<&str> = DECLARATIONS.iter().map(|one| one.name).collect();
+                    return Err(Error::invalid_request(format!(
+                        "there is no event {name:?}; the events are {}",
+                        known.join(", ")
+                    )));
+                }
+            }
         }
+        Ok(set)
+    }
+
+    /// Whether this event is in it.
+    pub fn contains(self, name: EventName) -> bool {
+        self.0 & (1 << name as u16) != 0
+    }
+
+    /// The names in it.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        EventName::ALL
+            .iter()
+            .filter(move |&&name| self.contains(name))
+            .map(|name| name.as_str())
     }
 }
 
@@ -273,7 +291,7 @@ mod tests {
 
     #[test]
     fn names_are_those_on_the_wire() {
-        let kind = Kind::ConfigUpdated { fields: vec![] };
+        let kind = EventKind::ConfigUpdated { fields: vec![] };
         assert_eq!(
             serde_json::to_value(&kind).unwrap()["event"],
             kind.name().as_str()
@@ -285,7 +303,7 @@ mod tests {
         let event = Event {
             turn_id: Some(TurnId::from(1)),
             conversation_id: Some(ConversationId::from(2)),
-            kind: Kind::Delta { text: "Hel".into() },
+            kind: EventKind::Delta { text: "Hel".into() },
         };
         assert_eq!(
             event.to_text(3),

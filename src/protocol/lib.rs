@@ -5,7 +5,6 @@ pub mod command;
 pub mod envelope;
 pub mod event;
 pub mod fields;
-pub mod people;
 pub mod public_key;
 pub mod registration;
 pub mod relay;

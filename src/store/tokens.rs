@@ -4,38 +4,16 @@ use rusqlite::{Row, params};
 
 use crate::database::Store;
 use crate::query::{row, rows};
-use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{TokenId, UserId};
+pub use base::role::UserRole;
 
 /// The name of every session token, and of no API token.
 pub const SESSION: &str = "session";
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
-
-/// What a user may do. Each role includes the ones before it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum UserRole {
-    /// May read.
-    Viewer,
-    /// May also chat.
-    User,
-    /// May also configure, decide approvals and retry deliveries.
-    Admin,
-}
-
-impl UserRole {
-    /// Every role, lowest first.
-    pub const ALL: [UserRole; 3] = [UserRole::Viewer, UserRole::User, UserRole::Admin];
-}
-
-words! { UserRole {
-    Viewer: "viewer",
-    User: "user",
-    Admin: "admin",
-} }
 
 /// A session or API token to store. Only its fingerprint is kept.
 #[derive(Clone, Debug)]

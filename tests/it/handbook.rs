@@ -8,8 +8,7 @@ use std::path::{Path, PathBuf};
 use base::error::Code;
 use config::{SettingDoc, documentation};
 use hearth::handbook::TOPICS;
-use protocol::event::Name;
-use protocol::{command, people};
+use protocol::{command, event};
 
 /// The README, then the handbook in its order: paths below the project's folder.
 pub fn documents() -> Vec<PathBuf> {
@@ -174,10 +173,10 @@ fn code(text: &str) -> String {
 #[test]
 fn every_command_event_and_code_is_explained() {
     let protocol = text_of(&page("protocol"));
-    let names = command::NAMES
-        .into_iter()
-        .chain(people::NAMES)
-        .chain(Name::ALL.map(Name::as_str))
+    let names = command::DECLARATIONS
+        .iter()
+        .map(|command| command.name)
+        .chain(event::DECLARATIONS.iter().map(|event| event.name))
         .chain(Code::ALL.map(Code::as_str));
     for name in names {
         assert!(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::service::Service;
-use crate::service::turn_stream::{Asker, Heard, Question, TurnStream};
+use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use base::error::{Code, Error, Result};
 use base::secret::sha256;
 use net::http::{Answer, Head, Part, Response, Unfinished};
@@ -157,15 +157,15 @@ impl Answering {
     fn look(&mut self) {
         let news = self.turn_stream.take();
         let now = Instant::now();
-        for heard in news.heard {
-            match heard {
-                Heard::Text(text) => {
+        for progress in news.progress {
+            match progress {
+                TurnProgress::Text(text) => {
                     self.awaits_approval = false;
                     let text = self.said.add(&text);
                     self.say(&text);
                 }
-                Heard::ToolCall => self.said.end_round(),
-                Heard::AwaitsApproval => {
+                TurnProgress::ToolCall => self.said.end_round(),
+                TurnProgress::AwaitsApproval => {
                     self.awaits_approval = true;
                     self.next_sign = now;
                 }

@@ -2,13 +2,21 @@
 
 use std::time::Duration;
 
-use super::{Login, Service};
+use super::Service;
 use base::error::{Code, Error, Result};
 use base::ids::MachineId;
 use base::secret::{Secret, fingerprint};
 use net::peer::Peer;
 use protocol::public_key::PublicKey;
 use store::{Identity, NewToken, UserRole};
+
+/// What POST /auth returns.
+pub struct Login {
+    /// Shown to the client once; only its fingerprint is stored.
+    pub token: Secret,
+    /// How long it is valid from now on.
+    pub expires_in: Duration,
+}
 
 impl Service {
     /// Checks a name and password, throttled by peer and by name, and makes a

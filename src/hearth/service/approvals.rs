@@ -7,7 +7,7 @@ use base::error::{Error, Result};
 use base::ids::ApprovalId;
 use config::Permission;
 use protocol::command::Remember;
-use protocol::event::{Event, Kind};
+use protocol::event::{Event, EventKind};
 use store::{Approval, Decision, Verdict};
 
 /// Who decides when nobody does in time.
@@ -94,7 +94,7 @@ impl Service {
         self.hub.publish(Event {
             turn_id: Some(approval.turn_id),
             conversation_id: Some(approval.conversation_id),
-            kind: Kind::ApprovalResolved {
+            kind: EventKind::ApprovalResolved {
                 approval_id: approval.id,
                 decision: decision.verdict.as_str().to_owned(),
                 by: decision.by.clone(),

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::session::{Caller, Responder};
+use super::caller::{Caller, Responder};
 use super::{Service, views};
 use agent::permission::{self, Rules};
 use agent::tool::{Source, parameter_types};
@@ -11,11 +11,10 @@ use base::error::{Error, Result};
 use base::ids::ConversationId;
 use base::secret::Secret;
 use config::Permission;
-use protocol;
-use protocol::command::Command;
-use protocol::event::{Event, Kind};
+use protocol::command::{Command, Subscribe};
+use protocol::event::{Event, EventKind};
 use serde_json::json;
-use store::{DeliveryState, Identity, UserRole};
+use store::{DeliveryState, Identity};
 
 /// What `auth` is answered.
 #[derive(Serialize)]
@@ -49,8 +48,8 @@ impl Authenticated {
     /// The answer for this identity; `token` is the session token that was
     /// made for it, if one was.
     pub fn of(service: &Service, identity: &Identity, token: Option<Secret>) -> Authenticated {
-        let config = service.settings().current();
-        let now = service.clock().now();
+        let config = service.settings.current();
+        let now = service.clock.now();
         Authenticated {
             authenticated: true,
             user: identity.user.clone(),
@@ -73,44 +72,10 @@ impl Authenticated {
     }
 }
 
-/// The least role that may send a command (protocol section 2).
-fn needed_role(command: &Command) -> UserRole {
-    match command {
-        Command::Auth(_)
-        | Command::SignOut
-        | Command::GetConfig
-        | Command::ListConversations { .. }
-        | Command::GetMessages { .. }
-        | Command::ListTools
-        | Command::Ping
-        | Command::Subscribe { .. }
-        | Command::GetTurn { .. }
-        | Command::SearchMessages { .. }
-        | Command::ListMemories
-        | Command::ListSchedules
-        | Command::ServerInfo => UserRole::Viewer,
-        Command::Chat(_)
-        | Command::Cancel { .. }
-        | Command::RenameConversation { .. }
-        | Command::DeleteConversation { .. }
-        | Command::DeleteMemory { .. }
-        | Command::CreateSchedule(_)
-        | Command::DeleteSchedule { .. }
-        | Command::PauseSchedule { .. } => UserRole::User,
-        Command::UpdateConfig { .. }
-        | Command::ListApprovals
-        | Command::Approve { .. }
-        | Command::Deny { .. }
-        | Command::ListDeliveries { .. }
-        | Command::RetryDelivery { .. }
-        | Command::People(_) => UserRole::Admin,
-    }
-}
-
 /// Runs a command. Its response goes through `responder`: before this returns,
-/// but for `chat`, which is answered when its turn is over.
+/// but for `chat`, whose response waits for its turn.
 pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: Responder) {
-    let needed = needed_role(&command);
+    let needed = command.needed_role();
     if caller.identity.role < needed {
         return responder.send(Err::<(), _>(Error::unauthorized(format!(
             "this needs the role {}; yours is {}",
@@ -118,120 +83,113 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             caller.identity.role.as_str()
         ))));
     }
-    match command {
-        Command::Chat(chat) => service.chat(caller, chat, responder),
-        Command::Subscribe { events, since } => {
-            let is_admin = caller.identity.role >= UserRole::Admin;
-            let (connection, outbox) = (caller.connection, caller.outbox);
-            service
-                .hub()
-                .subscribe(connection, outbox, events, is_admin, since, |subscribed| {
-                    responder.send(Ok(json!({
-                        "events": events.names().collect::<Vec<_>>(),
-                        "seq": subscribed.seq,
-                        "events_lost": subscribed.events_lost,
-                    })));
-                });
-        }
-        Command::SignOut => {
-            let revoked = service.revoke(caller.identity);
-            // Told before its connection is closed.
-            responder.send(revoked.map(|()| json!({ "revoked": true })));
-            service.connections().revoke(caller.identity.token_id);
-        }
-        command => responder.send(answer(service, caller, command)),
-    }
-}
-
-fn answer(service: &Service, caller: &Caller<'_>, command: Command) -> Result<Value> {
-    let store = service.store();
-    match command {
-        Command::GetConfig => Ok(Value::Object(service.settings().readable())),
-        Command::UpdateConfig { config } => update_config(service, &config),
-        Command::ListConversations { limit, cursor } => {
-            store.conversations(limit, cursor).map(views::conversations)
-        }
-        Command::GetMessages {
-            conversation_id,
-            limit,
-            before,
-        } => service
-            .settled(|| store.messages(conversation_id, limit, before))
+    let store = &service.store;
+    let user = caller.identity.user.as_str();
+    let answer: Result<Value> = match command {
+        Command::Chat(chat) => return service.chat(caller, chat, responder),
+        Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
+        Command::SignOut => return sign_out(service, caller, responder),
+        // The session takes it before it comes here.
+        Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
+        Command::GetConfig => Ok(Value::Object(service.settings.readable())),
+        Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
+            service.config_changed(&updated);
+            json!({ "updated_fields": updated })
+        }),
+        Command::ListConversations(list) => store
+            .conversations(list.limit, list.cursor)
+            .map(views::conversations),
+        Command::GetMessages(get) => service
+            .settled(|| store.messages(get.conversation_id, get.limit, get.before))
             .map(views::messages),
         Command::ListTools => Ok(list_tools(service)),
-        Command::Ping => Ok(json!({ "time": service.clock().now() })),
-        Command::GetTurn { turn_id } => service.turn_view(turn_id),
-        Command::Cancel { turn_id } => service.cancel(turn_id, &caller.identity.user),
-        Command::RenameConversation {
-            conversation_id,
-            title,
-        } => {
-            store.rename_conversation(conversation_id, title.trim())?;
-            let shown = title.trim().to_owned();
-            let kind = Kind::ConversationRenamed { title: shown };
-            service.conversation_changed(conversation_id, kind);
-            Ok(json!({ "conversation_id": conversation_id, "title": title.trim() }))
+        Command::Ping => Ok(json!({ "time": service.clock.now() })),
+        Command::GetTurn(get) => service.turn_view(get.turn_id),
+        Command::Cancel(cancel) => service.cancel(cancel.turn_id, user),
+        Command::RenameConversation(rename) => {
+            let (id, title) = (rename.conversation_id, rename.title.trim());
+            store.rename_conversation(id, title).map(|_| {
+                let shown = title.to_owned();
+                let kind = EventKind::ConversationRenamed { title: shown };
+                service.conversation_changed(id, kind);
+                json!({ "conversation_id": id, "title": title })
+            })
         }
-        Command::DeleteConversation { conversation_id } => {
-            store.delete_conversation(conversation_id)?;
-            service.conversation_changed(conversation_id, Kind::ConversationDeleted);
-            Ok(json!({ "conversation_id": conversation_id }))
+        Command::DeleteConversation(delete) => {
+            let id = delete.conversation_id;
+            store.delete_conversation(id).map(|_| {
+                service.conversation_changed(id, EventKind::ConversationDeleted);
+                json!({ "conversation_id": id })
+            })
         }
-        Command::SearchMessages { query, limit } => store
-            .search_messages(&query, limit)
-            .map(|found| views::found_messages(found, &query)),
+        Command::SearchMessages(search) => store
+            .search_messages(&search.query, search.limit)
+            .map(|found| views::found_messages(found, &search.query)),
         Command::ListApprovals => store.waiting_approvals().map(views::approvals),
-        Command::Approve {
-            approval_id,
-            remember,
-        } => service.approve(approval_id, remember, &caller.identity.user),
-        Command::Deny { approval_id } => service.deny(approval_id, &caller.identity.user),
+        Command::Approve(approve) => service.approve(approve.approval_id, approve.remember, user),
+        Command::Deny(deny) => service.deny(deny.approval_id, user),
         Command::ListMemories => store.memories().map(views::memories),
-        Command::DeleteMemory { memory_id } => {
-            store.forget(memory_id)?;
-            Ok(json!({ "memory_id": memory_id }))
-        }
-        Command::CreateSchedule(new) => service
-            .create_schedule(new, &caller.identity.user)
-            .map(views::schedule),
+        Command::DeleteMemory(delete) => store
+            .forget(delete.memory_id)
+            .map(|_| json!({ "memory_id": delete.memory_id })),
+        Command::CreateSchedule(new) => service.create_schedule(new, user).map(views::schedule),
         Command::ListSchedules => store.schedules().map(views::schedules),
-        Command::DeleteSchedule { schedule_id } => {
-            store.delete_schedule(schedule_id)?;
-            Ok(json!({ "schedule_id": schedule_id }))
-        }
-        Command::PauseSchedule {
-            schedule_id,
-            paused,
-        } => service
-            .pause_schedule(schedule_id, paused)
+        Command::DeleteSchedule(delete) => store
+            .delete_schedule(delete.schedule_id)
+            .map(|_| json!({ "schedule_id": delete.schedule_id })),
+        Command::PauseSchedule(pause) => service
+            .pause_schedule(pause.schedule_id, pause.paused)
             .map(views::schedule),
-        Command::ListDeliveries { state, limit } => {
-            let state = state.as_deref().map(delivery_state).transpose()?;
-            store.deliveries(state, limit).map(views::deliveries)
-        }
-        Command::RetryDelivery { delivery_id } => {
-            let delivery = store.retry_delivery(delivery_id)?;
+        Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
+            .and_then(|state| store.deliveries(state, list.limit))
+            .map(views::deliveries),
+        Command::RetryDelivery(retry) => store.retry_delivery(retry.delivery_id).map(|delivery| {
             service.delivery_changed(&delivery);
-            Ok(views::delivery(&delivery))
-        }
+            views::delivery(&delivery)
+        }),
         Command::ServerInfo => server_info(service),
-        Command::People(command) => service.people(command, &caller.identity.user),
-        // The session answers these itself.
-        Command::Auth(_) | Command::SignOut | Command::Chat(_) | Command::Subscribe { .. } => Err(
-            Error::server("the command was not answered", "it reached the wrong place"),
-        ),
-    }
+        Command::ListUsers => service.list_users(),
+        Command::AddUser(new) => service.add_user(new, user),
+        Command::SetPassword(new) => service.set_password(new, user),
+        Command::RemoveUser(remove) => service.remove_user(&remove.name, user),
+        Command::ListTokens(list) => service.list_tokens(list.sessions),
+        Command::CreateToken(new) => service.create_token(new, user),
+        Command::RevokeToken(revoke) => service.revoke_token(revoke.token_id, user),
+    };
+    responder.send(answer);
 }
 
-fn delivery_state(word: &str) -> Result<DeliveryState> {
-    DeliveryState::parse(word)
-        .ok_or_else(|| Error::invalid_request("\"state\" must be pending, held, delivered or dead"))
+fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, responder: Responder) {
+    service.hub.subscribe(
+        caller.connection,
+        caller.outbox,
+        wanted.events,
+        caller.is_admin(),
+        wanted.since,
+        |subscribed| {
+            responder.send(Ok(json!({
+                "events": wanted.events.names().collect::<Vec<_>>(),
+                "seq": subscribed.seq,
+                "events_lost": subscribed.events_lost,
+            })));
+        },
+    );
 }
 
-fn update_config(service: &Service, changes: &Map<String, Value>) -> Result<Value> {
-    let updated = service.settings().update(changes)?;
-    service.config_changed(&updated);
-    Ok(json!({ "updated_fields": updated }))
+fn sign_out(service: &Service, caller: &Caller<'_>, responder: Responder) {
+    let revoked = service.revoke(caller.identity);
+    // The response comes before the connection is closed.
+    responder.send(revoked.map(|()| json!({ "revoked": true })));
+    service.connections.revoke(caller.identity.token_id);
+}
+
+fn delivery_state(word: Option<&str>) -> Result<Option<DeliveryState>> {
+    word.map(|word| {
+        DeliveryState::parse(word).ok_or_else(|| {
+            Error::invalid_request("\"state\" must be pending, held, delivered or dead")
+        })
+    })
+    .transpose()
 }
 
 fn list_tools(service: &Service) -> Value {
@@ -269,10 +227,10 @@ fn list_tools(service: &Service) -> Value {
 }
 
 fn server_info(service: &Service) -> Result<Value> {
-    let counts = service.store().counts()?;
+    let counts = service.store.counts()?;
     let assistant = service.assistant();
     let config = &assistant.config;
-    let month = service.store().tokens_of_month(service.clock().now())?;
+    let month = service.store.tokens_of_month(service.clock.now())?;
     let standings = assistant.provider.standings(&config.model);
     let (running, waiting) = service.queue.load();
     let mut turns: Map<String, Value> = counts
@@ -308,7 +266,7 @@ fn server_info(service: &Service) -> Result<Value> {
         "uptime_seconds": service.uptime().as_secs(),
         "machine_id": service.relays().machine_id().map(|id| id.as_str().to_owned()),
         "relays": views::relays(service.relays().statuses()),
-        "connections": service.connections().count(),
+        "connections": service.connections.count(),
         "conversations": counts.conversations,
         "database_bytes": counts.database_bytes,
         "backup": service.backup_status(),
@@ -325,24 +283,24 @@ fn server_info(service: &Service) -> Result<Value> {
 }
 
 impl Service {
-    /// Tells subscribers what became of a conversation.
-    fn conversation_changed(&self, conversation: ConversationId, kind: Kind) {
-        self.hub().publish(Event {
+    /// Publishes what became of a conversation.
+    fn conversation_changed(&self, conversation: ConversationId, kind: EventKind) {
+        self.hub.publish(Event {
             turn_id: None,
             conversation_id: Some(conversation),
             kind,
         });
     }
 
-    /// Tells subscribers which settings changed.
+    /// Applies and publishes changed settings.
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {
             log::info!("configuration: {} changed", fields.join(", "));
             self.start_mcp();
-            self.hub().publish(Event {
+            self.hub.publish(Event {
                 turn_id: None,
                 conversation_id: None,
-                kind: Kind::ConfigUpdated {
+                kind: EventKind::ConfigUpdated {
                     fields: fields.to_vec(),
                 },
             });

@@ -1,12 +1,22 @@
-//! Events: numbered, kept for a while, and given to whoever asked for them.
+//! Events: numbered, kept for a while, and passed to those who asked for them.
+//!
+//! This is also the one place where anybody waits for a turn. A [`Watcher`] gets
+//! the turn's events as values and, once that is on disk, its end. What a watcher
+//! does with them is its own: a chat's responder answers its request, a response
+//! of the model API grows, a webhook's caller stops waiting.
+
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use base::ids::TurnId;
+use serde::Serialize;
+
+use base::error::Result;
+use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
 use net::outbox::{Item, Outbox};
-use protocol::command::EventSet;
-use protocol::event::{Event, Name};
+use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
 
 /// Events kept for connections that were away (protocol section 5).
 const KEPT_EVENTS: usize = 10_000;
@@ -18,23 +28,82 @@ const KEPT_BYTES: usize = 2 * 1024 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId(pub u64);
 
+/// The data of the response to `chat`.
+#[derive(Clone, Debug, Serialize)]
+pub struct Reply {
+    /// The reply's text.
+    pub response: String,
+    /// Where it was stored.
+    pub conversation_id: ConversationId,
+    /// The reply, for `get_messages`.
+    pub message_id: MessageId,
+    /// The turn that it ended.
+    pub turn_id: TurnId,
+}
+
+/// The notice of a turn's end.
+#[derive(Clone, Debug)]
+pub struct TurnEnded {
+    /// The reply, or why there is none.
+    pub result: Result<Reply>,
+    /// The callback that was put off because somebody watched the turn: a
+    /// response takes its place.
+    pub delivery: Option<DeliveryId>,
+}
+
+impl From<Result<Reply>> for TurnEnded {
+    fn from(result: Result<Reply>) -> TurnEnded {
+        TurnEnded {
+            result,
+            delivery: None,
+        }
+    }
+}
+
+/// Somebody who waits for a turn. Called by the thread that runs the turn, so
+/// nothing here may block; nor may `event` call the hub.
+pub trait Watcher: Send {
+    /// Whether [`Watcher::event`] does anything.
+    fn wants_events(&self) -> bool {
+        false
+    }
+
+    /// Something happened in the turn.
+    fn event(&mut self, kind: &EventKind) {
+        let _ = kind;
+    }
+
+    /// The turn is over, and that is on disk. Nothing follows.
+    fn ended(self: Box<Self>, end: &TurnEnded);
+}
+
+/// A watcher's place, to give it up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watch {
+    turn: TurnId,
+    number: u64,
+}
+
 /// Gives every event its number and passes it on. Publishing never waits for a
 /// subscriber: a full outbox closes its connection instead.
 pub struct Hub {
-    state: Mutex<State>,
+    state: Mutex<HubState>,
 }
 
-struct State {
+struct HubState {
     /// The number of the newest event.
     seq: u64,
-    kept: VecDeque<Kept>,
+    kept: VecDeque<KeptEvent>,
     kept_bytes: usize,
     subscribers: HashMap<ConnectionId, Subscriber>,
+    watchers: HashMap<TurnId, Vec<Watching>>,
+    next_watch: u64,
+    is_closed: bool,
 }
 
-struct Kept {
+struct KeptEvent {
     seq: u64,
-    name: Name,
+    name: EventName,
     turn: Option<TurnId>,
     text: Arc<str>,
 }
@@ -43,9 +112,14 @@ struct Subscriber {
     outbox: Arc<Outbox>,
     /// What `subscribe` asked for.
     events: EventSet,
-    /// Turns of its own that it streams.
-    turns: Vec<TurnId>,
     is_admin: bool,
+}
+
+struct Watching {
+    number: u64,
+    watcher: Box<dyn Watcher>,
+    /// The connection to which the turn's events are streamed, if there is one.
+    connection: Option<ConnectionId>,
 }
 
 /// What `subscribe` is answered.
@@ -57,55 +131,47 @@ pub struct Subscribed {
     pub events_lost: bool,
 }
 
-impl Subscriber {
-    fn wants(&self, name: Name, turn: Option<TurnId>) -> bool {
-        if name.is_admin_only() && !self.is_admin {
-            return false;
-        }
-        self.events.contains(name)
-            || (name.is_streamed() && turn.is_some_and(|turn| self.turns.contains(&turn)))
-    }
-}
-
 impl Hub {
     /// A hub whose first event has a number above `last`.
     pub fn after(last: u64) -> Hub {
         Hub {
-            state: Mutex::new(State {
+            state: Mutex::new(HubState {
                 seq: last,
                 kept: VecDeque::new(),
                 kept_bytes: 0,
                 subscribers: HashMap::new(),
+                watchers: HashMap::new(),
+                next_watch: 0,
+                is_closed: false,
             }),
         }
     }
 
-    /// Numbers an event, keeps it and gives it to its subscribers.
+    /// Numbers an event, keeps it, and passes it to the turn's watchers and to
+    /// its subscribers.
     pub fn publish(&self, event: Event) {
         let mut state = self.lock();
         state.seq += 1;
         let seq = state.seq;
         let (name, turn) = (event.kind.name(), event.turn_id);
-        let wanted = state
-            .subscribers
-            .values()
-            .any(|subscriber| subscriber.wants(name, turn));
-        if !wanted && !name.is_kept() {
+        for watching in turn
+            .and_then(|turn| state.watchers.get_mut(&turn))
+            .into_iter()
+            .flatten()
+        {
+            watching.watcher.event(&event.kind);
+        }
+        let is_kept = name.is(EventTrait::Kept);
+        let outboxes: Vec<&Arc<Outbox>> = state.subscribed(name, turn).collect();
+        if outboxes.is_empty() && !is_kept {
             return;
         }
         let text: Arc<str> = event.to_text(seq).into();
-        for subscriber in state
-            .subscribers
-            .values()
-            .filter(|one| one.wants(name, turn))
-        {
-            subscriber.outbox.push(Item::Event(Arc::clone(&text)));
+        for outbox in outboxes {
+            outbox.push(Item::Event(Arc::clone(&text)));
         }
-        if let (Name::Done | Name::Failed, Some(turn)) = (name, turn) {
-            state.forget_turn(turn);
-        }
-        if name.is_kept() {
-            state.keep(Kept {
+        if is_kept {
+            state.keep(KeptEvent {
                 seq,
                 name,
                 turn,
@@ -121,10 +187,13 @@ impl Hub {
 
     /// Whether anybody would get the pieces of this turn's text.
     pub fn is_streamed(&self, turn: TurnId) -> bool {
-        self.lock()
-            .subscribers
-            .values()
-            .any(|one| one.wants(Name::Delta, Some(turn)))
+        let state = self.lock();
+        let watchers = state.watchers.get(&turn);
+        watchers.is_some_and(|all| all.iter().any(|one| one.watcher.wants_events()))
+            || state
+                .subscribed(EventName::Delta, Some(turn))
+                .next()
+                .is_some()
     }
 
     /// Subscribes a connection, in place of what it had subscribed before.
@@ -140,9 +209,7 @@ impl Hub {
         answer: impl FnOnce(Subscribed),
     ) {
         let mut state = self.lock();
-        let subscriber = state.subscriber(connection, outbox);
-        subscriber.events = events;
-        subscriber.is_admin = is_admin;
+        state.subscriber(connection, outbox, is_admin).events = events;
         let oldest = state.kept.front().map_or(state.seq + 1, |kept| kept.seq);
         // A number of the future comes from another database: all bets are off.
         let events_lost =
@@ -156,7 +223,9 @@ impl Hub {
         let missed: Vec<Arc<str>> = state
             .kept
             .iter()
-            .filter(|kept| kept.seq > since && subscriber.wants(kept.name, kept.turn))
+            .filter(|kept| {
+                kept.seq > since && state.wants(connection, subscriber, kept.name, kept.turn)
+            })
             .map(|kept| Arc::clone(&kept.text))
             .collect();
         if !missed.is_empty() {
@@ -164,52 +233,137 @@ impl Hub {
         }
     }
 
-    /// Streams a turn to the connection that began it, until the turn ends.
-    pub fn watch(
-        &self,
-        connection: ConnectionId,
-        outbox: &Arc<Outbox>,
-        is_admin: bool,
-        turn: TurnId,
-    ) {
+    /// Forgets a connection. What it watches goes on without its events.
+    pub fn leave(&self, connection: ConnectionId) {
         let mut state = self.lock();
-        let subscriber = state.subscriber(connection, outbox);
-        subscriber.is_admin = is_admin;
-        if !subscriber.turns.contains(&turn) {
-            subscriber.turns.push(turn);
+        state.subscribers.remove(&connection);
+        for watching in state.watchers.values_mut().flatten() {
+            if watching.connection == Some(connection) {
+                watching.connection = None;
+            }
         }
     }
 
-    /// Forgets a connection.
-    pub fn leave(&self, connection: ConnectionId) {
-        self.lock().subscribers.remove(&connection);
+    /// Notifies `watcher` of what happens in a turn from now on. Whoever watches a
+    /// turn before it is started misses nothing.
+    pub fn watch(&self, turn: TurnId, watcher: Box<dyn Watcher>) -> Watch {
+        let mut state = self.lock();
+        let number = state.next_watch;
+        state.next_watch += 1;
+        if !state.is_closed {
+            state.watchers.entry(turn).or_default().push(Watching {
+                number,
+                watcher,
+                connection: None,
+            });
+        }
+        Watch { turn, number }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    /// Streams the events of a watched turn to a connection, too.
+    pub fn stream(
+        &self,
+        watch: Watch,
+        connection: ConnectionId,
+        outbox: &Arc<Outbox>,
+        is_admin: bool,
+    ) {
+        let mut state = self.lock();
+        state.subscriber(connection, outbox, is_admin);
+        let watchers = state.watchers.get_mut(&watch.turn).into_iter().flatten();
+        for watching in watchers.filter(|one| one.number == watch.number) {
+            watching.connection = Some(connection);
+        }
+    }
+
+    /// Gives a place up; returns the watcher unless it was notified of the end.
+    pub fn unwatch(&self, watch: Watch) -> Option<Box<dyn Watcher>> {
+        let mut state = self.lock();
+        let watchers = state.watchers.get_mut(&watch.turn)?;
+        let place = watchers.iter().position(|one| one.number == watch.number)?;
+        let found = watchers.swap_remove(place);
+        if watchers.is_empty() {
+            state.watchers.remove(&watch.turn);
+        }
+        Some(found.watcher)
+    }
+
+    /// Whether anybody watches this turn.
+    pub fn is_watched(&self, turn: TurnId) -> bool {
+        self.lock().watchers.contains_key(&turn)
+    }
+
+    /// Notifies a turn's watchers of its end, which is on disk; returns whether
+    /// there were any.
+    pub fn turn_ended(&self, turn: TurnId, end: &TurnEnded) -> bool {
+        let watchers = self.lock().watchers.remove(&turn).unwrap_or_default();
+        let was_watched = !watchers.is_empty();
+        for watching in watchers {
+            watching.watcher.ended(end);
+        }
+        was_watched
+    }
+
+    /// Drops all watchers, because the server stops.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.is_closed = true;
+        state.watchers.clear();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HubState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
-    fn subscriber(&mut self, connection: ConnectionId, outbox: &Arc<Outbox>) -> &mut Subscriber {
-        self.subscribers
+impl HubState {
+    fn subscriber(
+        &mut self,
+        connection: ConnectionId,
+        outbox: &Arc<Outbox>,
+        is_admin: bool,
+    ) -> &mut Subscriber {
+        let subscriber = self
+            .subscribers
             .entry(connection)
             .or_insert_with(|| Subscriber {
                 outbox: Arc::clone(outbox),
                 events: EventSet::default(),
-                turns: Vec::new(),
-                is_admin: false,
-            })
+                is_admin,
+            });
+        subscriber.is_admin = is_admin;
+        subscriber
     }
 
-    fn forget_turn(&mut self, turn: TurnId) {
-        self.subscribers.retain(|_, subscriber| {
-            subscriber.turns.retain(|&streamed| streamed != turn);
-            !subscriber.turns.is_empty() || subscriber.events != EventSet::default()
-        });
+    /// The outboxes that get an event of this name and turn.
+    fn subscribed(
+        &self,
+        name: EventName,
+        turn: Option<TurnId>,
+    ) -> impl Iterator<Item = &Arc<Outbox>> {
+        self.subscribers
+            .iter()
+            .filter(move |(id, one)| self.wants(**id, one, name, turn))
+            .map(|(_, one)| &one.outbox)
     }
 
-    fn keep(&mut self, kept: Kept) {
+    fn wants(
+        &self,
+        connection: ConnectionId,
+        subscriber: &Subscriber,
+        name: EventName,
+        turn: Option<TurnId>,
+    ) -> bool {
+        let is_streamed = || {
+            let watchers = turn.and_then(|turn| self.watchers.get(&turn));
+            watchers.is_some_and(|all| all.iter().any(|one| one.connection == Some(connection)))
+        };
+        (subscriber.is_admin || !name.is(EventTrait::AdminOnly))
+            && (subscriber.events.contains(name)
+                || (name.is(EventTrait::Streamed) && is_streamed()))
+    }
+
+    fn keep(&mut self, kept: KeptEvent) {
         self.kept_bytes += kept.text.len();
         self.kept.push_back(kept);
         while self.kept.len() > KEPT_EVENTS || self.kept_bytes > KEPT_BYTES {
@@ -218,136 +372,5 @@ impl State {
             };
             self.kept_bytes -= oldest.text.len();
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use base::ids::MessageId;
-    use protocol::event::Kind;
-
-    fn outbox() -> Arc<Outbox> {
-        Arc::new(Outbox::new(1 << 20, || ()))
-    }
-
-    fn event(turn: i64, kind: Kind) -> Event {
-        Event {
-            turn_id: Some(TurnId::from(turn)),
-            conversation_id: None,
-            kind,
-        }
-    }
-
-    fn delta(turn: i64) -> Event {
-        event(turn, Kind::Delta { text: "x".into() })
-    }
-
-    fn done(turn: i64) -> Event {
-        event(
-            turn,
-            Kind::Done {
-                message_id: MessageId::from(1),
-            },
-        )
-    }
-
-    fn numbers(outbox: &Outbox) -> Vec<u64> {
-        let number = |text: &str| {
-            let value: serde_json::Value = serde_json::from_str(text).unwrap();
-            value["seq"].as_u64().unwrap()
-        };
-        outbox
-            .take()
-            .items
-            .iter()
-            .flat_map(|item| match item {
-                Item::Event(text) => vec![number(text)],
-                Item::Replay(texts) => texts.iter().map(|text| number(text)).collect(),
-                Item::Response { .. } | Item::Direct(..) => vec![],
-            })
-            .collect()
-    }
-
-    #[test]
-    fn a_subscriber_gets_what_it_asked_for() {
-        let hub = Hub::after(0);
-        let (all, some) = (outbox(), outbox());
-        let only_done = EventSet::of(&["chat.done".to_owned()]).unwrap();
-        hub.subscribe(ConnectionId(1), &all, EventSet::ALL, true, None, |_| ());
-        hub.subscribe(ConnectionId(2), &some, only_done, false, None, |_| ());
-        hub.publish(delta(1));
-        hub.publish(done(1));
-        assert_eq!((numbers(&all), numbers(&some)), (vec![1, 2], vec![2]));
-    }
-
-    #[test]
-    fn what_was_missed_is_replayed_without_the_pieces_of_text() {
-        let hub = Hub::after(100);
-        for event in [done(1), delta(2), done(2)] {
-            hub.publish(event);
-        }
-        let late = outbox();
-        let mut answers = Vec::new();
-        hub.subscribe(
-            ConnectionId(1),
-            &late,
-            EventSet::ALL,
-            false,
-            Some(101),
-            |one| answers.push(one),
-        );
-        assert_eq!(
-            answers,
-            [Subscribed {
-                seq: 103,
-                events_lost: false
-            }]
-        );
-        assert_eq!(numbers(&late), [103]);
-    }
-
-    #[test]
-    fn a_gap_that_is_no_longer_kept_is_told() {
-        let hub = Hub::after(0);
-        for _ in 0..KEPT_EVENTS + 2 {
-            hub.publish(done(1));
-        }
-        for (since, lost) in [(0, true), (1, true), (2, false), (20_000, true)] {
-            let late = outbox();
-            hub.subscribe(
-                ConnectionId(1),
-                &late,
-                EventSet::ALL,
-                false,
-                Some(since),
-                |answer| {
-                    assert_eq!(answer.events_lost, lost, "since {since}");
-                },
-            );
-        }
-    }
-
-    #[test]
-    fn a_streamed_turn_ends_with_its_last_event() {
-        let hub = Hub::after(0);
-        let own = outbox();
-        hub.watch(ConnectionId(1), &own, false, TurnId::from(7));
-        assert!(hub.is_streamed(TurnId::from(7)) && !hub.is_streamed(TurnId::from(8)));
-        for event in [delta(7), delta(8), done(7), delta(7)] {
-            hub.publish(event);
-        }
-        assert_eq!(numbers(&own), [1, 3]);
-        assert!(!hub.is_streamed(TurnId::from(7)));
-    }
-
-    #[test]
-    fn approvals_are_shown_to_admins_alone() {
-        let hub = Hub::after(0);
-        let (admin, user) = (outbox(), outbox());
-        hub.subscribe(ConnectionId(1), &admin, EventSet::ALL, true, None, |_| ());
-        hub.subscribe(ConnectionId(2), &user, EventSet::ALL, false, None, |_| ());
-        hub.publish(event(1, Kind::ConfigUpdated { fields: vec![] }));
-        assert_eq!((numbers(&admin), numbers(&user)), (vec![1], vec![]));
     }
 }

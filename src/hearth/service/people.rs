@@ -1,13 +1,14 @@
-//! Who may sign in, and with which tokens. The command line works by the same
-//! rules, on the database itself.
+//! Who may sign in, and with which tokens. The command line applies the same
+//! rules to the database itself.
 
 use serde_json::Value;
 
 use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
+use base::ids::TokenId;
 use base::secret::{Secret, fingerprint};
-use protocol::people::PeopleCommand;
+use protocol::command::{AddUser, CreateToken, SetPassword};
 use serde_json::json;
 use store::{NewToken, SESSION, Token, User, UserRole};
 
@@ -65,67 +66,61 @@ pub fn new_token(
     Ok((secret, token))
 }
 
+/// The commands of the admin `by`. Passwords and tokens are not logged.
 impl Service {
-    /// Runs a command of the admin `by`. Passwords and tokens are not logged.
-    pub(super) fn people(&self, command: PeopleCommand, by: &str) -> Result<Value> {
-        match command {
-            PeopleCommand::ListUsers => {
-                let users: Vec<Value> = self.store.users()?.iter().map(user).collect();
-                Ok(json!({ "users": users }))
-            }
-            PeopleCommand::AddUser {
-                name,
-                role,
-                password,
-            } => {
-                check_user_name(&name)?;
-                let role = parse_role(role)?.unwrap_or(UserRole::User);
-                let hash = self.hash_password(&password)?;
-                let added = self.store.add_user(&name, role, &hash)?;
-                log::info!("user {}: added as {} by {by}", added.name, role.as_str());
-                Ok(user(&added))
-            }
-            PeopleCommand::SetPassword { name, password } => {
-                let known = self.find_user(&name)?;
-                let hash = self.hash_password(&password)?;
-                self.store.set_password(known.id, &hash)?;
-                log::info!("user {}: password set by {by}", known.name);
-                self.close_revoked();
-                Ok(user(&known))
-            }
-            PeopleCommand::RemoveUser { name } => {
-                let known = self.find_user(&name)?;
-                self.store.remove_user(known.id)?;
-                log::info!("user {}: removed by {by}", known.name);
-                self.close_revoked();
-                Ok(json!({ "name": known.name }))
-            }
-            PeopleCommand::ListTokens { sessions } => {
-                let tokens: Vec<Value> = self.store.tokens(sessions)?.iter().map(token).collect();
-                Ok(json!({ "tokens": tokens }))
-            }
-            PeopleCommand::CreateToken {
-                name,
-                role,
-                user,
-                expires_in,
-            } => {
-                let owner = self.find_user(user.as_deref().unwrap_or(by))?;
-                let expires_at = expires_in.map(|time| self.clock.now().plus(time));
-                let (secret, new) = new_token(&owner, &name, parse_role(role)?, expires_at)?;
-                let made = self.store.add_token(new)?;
-                log::info!("token {} of {}: made by {by}", made.id, owner.name);
-                let mut shown = token(&made);
-                shown["token"] = json!(secret.expose());
-                Ok(shown)
-            }
-            PeopleCommand::RevokeToken { token_id } => {
-                self.store.revoke_token(token_id)?;
-                log::info!("token {token_id}: revoked by {by}");
-                self.connections.revoke(token_id);
-                Ok(json!({ "token_id": token_id }))
-            }
-        }
+    pub(super) fn list_users(&self) -> Result<Value> {
+        let users: Vec<Value> = self.store.users()?.iter().map(user).collect();
+        Ok(json!({ "users": users }))
+    }
+
+    pub(super) fn add_user(&self, new: AddUser, by: &str) -> Result<Value> {
+        check_user_name(&new.name)?;
+        let role = parse_role(new.role)?.unwrap_or(UserRole::User);
+        let hash = self.hash_password(&new.password)?;
+        let added = self.store.add_user(&new.name, role, &hash)?;
+        log::info!("user {}: added as {} by {by}", added.name, role.as_str());
+        Ok(user(&added))
+    }
+
+    pub(super) fn set_password(&self, new: SetPassword, by: &str) -> Result<Value> {
+        let known = self.find_user(&new.name)?;
+        let hash = self.hash_password(&new.password)?;
+        self.store.set_password(known.id, &hash)?;
+        log::info!("user {}: password set by {by}", known.name);
+        self.close_revoked();
+        Ok(user(&known))
+    }
+
+    pub(super) fn remove_user(&self, name: &str, by: &str) -> Result<Value> {
+        let known = self.find_user(name)?;
+        self.store.remove_user(known.id)?;
+        log::info!("user {}: removed by {by}", known.name);
+        self.close_revoked();
+        Ok(json!({ "name": known.name }))
+    }
+
+    pub(super) fn list_tokens(&self, with_sessions: bool) -> Result<Value> {
+        let tokens = self.store.tokens(with_sessions)?;
+        let tokens: Vec<Value> = tokens.iter().map(token).collect();
+        Ok(json!({ "tokens": tokens }))
+    }
+
+    pub(super) fn create_token(&self, new: CreateToken, by: &str) -> Result<Value> {
+        let owner = self.find_user(new.user.as_deref().unwrap_or(by))?;
+        let expires_at = new.expires_in.map(|time| self.clock.now().plus(time));
+        let (secret, stored) = new_token(&owner, &new.name, parse_role(new.role)?, expires_at)?;
+        let made = self.store.add_token(stored)?;
+        log::info!("token {} of {}: made by {by}", made.id, owner.name);
+        let mut shown = token(&made);
+        shown["token"] = json!(secret.expose());
+        Ok(shown)
+    }
+
+    pub(super) fn revoke_token(&self, id: TokenId, by: &str) -> Result<Value> {
+        self.store.revoke_token(id)?;
+        log::info!("token {id}: revoked by {by}");
+        self.connections.revoke(id);
+        Ok(json!({ "token_id": id }))
     }
 
     fn find_user(&self, name: &str) -> Result<User> {

@@ -38,15 +38,15 @@ pub enum Job {
 pub enum Withdrawn {
     /// It was not running and is now out of the queue: the caller ends it.
     Taken,
-    /// It runs and was told; its worker ends it.
-    Told,
+    /// It runs and was signalled to stop; its worker ends it.
+    Signalled,
     /// It is not in the queue.
     Unknown,
 }
 
 /// What waits for workers, and what runs. All its methods return at once, but [`WorkQueue::next`].
 pub struct WorkQueue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     changed: Condvar,
     /// Most turns, and most deliveries, that run at a time: neither may take
     /// all workers from the other.
@@ -55,7 +55,7 @@ pub struct WorkQueue {
 }
 
 #[derive(Default)]
-struct State {
+struct QueueState {
     lanes: HashMap<ConversationId, Lane>,
     ready: VecDeque<TurnJob>,
     /// Turns that wait in `ready` or in a lane, and places reserved.
@@ -283,7 +283,7 @@ impl WorkQueue {
         if let Some(cancel) = guard.running.get(&turn).cloned() {
             drop(guard);
             cancel.cancel();
-            return Withdrawn::Told;
+            return Withdrawn::Signalled;
         }
         let state = &mut *guard;
         let Some(lane) = state.lanes.get_mut(&conversation) else {
@@ -374,7 +374,7 @@ impl WorkQueue {
     /// Wakes as many workers as there is new work for: woken all at once, most
     /// of them would only find that another has it already. While the server
     /// stops, the one that waits for that to be over waits here, too.
-    fn wake(&self, state: &State, jobs: usize) {
+    fn wake(&self, state: &QueueState, jobs: usize) {
         if state.is_stopping {
             self.changed.notify_all();
         } else {
@@ -384,12 +384,12 @@ impl WorkQueue {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl QueueState {
     /// Queues a turn that waited for a person, whose lane is ready again.
     fn go_on(&mut self, turn: TurnId, conversation: ConversationId) {
         self.waiting += 1;

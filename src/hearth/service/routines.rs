@@ -1,8 +1,7 @@
-//! Reminders and routines: prompts that run at a time of their own. (The
-//! schedule of this room is the queue of what the workers do next.)
+//! Reminders and routines: prompts that run at a set time.
 //!
 //! The timekeeper asks the database what is due; a run is a turn like any other
-//! from then on. What fell due while the server was off runs once at its start.
+//! from then on. What fell due while the server was off runs once when it starts.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::ScheduleId;
-use protocol::command;
+use protocol::command::CreateSchedule;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
 /// From when on a run is called late, also when the server was on: it may have
@@ -24,7 +23,7 @@ impl Service {
     ///
     /// # Errors
     /// `invalid_request`, `not_found`.
-    pub fn create_schedule(&self, new: command::NewSchedule, owner: &str) -> Result<Schedule> {
+    pub fn create_schedule(&self, new: CreateSchedule, owner: &str) -> Result<Schedule> {
         let config = self.settings.current();
         if let Some(name) = &new.webhook {
             config.existing_account(name)?;
@@ -105,7 +104,7 @@ impl Service {
         let next_at = self.next_of(&schedule, now);
         if let Some(run) = self.store.run_schedule(schedule, message, next_at)? {
             log::info!("schedule {id}: runs{}", if is_late { ", late" } else { "" });
-            self.started(run.turn, run.message);
+            self.start_turn(run.turn, run.message);
         }
         drop(place);
         Ok(())

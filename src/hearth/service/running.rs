@@ -1,16 +1,17 @@
-//! One turn on a worker's thread: run, told of, and ended.
+//! One turn on a worker's thread: run, with its progress published, and ended.
 
 use std::time::{Duration, Instant};
 
+use super::hub::TurnEnded;
 use super::queue::TurnJob;
+use super::state::{Deferred, Service};
 use super::turns::{cancelled, reply_of};
-use super::workers::Deferred;
-use super::{Service, views};
+use super::views;
 use agent::turn::{self, Outcome, Progress, TurnContext};
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
-use protocol::event::Kind;
+use protocol::event::EventKind;
 use store::{Message, Turn, TurnEnd, Usage};
 
 /// How long a turn that goes on after a restart waits for MCP servers to start:
@@ -30,12 +31,12 @@ impl Service {
             Ok(None) => return self.queue.turn_ended(id, conversation),
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit.
-                self.answer_lost(id);
+                self.turn_lost(id);
                 return self.queue.turn_ended(id, conversation);
             }
             Err(error) => {
-                self.answer(id, &Err(error));
-                return self.stall(Deferred::Run {
+                self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
+                return self.defer(Deferred::Run {
                     turn: id,
                     conversation,
                 });
@@ -74,7 +75,7 @@ impl Service {
             Outcome::Suspended(approvals) => {
                 for approval in &approvals {
                     log::info!("turn {id}: waits for permission: {}", approval.reason);
-                    let kind = Kind::ApprovalRequested {
+                    let kind = EventKind::ApprovalRequested {
                         approval_id: approval.id,
                         tool: approval.tool.clone(),
                         arguments: views::arguments(&approval.arguments),
@@ -97,8 +98,8 @@ impl Service {
             // It failed for want of a disk, not of an answer.
             Outcome::Failed(error) if !self.store.is_writable() => {
                 log::warn!("turn {id}: put off until the database can be written");
-                self.answer(id, &Err(error));
-                self.stall(Deferred::Run {
+                self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
+                self.defer(Deferred::Run {
                     turn: id,
                     conversation,
                 });
@@ -135,10 +136,10 @@ impl Service {
 
     fn report(&self, turn: &Turn, progress: Progress<'_>) {
         let kind = match progress {
-            Progress::Text(text) => Kind::Delta {
+            Progress::Text(text) => EventKind::Delta {
                 text: text.to_owned(),
             },
-            Progress::ToolCall(call) => Kind::ToolCall {
+            Progress::ToolCall(call) => EventKind::ToolCall {
                 tool: call.tool.clone(),
                 arguments: views::arguments(&call.arguments),
                 call_id: call.id.clone(),
@@ -147,7 +148,7 @@ impl Service {
                 call_id,
                 ok,
                 summary,
-            } => Kind::ToolResult {
+            } => EventKind::ToolResult {
                 call_id: call_id.to_owned(),
                 ok,
                 summary: summary.to_owned(),
@@ -156,8 +157,9 @@ impl Service {
         self.publish(turn, kind);
     }
 
-    /// Ends a turn: one commit for its state, reply and callback; then whoever
-    /// waits is told, and the conversation's next turn may run.
+    /// Ends a turn: one commit for its state, reply and callback. After it come the
+    /// events and the notice to the watchers, and the conversation's next turn may
+    /// run.
     pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let failure = match &end {
@@ -170,15 +172,15 @@ impl Service {
             Ok(finished) => finished,
             Err(error) if error.code() == Code::NotFound => {
                 // Its beginning was lost with a failed commit, or somebody else
-                // ended it and told the waiters.
-                self.answer_lost(turn.id);
+                // ended it and notified the watchers.
+                self.turn_lost(turn.id);
                 return self.queue.turn_ended(turn.id, turn.conversation_id);
             }
             Err(error) => {
-                self.answer(turn.id, &Err(error));
+                self.hub.turn_ended(turn.id, &TurnEnded::from(Err(error)));
                 let turn = Box::new(turn.clone());
                 let model = model.to_owned();
-                return self.stall(Deferred::Conclude {
+                return self.defer(Deferred::Conclude {
                     turn,
                     end: ending,
                     usage,
@@ -193,13 +195,13 @@ impl Service {
             (Some(reply), _) => {
                 self.publish(
                     turn,
-                    Kind::MessageCreated {
+                    EventKind::MessageCreated {
                         message: views::message(reply.clone()),
                     },
                 );
                 self.publish(
                     turn,
-                    Kind::Done {
+                    EventKind::Done {
                         message_id: reply.id,
                     },
                 );
@@ -207,7 +209,7 @@ impl Service {
             }
             (None, failure) => {
                 let error = failure.unwrap_or_else(cancelled);
-                let kind = Kind::Failed {
+                let kind = EventKind::Failed {
                     code: error.code(),
                     error: error.message().to_owned(),
                     cancelled: is_cancelled,
@@ -216,11 +218,20 @@ impl Service {
                 Err(error)
             }
         };
-        self.answer(turn.id, &result);
+        if let Some(delivery) = &finished.delivery {
+            self.delivery_changed(delivery);
+        }
+        let replaced = finished.delivery.filter(|_| is_awaited);
+        let delivery = replaced.map(|delivery| delivery.id);
+        let was_watched = self
+            .hub
+            .turn_ended(turn.id, &TurnEnded { result, delivery });
         self.queue.turn_ended(turn.id, turn.conversation_id);
-        if let Some(delivery) = finished.delivery {
-            self.delivery_changed(&delivery);
-            self.answer_requests(turn.id, result, delivery.id, is_awaited);
+        if let Some(delivery) = delivery
+            && !was_watched
+        {
+            // Nobody waits any longer: the callback is sent now.
+            self.response_sent(delivery, false);
         }
     }
 }

@@ -1,11 +1,10 @@
-//! One connection's conversation with the service, free of any transport.
+//! One connection's session with the service, independent of its transport.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde::Serialize;
-
+use super::caller::{Caller, Responder};
 use super::hub::ConnectionId;
 use super::{Service, commands};
 use base::error::{Error, Result};
@@ -15,7 +14,7 @@ use net::outbox::{Close, Item, Outbox, Ticket};
 use net::peer::Peer;
 use net::token_bucket::TokenBucket;
 use protocol::command::{Command, Credential, Request};
-use protocol::envelope::{self, RequestId};
+use protocol::envelope::RequestId;
 use store::Identity;
 
 /// Most bytes of responses that wait behind an earlier request's.
@@ -42,39 +41,6 @@ pub struct Session {
     in_flight: usize,
 }
 
-/// Where the response to one request goes, from whichever thread has it.
-pub struct Responder {
-    outbox: Arc<Outbox>,
-    ticket: Ticket,
-    id: Option<RequestId>,
-}
-
-impl Responder {
-    /// Sends the response.
-    pub fn send(self, result: Result<impl Serialize>) {
-        let text = match &result {
-            Ok(data) => envelope::success(self.id.as_ref(), data),
-            Err(error) => envelope::failure(self.id.as_ref(), error),
-        };
-        self.outbox.push(Item::Response {
-            ticket: self.ticket,
-            text,
-        });
-    }
-}
-
-/// Who asks, on which connection: what a command needs to know of its session.
-pub struct Caller<'a> {
-    /// For the hub: who gets which events.
-    pub connection: ConnectionId,
-    /// Where responses and events go.
-    pub outbox: &'a Arc<Outbox>,
-    /// `websocket`, `lines` or `relay`.
-    pub transport: &'static str,
-    /// Who signed in, and with which role.
-    pub identity: &'a Identity,
-}
-
 impl Session {
     /// A new, unauthenticated session. `transport` is `websocket`, `lines`
     /// or `relay`.
@@ -84,8 +50,8 @@ impl Session {
         transport: &'static str,
         outbox: Arc<Outbox>,
     ) -> Session {
-        let burst = service.settings().current().limits.commands_burst;
-        let id = service.connections().open();
+        let burst = service.settings.current().limits.commands_burst;
+        let id = service.connections.open();
         Session {
             service,
             id,
@@ -101,10 +67,83 @@ impl Session {
         }
     }
 
-    /// Handles one message. Responses arrive in the outbox.
-    pub fn receive(&mut self, text: &str) {
+    fn responder(&mut self, id: Option<RequestId>) -> Responder {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.in_flight += 1;
+        if id.is_none() {
+            self.ordered.push_back((ticket, None));
+        }
+        Responder {
+            outbox: Arc::clone(&self.outbox),
+            ticket,
+            id,
+        }
+    }
+
+    /// A rejected credential ends the connection (protocol section 2).
+    fn reject(&self, responder: Responder, error: Error) {
+        log::info!("{} from {}: {error}", self.transport, self.peer);
+        responder.send(Err::<(), _>(error));
+        self.outbox.close(Close::UNAUTHENTICATED);
+    }
+
+    fn authenticate(&mut self, credential: Credential, responder: Responder) {
+        // A password takes long to check: one try for each connection, since a
+        // wrong one closes it.
+        if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
+            return responder.send(Err::<(), _>(Error::invalid_request(
+                "this connection is signed in already; sign in with a password on a new one",
+            )));
+        }
+        let connections = &self.service.connections;
+        match self.prove(credential) {
+            Ok((identity, token)) => {
+                connections.authenticated(self.id, &identity, &self.outbox);
+                self.service.hub.leave(self.id);
+                log::info!(
+                    "{} from {}: signed in as {}",
+                    self.transport,
+                    self.peer,
+                    identity.user
+                );
+                let answer = commands::Authenticated::of(&self.service, &identity, token);
+                responder.send(Ok(answer));
+                self.identity = Some(identity);
+            }
+            Err(error) => {
+                connections.close(self.id);
+                self.service.hub.leave(self.id);
+                self.identity = None;
+                self.reject(responder, error);
+            }
+        }
+    }
+
+    /// Who that is, and the session token that was made for a password.
+    fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
+        match credential {
+            Credential::Token(token) => Ok((self.service.identify_peer(&self.peer, &token)?, None)),
+            Credential::Password { username, password } => {
+                let login = self.service.log_in(&self.peer, &username, &password)?;
+                let identity = self.service.identify(&login.token)?;
+                Ok((identity, Some(login.token)))
+            }
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.service.connections.close(self.id);
+        self.service.hub.leave(self.id);
+    }
+}
+
+impl ClientHandler for Session {
+    fn receive(&mut self, text: &str) {
         let Request { id, command } = Request::parse(text);
-        let config = self.service.settings().current();
+        let config = self.service.settings.current();
         let limits = &config.limits;
         let is_full = self.in_flight >= limits.in_flight;
         let rate = self.bucket.take(
@@ -141,7 +180,7 @@ impl Session {
         let Some(identity) = &self.identity else {
             return;
         };
-        let now = self.service.clock().now();
+        let now = self.service.clock.now();
         if identity.expires_at.is_some_and(|expiry| expiry <= now) {
             self.identity = None;
             return self.reject(responder, Error::invalid_token("the token has expired"));
@@ -155,9 +194,7 @@ impl Session {
         commands::run(&self.service, &caller, command, responder);
     }
 
-    /// Answers something that never became a message (a binary frame, a frame
-    /// or line over the limit) with an error, in its place in the order.
-    pub fn refuse(&mut self, error: Error) {
+    fn refuse(&mut self, error: Error) {
         let responder = self.responder(None);
         if self.identity.is_some() {
             responder.send(Err::<(), _>(error));
@@ -166,8 +203,7 @@ impl Session {
         }
     }
 
-    /// Turns what the outbox held into the texts to send now, in order.
-    pub fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
+    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
         let (ticket, text) = match item {
             Item::Event(text) => return send(&text),
             Item::Replay(texts) => return texts.iter().for_each(|text| send(text)),
@@ -199,19 +235,16 @@ impl Session {
         }
     }
 
-    /// Whether `auth` has succeeded.
-    pub fn is_authenticated(&self) -> bool {
+    fn is_authenticated(&self) -> bool {
         self.identity.is_some()
     }
 
-    /// Whether every request has its response.
-    pub fn is_idle(&self) -> bool {
+    fn is_idle(&self) -> bool {
         self.in_flight == 0
     }
 
-    /// Most bytes that the next message may have.
-    pub fn message_bytes(&self) -> usize {
-        let config = self.service.settings().current();
+    fn message_bytes(&self) -> usize {
+        let config = self.service.settings.current();
         if self.is_authenticated() {
             config.limits.message_bytes
         } else {
@@ -219,116 +252,13 @@ impl Session {
         }
     }
 
-    /// Tells a client that did not authenticate in time, and closes.
-    pub fn time_out(&mut self) -> Close {
-        let seconds = self.service.settings().current().limits.auth_seconds;
+    fn time_out(&mut self) -> Close {
+        let seconds = self.service.settings.current().limits.auth_seconds;
         let responder = self.responder(None);
         responder.send(Err::<(), _>(Error::invalid_token(format!(
             "no \"auth\" message came within {seconds} seconds"
         ))));
         Close::UNAUTHENTICATED
-    }
-
-    fn responder(&mut self, id: Option<RequestId>) -> Responder {
-        let ticket = Ticket(self.next_ticket);
-        self.next_ticket += 1;
-        self.in_flight += 1;
-        if id.is_none() {
-            self.ordered.push_back((ticket, None));
-        }
-        Responder {
-            outbox: Arc::clone(&self.outbox),
-            ticket,
-            id,
-        }
-    }
-
-    /// A rejected credential ends the connection (protocol section 2).
-    fn reject(&self, responder: Responder, error: Error) {
-        log::info!("{} from {}: {error}", self.transport, self.peer);
-        responder.send(Err::<(), _>(error));
-        self.outbox.close(Close::UNAUTHENTICATED);
-    }
-
-    fn authenticate(&mut self, credential: Credential, responder: Responder) {
-        // A password takes long to check: one try for each connection, since a
-        // wrong one closes it.
-        if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
-            return responder.send(Err::<(), _>(Error::invalid_request(
-                "this connection is signed in already; sign in with a password on a new one",
-            )));
-        }
-        let connections = self.service.connections();
-        match self.prove(credential) {
-            Ok((identity, token)) => {
-                connections.authenticated(self.id, &identity, &self.outbox);
-                self.service.hub().leave(self.id);
-                log::info!(
-                    "{} from {}: signed in as {}",
-                    self.transport,
-                    self.peer,
-                    identity.user
-                );
-                let answer = commands::Authenticated::of(&self.service, &identity, token);
-                responder.send(Ok(answer));
-                self.identity = Some(identity);
-            }
-            Err(error) => {
-                connections.close(self.id);
-                self.service.hub().leave(self.id);
-                self.identity = None;
-                self.reject(responder, error);
-            }
-        }
-    }
-
-    /// Who that is, and the session token that was made for a password.
-    fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
-        match credential {
-            Credential::Token(token) => Ok((self.service.identify_peer(&self.peer, &token)?, None)),
-            Credential::Password { username, password } => {
-                let login = self.service.log_in(&self.peer, &username, &password)?;
-                let identity = self.service.identify(&login.token)?;
-                Ok((identity, Some(login.token)))
-            }
-        }
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        self.service.connections().close(self.id);
-        self.service.hub().leave(self.id);
-    }
-}
-
-impl ClientHandler for Session {
-    fn receive(&mut self, text: &str) {
-        Session::receive(self, text);
-    }
-
-    fn refuse(&mut self, error: Error) {
-        Session::refuse(self, error);
-    }
-
-    fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str)) {
-        Session::arrange(self, item, send);
-    }
-
-    fn is_authenticated(&self) -> bool {
-        Session::is_authenticated(self)
-    }
-
-    fn is_idle(&self) -> bool {
-        Session::is_idle(self)
-    }
-
-    fn message_bytes(&self) -> usize {
-        Session::message_bytes(self)
-    }
-
-    fn time_out(&mut self) -> Close {
-        Session::time_out(self)
     }
 }
 

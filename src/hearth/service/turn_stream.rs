@@ -3,20 +3,19 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use serde::Deserialize;
-
 use super::Service;
-use super::hub::ConnectionId;
-use super::turns::{Reply, Waiter};
+use super::hub::{ConnectionId, Reply, TurnEnded, Watch, Watcher};
+use super::turns::Durability;
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
-use net::outbox::{Close, Item, Outbox};
-use store::{Begun, Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target};
+use net::outbox::Outbox;
+use protocol::event::EventKind;
+use store::{Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target, UserRole};
 
 /// Who asks.
 #[derive(Clone, Debug)]
 pub struct Asker {
-    /// Whose conversations the message may go on with.
+    /// The owner of the conversations that the message may continue.
     pub user_id: UserId,
     /// The speaker's name for the model.
     pub user: String,
@@ -32,7 +31,7 @@ pub struct Question {
     pub history: Vec<Exchange>,
     /// The message to answer.
     pub message: String,
-    /// What the model is to keep to in this turn.
+    /// The client's instructions to the model for this turn.
     pub instructions: Option<String>,
     /// The caller's key and a fingerprint of its request.
     pub idempotency: Option<(String, [u8; 32])>,
@@ -42,46 +41,94 @@ pub struct Question {
     pub stream: bool,
 }
 
-/// What was heard of a turn_stream turn.
-#[derive(Debug)]
-pub enum Heard {
-    /// A piece of text.
+/// What happened in a turn.
+#[derive(Debug, PartialEq, Eq)]
+pub enum TurnProgress {
+    /// The model wrote more text.
     Text(String),
-    /// The model has called a tool: text that follows is a new beginning.
+    /// The model called a tool: text that follows is a new beginning.
     ToolCall,
     /// A person has to decide before it goes on.
     AwaitsApproval,
 }
 
-/// A turn that is turn_stream. Dropping it leaves the turn as it is.
+/// A turn and what happens in it. Dropping it leaves the turn as it is.
 pub struct TurnStream {
     service: Arc<Service>,
     connection: ConnectionId,
+    /// Closed when the token is revoked, and wakes the response's thread. It
+    /// carries nothing.
     outbox: Arc<Outbox>,
-    end: Arc<Mutex<Option<Result<Reply>>>>,
+    progress: Arc<Mutex<Pending>>,
+    watch: Watch,
     turn: TurnId,
 }
 
+/// What happened since the last look.
+#[derive(Debug, Default)]
+struct Pending {
+    progress: Vec<TurnProgress>,
+    /// Bytes of text in `progress`.
+    bytes: usize,
+    end: Option<Result<Reply>>,
+}
+
+/// Collects what happens for the response's thread.
+struct Collector {
+    pending: Arc<Mutex<Pending>>,
+    outbox: Arc<Outbox>,
+    is_streamed: bool,
+    /// Most bytes of text that wait. A client that is slower gets no more
+    /// pieces; the end of the reply makes up for them.
+    most_bytes: usize,
+}
+
 /// What [`TurnStream::take`] found.
-pub struct News {
+pub struct TurnNews {
     /// In the order in which it happened.
-    pub heard: Vec<Heard>,
+    pub progress: Vec<TurnProgress>,
     /// Set once the turn is over; nothing follows.
     pub end: Option<Result<Reply>>,
-    /// Set when nothing more may be told: the token was revoked.
+    /// Set when nothing more may be sent: the token was revoked.
     pub is_cut: bool,
 }
 
-/// What a follower understands of an event.
-#[derive(Deserialize)]
-struct Told {
-    event: String,
-    /// Of a piece of the reply.
-    text: Option<String>,
+impl Watcher for Collector {
+    fn wants_events(&self) -> bool {
+        self.is_streamed
+    }
+
+    fn event(&mut self, kind: &EventKind) {
+        let mut pending = lock(&self.pending);
+        match kind {
+            _ if !self.is_streamed => return,
+            EventKind::Delta { text } => {
+                if pending.bytes + text.len() > self.most_bytes {
+                    self.is_streamed = false;
+                    return;
+                }
+                pending.bytes += text.len();
+                pending.progress.push(TurnProgress::Text(text.clone()));
+            }
+            EventKind::ToolCall { .. } => pending.progress.push(TurnProgress::ToolCall),
+            // A person is asked; what is asked is not passed on.
+            EventKind::ApprovalRequested { .. } => {
+                pending.progress.push(TurnProgress::AwaitsApproval);
+            }
+            _ => return,
+        }
+        drop(pending);
+        self.outbox.wake();
+    }
+
+    fn ended(self: Box<Self>, end: &TurnEnded) {
+        lock(&self.pending).end = Some(end.result.clone());
+        self.outbox.wake();
+    }
 }
 
 impl Service {
-    /// Stores a message and begins its turn, which runs like any other. `wake`
+    /// Stores a message and starts its turn, which runs like any other. `wake`
     /// is called, from any thread, whenever [`TurnStream::take`] may find news.
     ///
     /// # Errors
@@ -93,20 +140,11 @@ impl Service {
         question: Question,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
-        let config = self.settings.current();
-        let place = self.queue.reserve(None, &config.limits)?;
-        let outbox = Arc::new(Outbox::new(config.limits.outbox_bytes, wake));
-        let end = Arc::new(Mutex::new(None));
-        let turn_stream = |turn| TurnStream {
-            service: Arc::clone(self),
-            connection: self.connections.open(),
-            outbox: Arc::clone(&outbox),
-            end: Arc::clone(&end),
-            turn,
-        };
-        let is_streamed = question.stream;
         // What was said before is read from the database as soon as the turn runs.
-        let is_told = !question.history.is_empty();
+        let durability = match question.history.is_empty() {
+            true => Durability::WithTheEnd,
+            false => Durability::Committed,
+        };
         let new = NewTurn {
             target: Target::ReplayedHistory(ReplayedHistory {
                 user_id: asker.user_id,
@@ -123,34 +161,31 @@ impl Service {
                 request,
             }),
         };
-        let begun = match is_told {
-            true => self.store.begin_turn(new)?,
-            // As with `chat`: nothing is acknowledged before the turn's end.
-            false => self.store.begin_turn_deferred(new)?,
+        let stored = self.store_message(new, durability)?;
+        let turn = stored.turn().id;
+        let outbox = Arc::new(Outbox::new(0, wake));
+        let progress = Arc::<Mutex<Pending>>::default();
+        let collector = Collector {
+            pending: Arc::clone(&progress),
+            outbox: Arc::clone(&outbox),
+            is_streamed: question.stream,
+            most_bytes: self.settings.current().limits.outbox_bytes,
         };
-        let waiter: Waiter = {
-            let (end, outbox) = (Arc::clone(&end), Arc::clone(&outbox));
-            Box::new(move |result| {
-                *lock(&end) = Some(result.clone());
-                outbox.wake();
-            })
-        };
-        match begun {
-            Begun::Repeat(turn) => {
-                let turn_stream = turn_stream(turn.id);
-                turn_stream.attend(asker, is_streamed);
-                self.answer_when_over(turn.id, waiter);
-                Ok(turn_stream)
-            }
-            Begun::New { turn, message } => {
-                let turn_stream = turn_stream(turn.id);
-                turn_stream.attend(asker, is_streamed);
-                self.waiters().entry(turn.id).or_default().push(waiter);
-                self.started(turn, message);
-                drop(place);
-                Ok(turn_stream)
-            }
+        let connection = self.connections.open();
+        if let Some(identity) = &asker.identity {
+            self.connections
+                .authenticated(connection, identity, &outbox);
         }
+        let watch = self.hub.watch(turn, Box::new(collector));
+        self.start(stored, Some(watch));
+        Ok(TurnStream {
+            service: Arc::clone(self),
+            connection,
+            outbox,
+            progress,
+            watch,
+            turn,
+        })
     }
 
     /// The user of this name, for programs that the owner lets in without a
@@ -160,7 +195,7 @@ impl Service {
     /// `unauthorized` when there is none, or it may not chat.
     pub fn asker_without_token(&self, name: &str) -> Result<Asker> {
         match self.store.user(name)? {
-            Some(user) if user.role >= store::UserRole::User => Ok(Asker {
+            Some(user) if user.role >= UserRole::User => Ok(Asker {
                 user_id: user.id,
                 user: user.name,
                 identity: None,
@@ -176,57 +211,26 @@ impl Service {
 }
 
 impl TurnStream {
-    fn attend(&self, asker: &Asker, is_streamed: bool) {
-        if let Some(identity) = &asker.identity {
-            // Revoking the token cuts the response.
-            let connections = self.service.connections();
-            connections.authenticated(self.connection, identity, &self.outbox);
-        }
-        if is_streamed {
-            // As an admin, to learn that a person is asked; what is asked is
-            // not passed on.
-            let hub = self.service.hub();
-            hub.watch(self.connection, &self.outbox, true, self.turn);
-        }
-    }
-
     /// The turn.
     pub fn turn(&self) -> TurnId {
         self.turn
     }
 
     /// What has happened since the last call.
-    pub fn take(&self) -> News {
-        // The end is looked at first: whatever the outbox gets comes before it.
-        let end = lock(&self.end).take();
-        let taken = self.outbox.take();
-        let heard = taken.items.iter().filter_map(|item| match item {
-            Item::Event(text) => heard(text),
-            Item::Replay(_) | Item::Response { .. } | Item::Direct(..) => None,
-        });
-        News {
-            heard: heard.collect(),
-            // One that is too slow hears no more pieces, but the end.
-            is_cut: taken.close.is_some_and(|close| close != Close::TOO_SLOW),
-            end,
+    pub fn take(&self) -> TurnNews {
+        let pending = std::mem::take(&mut *lock(&self.progress));
+        TurnNews {
+            progress: pending.progress,
+            end: pending.end,
+            is_cut: self.outbox.take().close.is_some(),
         }
     }
 }
 
 impl Drop for TurnStream {
     fn drop(&mut self) {
-        self.service.hub().leave(self.connection);
-        self.service.connections().close(self.connection);
-    }
-}
-
-fn heard(event: &str) -> Option<Heard> {
-    let told: Told = serde_json::from_str(event).ok()?;
-    match told.event.as_str() {
-        "chat.delta" => told.text.map(Heard::Text),
-        "chat.tool_call" => Some(Heard::ToolCall),
-        "approval.requested" => Some(Heard::AwaitsApproval),
-        _ => None,
+        self.service.hub.unwatch(self.watch);
+        self.service.connections.close(self.connection);
     }
 }
 
@@ -237,37 +241,45 @@ fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::ids::{ApprovalId, MessageId};
-    use protocol::event::{Event, Kind};
+    use base::ids::MessageId;
 
     #[test]
-    fn events_are_understood_as_they_are_sent() {
-        let text = |kind| {
-            let event = Event {
-                turn_id: Some(TurnId::from(1)),
-                conversation_id: None,
-                kind,
-            };
-            heard(&event.to_text(1))
+    fn pieces_of_text_are_collected_up_to_the_bound() {
+        let progress = Arc::<Mutex<Pending>>::default();
+        let mut collector = Collector {
+            pending: Arc::clone(&progress),
+            outbox: Arc::new(Outbox::new(0, || ())),
+            is_streamed: true,
+            most_bytes: 6,
         };
-        assert!(matches!(
-            text(Kind::Delta { text: "hi".into() }),
-            Some(Heard::Text(text)) if text == "hi"
-        ));
-        let call = Kind::ToolCall {
+        let text = |text: &str| EventKind::Delta { text: text.into() };
+        let call = EventKind::ToolCall {
             tool: "clock".into(),
             arguments: serde_json::json!({}),
             call_id: "1".into(),
         };
-        assert!(matches!(text(call), Some(Heard::ToolCall)));
-        let asked = Kind::ApprovalRequested {
-            approval_id: ApprovalId::from(1),
-            tool: "clock".into(),
-            arguments: serde_json::json!({}),
-            reason: "because".into(),
-        };
-        assert!(matches!(text(asked), Some(Heard::AwaitsApproval)));
         let message_id = MessageId::from(1);
-        assert!(text(Kind::Done { message_id }).is_none());
+        for kind in [
+            text("a"),
+            text("b"),
+            call,
+            EventKind::Done { message_id },
+            text("cdef"),
+        ] {
+            collector.event(&kind);
+        }
+        let collected = std::mem::take(&mut lock(&progress).progress);
+        let expected = [
+            TurnProgress::Text("a".into()),
+            TurnProgress::Text("b".into()),
+            TurnProgress::ToolCall,
+            TurnProgress::Text("cdef".into()),
+        ];
+        assert_eq!(collected, expected);
+        collector.event(&text("g"));
+        assert!(!collector.wants_events(), "it is too slow");
+        let end = Error::not_found("x");
+        Box::new(collector).ended(&TurnEnded::from(Err(end)));
+        assert!(lock(&progress).progress.is_empty() && lock(&progress).end.is_some());
     }
 }

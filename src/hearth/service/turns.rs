@@ -1,116 +1,138 @@
-//! Turns: begun with their message, looked at, stopped, and answered at their
-//! end. How one runs is in `running`.
+//! Turns: stored with their message and started, looked at, and stopped. How one
+//! runs is in `running`.
 
-use serde::Serialize;
 use serde_json::Value;
 
-use super::queue::{TurnJob, Withdrawn};
-use super::session::{Caller, Responder};
+use super::caller::{Caller, Responder};
+use super::hub::{Reply, TurnEnded, Watch};
+use super::queue::{Reservation, TurnJob, Withdrawn};
 use super::{Service, views};
 use base::error::{Code, Error, Result};
-use base::ids::{ConversationId, MessageId, TurnId};
+use base::ids::TurnId;
 use base::secret::sha256;
 use protocol::command::Chat;
-use protocol::event::{Event, Kind};
+use protocol::event::{Event, EventKind};
 use serde_json::json;
 use store::{
     Begun, Decision, IdempotencyKey, Message, NewTurn, Target, Turn, TurnEnd, TurnState, Usage,
-    UserRole, Verdict,
+    Verdict,
 };
 
-/// What `chat` is answered.
-#[derive(Clone, Debug, Serialize)]
-pub struct Reply {
-    pub response: String,
-    pub conversation_id: ConversationId,
-    pub message_id: MessageId,
-    pub turn_id: TurnId,
+/// Whether a message has to be on disk before anything else happens.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// The caller is about to acknowledge it.
+    Committed,
+    /// Nothing is acknowledged before the turn's end, so that its beginning may
+    /// reach the disk together with it.
+    WithTheEnd,
 }
 
-/// Is told once how a turn ended.
-pub type Waiter = Box<dyn FnOnce(&Result<Reply>) + Send>;
+/// A message that was stored, whose turn is still to be started.
+pub(super) struct StoredMessage<'a> {
+    begun: Begun,
+    _place: Reservation<'a>,
+}
 
-impl Service {
-    /// Stores a person's message, runs its turn and answers `responder` at its
-    /// end. The turn belongs to the server: it goes on when the client leaves.
-    pub fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
-        let is_streamed = chat.stream;
-        let is_admin = caller.identity.role >= UserRole::Admin;
-        let begin = |turn: TurnId| {
-            if is_streamed {
-                self.hub
-                    .watch(caller.connection, caller.outbox, is_admin, turn);
-            }
-        };
-        if let Err((error, responder)) = self.begin_chat(caller, chat, responder, begin) {
-            responder.send(Err::<(), _>(error));
+impl StoredMessage<'_> {
+    /// Its turn, or the earlier one of a repeated idempotency key.
+    pub fn turn(&self) -> &Turn {
+        match &self.begun {
+            Begun::New { turn, .. } | Begun::Repeat(turn) => turn,
         }
     }
+}
 
-    fn begin_chat(
-        &self,
-        caller: &Caller<'_>,
-        chat: Chat,
-        responder: Responder,
-        begin: impl FnOnce(TurnId),
-    ) -> Result<(), (Error, Responder)> {
-        let conversation = chat.conversation_id;
-        let config = self.settings.current();
-        let place = match self.queue.reserve(conversation, &config.limits) {
-            Ok(place) => place,
-            Err(error) => return Err((error, responder)),
-        };
-        let idempotency = chat.idempotency_key.map(|key| IdempotencyKey {
-            scope: format!("user:{}", caller.identity.user_id),
-            key,
-            request: sha256(
-                format!(
-                    "{}\n{}",
-                    conversation.map_or(0, |id| id.as_i64()),
-                    chat.message
-                )
-                .as_bytes(),
-            ),
-        });
+impl Service {
+    /// Stores a person's message, starts its turn and answers `responder` at its
+    /// end. The turn belongs to the server: it continues when the client leaves.
+    pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
+        let request = format!(
+            "{}\n{}",
+            chat.conversation_id.map_or(0, |id| id.as_i64()),
+            chat.message
+        );
         let new = NewTurn {
-            target: conversation.map_or(Target::New, Target::Existing),
+            target: chat.conversation_id.map_or(Target::New, Target::Existing),
             channel: caller.transport.to_owned(),
             account: None,
             message: chat.message,
             speaker: Some(caller.identity.user.clone()),
-            idempotency,
+            idempotency: chat.idempotency_key.map(|key| IdempotencyKey {
+                scope: format!("user:{}", caller.identity.user_id),
+                key,
+                request: sha256(request.as_bytes()),
+            }),
         };
-        // Nothing is acknowledged before the turn's end, so its beginning may
-        // reach the disk together with it.
-        match self.store.begin_turn_deferred(new) {
-            Err(error) => Err((error, responder)),
-            Ok(Begun::Repeat(turn)) => {
-                begin(turn.id);
-                self.answer_when_over(turn.id, Box::new(|result| responder.send(result.clone())));
-                Ok(())
+        let stored = match self.store_message(new, Durability::WithTheEnd) {
+            Ok(stored) => stored,
+            Err(error) => return responder.send(Err::<(), _>(error)),
+        };
+        let watch = self.hub.watch(stored.turn().id, Box::new(responder));
+        if chat.stream {
+            let is_admin = caller.is_admin();
+            self.hub
+                .stream(watch, caller.connection, caller.outbox, is_admin);
+        }
+        self.start(stored, Some(watch));
+    }
+
+    /// Reserves a place in the queue for a message and stores it.
+    ///
+    /// # Errors
+    /// `server_error` 503 (queue full), `rate_limited` (the conversation's queue),
+    /// `not_found` (no such conversation), `invalid_request` (422: the idempotency
+    /// key was used for another request).
+    pub(super) fn store_message(
+        &self,
+        new: NewTurn,
+        durability: Durability,
+    ) -> Result<StoredMessage<'_>> {
+        let conversation = match &new.target {
+            Target::Existing(conversation) => Some(*conversation),
+            _ => None,
+        };
+        let place = self
+            .queue
+            .reserve(conversation, &self.settings.current().limits)?;
+        let begun = match durability {
+            Durability::Committed => self.store.begin_turn(new)?,
+            Durability::WithTheEnd => self.store.begin_turn_deferred(new)?,
+        };
+        Ok(StoredMessage {
+            begun,
+            _place: place,
+        })
+    }
+
+    /// Starts the turn of a stored message. Whoever `watch`es the earlier turn of a
+    /// repeated idempotency key is notified now if that is over.
+    pub(super) fn start(&self, stored: StoredMessage<'_>, watch: Option<Watch>) {
+        match (stored.begun, watch) {
+            (Begun::New { turn, message }, _) => self.start_turn(turn, message),
+            (Begun::Repeat(turn), Some(watch)) => {
+                if let Ok(turn) = self.store.turn(turn.id)
+                    && turn.state.is_final()
+                    && let Some(watcher) = self.hub.unwatch(watch)
+                {
+                    watcher.ended(&self.result_of(&turn).into());
+                }
             }
-            Ok(Begun::New { turn, message }) => {
-                begin(turn.id);
-                let waiter: Waiter = Box::new(|result| responder.send(result.clone()));
-                self.waiters().entry(turn.id).or_default().push(waiter);
-                self.started(turn, message);
-                drop(place);
-                Ok(())
-            }
+            (Begun::Repeat(_), None) => {}
         }
     }
 
-    /// A stored turn goes to the workers, and its message to the subscribers.
-    pub(super) fn started(&self, turn: Turn, message: Message) {
+    /// Publishes the message of a stored turn and queues the turn.
+    pub(super) fn start_turn(&self, turn: Turn, message: Message) {
         log::info!(
             "turn {}: from {} by {}",
             turn.id,
             turn.channel,
-            name_of(&message.speaker)
+            message.speaker.as_deref().unwrap_or("somebody")
         );
         self.publish(
             &turn,
-            Kind::MessageCreated {
+            EventKind::MessageCreated {
                 message: views::message(message.clone()),
             },
         );
@@ -121,17 +143,7 @@ impl Service {
         });
     }
 
-    /// Calls `waiter` when the turn is over, which may be now.
-    pub(super) fn answer_when_over(&self, id: TurnId, waiter: Waiter) {
-        self.waiters().entry(id).or_default().push(waiter);
-        // Over before the waiter was there, and so without telling it.
-        match self.store.turn(id) {
-            Ok(turn) if turn.state.is_final() => self.answer(id, &self.result_of(&turn)),
-            _ => {}
-        }
-    }
-
-    pub(super) fn result_of(&self, turn: &Turn) -> Result<Reply> {
+    fn result_of(&self, turn: &Turn) -> Result<Reply> {
         match (&turn.reply_id, &turn.error) {
             (Some(reply), _) => Ok(reply_of(self.store.message(*reply)?, turn.id)),
             (None, Some(error)) => Err(error.clone()),
@@ -139,19 +151,12 @@ impl Service {
         }
     }
 
-    pub(super) fn answer(&self, turn: TurnId, result: &Result<Reply>) {
-        let waiters = self.waiters().remove(&turn).unwrap_or_default();
-        for waiter in waiters {
-            waiter(result);
-        }
-    }
-
-    /// Tells whoever waits for a turn whose beginning was lost with a failed
-    /// commit. Nobody does when it was ended elsewhere.
-    pub(super) fn answer_lost(&self, turn: TurnId) {
-        if self.waiters().contains_key(&turn) {
+    /// Notifies the watchers of a turn whose beginning was lost with a failed
+    /// commit. There are none when it was ended elsewhere.
+    pub(super) fn turn_lost(&self, turn: TurnId) {
+        if self.hub.is_watched(turn) {
             let lost = Error::server("the message could not be stored", format!("{turn} is gone"));
-            self.answer(turn, &Err(lost));
+            self.hub.turn_ended(turn, &TurnEnded::from(Err(lost)));
         }
     }
 
@@ -159,8 +164,8 @@ impl Service {
         self.settled(|| self.store.turn(id))
     }
 
-    /// What `read` finds, also when it has not reached the disk yet: a turn is
-    /// told to subscribers up to 5 ms before that.
+    /// What `read` finds, also when it has not reached the disk yet: subscribers
+    /// learn of a turn up to 5 ms before that.
     pub(super) fn settled<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         match read() {
             Err(error) if error.code() == Code::NotFound => {
@@ -172,23 +177,23 @@ impl Service {
     }
 
     /// Stops a turn, whoever began it.
-    pub fn cancel(&self, id: TurnId, by: &str) -> Result<Value> {
+    pub(super) fn cancel(&self, id: TurnId, by: &str) -> Result<Value> {
         let turn = self.find_turn(id)?;
         if turn.state.is_final() {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));
         }
         log::info!("turn {id}: {by} stops it");
         match self.queue.withdraw(id, turn.conversation_id) {
-            Withdrawn::Told => Ok(json!({ "turn_id": id, "state": "cancelling" })),
+            Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {
-                self.expire_questions_of(id, by)?;
+                self.expire_approvals_of(id, by)?;
                 self.conclude(&turn, TurnEnd::Cancelled, Usage::default(), "");
                 Ok(json!({ "turn_id": id, "state": TurnState::Cancelled.as_str() }))
             }
         }
     }
 
-    fn expire_questions_of(&self, id: TurnId, by: &str) -> Result<()> {
+    fn expire_approvals_of(&self, id: TurnId, by: &str) -> Result<()> {
         for approval in self.store.approvals_of(id)? {
             if approval.decision.is_none() {
                 let decision = Decision {
@@ -202,7 +207,7 @@ impl Service {
     }
 
     /// The data of `get_turn`.
-    pub fn turn_view(&self, id: TurnId) -> Result<Value> {
+    pub(super) fn turn_view(&self, id: TurnId) -> Result<Value> {
         let turn = self.find_turn(id)?;
         let mut view = json!({
             "turn_id": turn.id,
@@ -227,7 +232,7 @@ impl Service {
         Ok(view)
     }
 
-    pub(super) fn publish(&self, turn: &Turn, kind: Kind) {
+    pub(super) fn publish(&self, turn: &Turn, kind: EventKind) {
         self.hub.publish(Event {
             turn_id: Some(turn.id),
             conversation_id: Some(turn.conversation_id),
@@ -245,14 +250,7 @@ pub(super) fn reply_of(reply: Message, turn_id: TurnId) -> Reply {
     }
 }
 
-/// What is told of a turn that somebody stopped.
+/// The error of a turn that somebody stopped.
 pub(super) fn cancelled() -> Error {
     Error::new(Code::ServerError, "the turn was cancelled")
 }
-
-fn name_of(speaker: &Option<String>) -> &str {
-    speaker.as_deref().unwrap_or("somebody")
-}
-
-/// Waiters by turn.
-pub(super) type Waiters = std::collections::HashMap<TurnId, Vec<Waiter>>;

@@ -5,22 +5,21 @@ use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::Service;
-use super::responses::{Answer, Ticket};
-use super::turns::{Reply, cancelled};
+use super::turn_wait::TurnWait;
+use super::turns::{Durability, cancelled};
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, TurnId};
 use base::secret::sha256;
 use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope;
-use protocol::event::{Event, Kind};
+use protocol::event::{Event, EventKind};
 use store::{
-    Attempt, Begun, Delivery, DeliveryState, IdempotencyKey, NewDelivery, NewTurn, Target, Turn,
-    TurnEnd,
+    Attempt, Delivery, DeliveryState, IdempotencyKey, NewDelivery, NewTurn, Target, Turn, TurnEnd,
 };
 
-/// How long a response may take that stands for a callback, before the callback
-/// is sent after all.
+/// How long a response may take that stands for a callback. After that the
+/// callback is sent.
 const RESPONSE_TIME: Duration = Duration::from_secs(30);
 
 /// What an incoming webhook asks for.
@@ -47,13 +46,13 @@ pub struct Accepted<'a> {
     pub turn_id: TurnId,
     /// The caller's place to wait for the turn's end, if it wants to and there
     /// was one.
-    pub ticket: Option<Ticket<'a>>,
+    pub wait: Option<TurnWait<'a>>,
 }
 
 impl Service {
     /// Accepts a webhook message: when this returns, it is on disk and its turn
-    /// will run and be called back. With `may_wait` there is a ticket to wait
-    /// for its end with, if there is room.
+    /// will run and be called back. With `may_wait` the caller also gets a place to
+    /// wait for its end, if one is free.
     ///
     /// # Errors
     /// `rate_limited` (account's rate),
@@ -65,10 +64,10 @@ impl Service {
         request: WebhookRequest,
         may_wait: bool,
     ) -> Result<Accepted<'_>> {
-        let config = self.settings.current();
-        self.check_webhook_rate(&account.name, &config.limits)?;
-        let place = self.queue.reserve(None, &config.limits)?;
-        let begun = self.store.begin_turn(NewTurn {
+        let limits = &self.settings.current().limits;
+        self.check_webhook_rate(&account.name, limits)?;
+        let channel = format!("webhook:{}", account.name);
+        let new = NewTurn {
             target: match request.conversation_id {
                 Some(name) => Target::Named {
                     account: account.name.clone(),
@@ -76,41 +75,31 @@ impl Service {
                 },
                 None => Target::New,
             },
-            channel: format!("webhook:{}", account.name),
             account: Some(account.name.clone()),
             message: request.message,
             speaker: request.user_id,
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
-                scope: format!("webhook:{}", account.name),
+                scope: channel.clone(),
                 key,
                 request: sha256(&request.body),
             }),
-        })?;
-        let enroll = |turn: TurnId| {
-            may_wait
-                .then(|| self.responses.enroll(turn, config.limits.webhook_waiting))
-                .flatten()
+            channel,
         };
-        let (turn, ticket) = match begun {
-            Begun::Repeat(turn) => {
-                let ticket = enroll(turn.id);
-                if ticket.is_some() {
-                    self.tell_if_over(turn.id);
-                }
-                (turn, ticket)
-            }
-            Begun::New { turn, message } => {
-                // Before the turn can end: its end looks whether anybody waits.
-                let ticket = enroll(turn.id);
-                self.started(turn.clone(), message);
-                drop(place);
-                (turn, ticket)
-            }
-        };
+        let stored = self.store_message(new, Durability::Committed)?;
+        let turn_id = stored.turn().id;
+        let conversation_id = external_name(stored.turn());
+        // Before the turn can end: its end looks whether anybody waits.
+        let wait = may_wait
+            .then(|| {
+                let most = limits.webhook_waiting;
+                TurnWait::new(&self.hub, &self.waiting_requests, turn_id, most)
+            })
+            .flatten();
+        self.start(stored, wait.as_ref().map(TurnWait::watch));
         Ok(Accepted {
-            conversation_id: external_name(&turn),
-            turn_id: turn.id,
-            ticket,
+            conversation_id,
+            turn_id,
+            wait,
         })
     }
 
@@ -134,42 +123,20 @@ impl Service {
             })
     }
 
-    /// Tells the requests that wait for a turn which was over before they came.
-    /// Its callback is on its way already.
-    fn tell_if_over(&self, id: TurnId) {
-        if let Ok(turn) = self.store.turn(id)
-            && turn.state.is_final()
-        {
-            let result = self.result_of(&turn);
-            self.responses.settle(
-                id,
-                &Answer {
-                    result,
-                    delivery: None,
-                },
-            );
-        }
-    }
-
-    /// A response that takes the place of a callback was sent, or its caller
-    /// was gone: then the callback is sent now.
+    /// Records that the response which takes the place of a callback was sent. If
+    /// its caller was gone, the callback is sent now.
     pub fn response_sent(&self, delivery: DeliveryId, reached: bool) {
-        let settled = match reached {
+        let recorded = match reached {
             true => self.store.record_attempt(delivery, Attempt::Delivered),
             false => self.store.retry_delivery(delivery),
         };
-        match settled {
+        match recorded {
             Ok(delivery) => {
-                let place = if reached {
-                    "answered in the response"
-                } else {
-                    "its caller has gone"
+                let how = match reached {
+                    true => "answered in the response",
+                    false => "its caller has gone",
                 };
-                log::info!(
-                    "delivery {} to {:?}: {place}",
-                    delivery.id,
-                    delivery.account
-                );
+                log::info!("delivery {} to {:?}: {how}", delivery.id, delivery.account);
                 self.delivery_changed(&delivery);
             }
             // It stays due, and is sent when its delay is over.
@@ -177,14 +144,14 @@ impl Service {
         }
     }
 
-    /// A delivery was stored or attempted: tells the subscribers, and the
-    /// workers when it is due.
-    pub fn delivery_changed(&self, delivery: &Delivery) {
+    /// Publishes that a delivery was stored or attempted, and has it sent when it
+    /// is due.
+    pub(super) fn delivery_changed(&self, delivery: &Delivery) {
         self.meter.delivery_changed(delivery.state);
         self.hub.publish(Event {
             turn_id: Some(delivery.turn_id),
             conversation_id: Some(delivery.conversation_id),
-            kind: Kind::DeliveryUpdated {
+            kind: EventKind::DeliveryUpdated {
                 delivery_id: delivery.id,
                 state: delivery.state.as_str().to_owned(),
                 attempts: delivery.attempts,
@@ -194,14 +161,14 @@ impl Service {
         match delivery.state {
             DeliveryState::Pending if is_due => self.queue.offer_deliveries([delivery.id]),
             // The conversation's next one may have moved up.
-            _ => self.nudge(),
+            _ => self.look_for_deliveries(),
         }
     }
 
     /// The callback that a turn's end owes, and whether a request waits for it:
-    /// then the callback leaves it some time.
+    /// then the callback is delayed, to leave the response some time.
     pub(super) fn callback_of(&self, turn: &Turn, end: &TurnEnd) -> (Option<NewDelivery>, bool) {
-        let is_awaited = self.responses.is_awaited(turn.id);
+        let is_awaited = self.hub.is_watched(turn.id);
         let delivery = turn.account.as_ref().map(|account| NewDelivery {
             account: account.clone(),
             body: callback_body(turn, end),
@@ -211,26 +178,6 @@ impl Service {
             },
         });
         (delivery, is_awaited)
-    }
-
-    /// Tells the requests that wait for a turn, whose end is on disk.
-    /// `is_awaited` is what [`Service::callback_of`] said before that.
-    pub(super) fn answer_requests(
-        &self,
-        turn: TurnId,
-        result: Result<Reply>,
-        delivery: DeliveryId,
-        is_awaited: bool,
-    ) {
-        let answer = Answer {
-            result,
-            delivery: is_awaited.then_some(delivery),
-        };
-        let was_told = self.responses.settle(turn, &answer);
-        if is_awaited && !was_told {
-            // Everybody has stopped waiting since.
-            self.response_sent(delivery, false);
-        }
     }
 }
 

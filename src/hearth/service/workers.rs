@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 
-use super::Service;
 use super::backups::Nightly;
 use super::queue::{Job, TurnJob};
+use super::state::{Deferred, Service, Wake};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::ids::DeliveryId;
 use base::threads;
 use net::cancel::Cancel;
-use store::{Delivery, Turn, TurnEnd, TurnState, Usage};
+use store::{TurnEnd, TurnState, Usage};
 
 /// How often the timekeeper looks at what has no due time of its own.
 const TICK: Duration = Duration::from_secs(1);
@@ -23,18 +23,11 @@ const TICK: Duration = Duration::from_secs(1);
 const PURGE: Duration = Duration::from_secs(3600);
 /// How long a turn waits before it is tried again on a database that could not
 /// be written: a disk that is nearly full takes some writes and not others.
-const STALLED: Duration = Duration::from_secs(2);
+const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Deliveries fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 256;
 /// Old conversations deleted between two looks at what else is due.
 const DELETED_AT_A_TIME: usize = 20;
-
-/// Makes one attempt at a delivery and stores what came of it. The webhook
-/// room does it; it is above this one.
-pub trait Deliver: Send + Sync {
-    /// The delivery as it stands after the attempt; nothing when it was not due.
-    fn deliver(&self, delivery: DeliveryId) -> Result<Option<Delivery>>;
-}
 
 /// The running threads. [`Workers::stop`] ends and joins them.
 pub struct Workers(Arc<Pool>);
@@ -57,13 +50,13 @@ struct Threads {
 }
 
 impl Workers {
-    /// Takes up what was unfinished when the server last stopped, then starts
+    /// Resumes what was unfinished when the server last stopped, then starts
     /// the first of at most `most` workers, and the timekeeper.
     ///
     /// # Errors
     /// The database cannot be read, or a thread cannot be started.
     pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
-        let unfinished = service.take_up_unfinished()?;
+        let unfinished = service.resume_unfinished()?;
         if unfinished > 0 {
             log::info!("going on with {unfinished} unfinished turns");
         }
@@ -87,7 +80,6 @@ impl Workers {
     pub fn stop(&self, grace: Duration) {
         let service = &self.0.service;
         service.queue.stop(grace);
-        service.responses.close();
         service.stop_keeping_time();
         let handles = {
             let mut threads = self.0.lock();
@@ -100,6 +92,8 @@ impl Workers {
                 log::error!("thread {name} ended in a panic");
             }
         }
+        // No turn ends any more: whoever still waits for one is released.
+        service.hub.close();
     }
 }
 
@@ -154,7 +148,7 @@ impl Threads {
 }
 
 impl Service {
-    fn take_up_unfinished(&self) -> Result<usize> {
+    fn resume_unfinished(&self) -> Result<usize> {
         self.store.release_delayed_deliveries()?;
         let unfinished = self.store.unfinished_turns()?;
         let count = unfinished.len();
@@ -200,40 +194,40 @@ impl Service {
         }
     }
 
-    /// Puts a turn away that cannot go on while the database cannot be written;
-    /// it is taken up again when it can. Its conversation waits with it.
-    pub(super) fn stall(&self, stalled: Deferred) {
-        let (turn, conversation) = stalled.ids();
-        let retry_at = Instant::now() + STALLED;
-        self.stalled
+    /// Defers a turn that cannot go on until the database can be written again.
+    /// Its conversation waits with it.
+    pub(super) fn defer(&self, deferred: Deferred) {
+        let (turn, conversation) = deferred.ids();
+        let retry_at = Instant::now() + RETRY_AFTER;
+        self.deferred
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push((retry_at, stalled));
+            .push((retry_at, deferred));
         self.queue.turn_suspended(turn, conversation);
     }
 
-    /// Lets the timekeeper look for due deliveries now.
-    pub(super) fn nudge(&self) {
-        // A full channel holds a nudge already.
-        let _ = self.nudges.0.try_send(Wake::Look);
+    /// Has the timekeeper look for due deliveries now.
+    pub(super) fn look_for_deliveries(&self) {
+        // A full channel wakes it already.
+        let _ = self.wakes.0.try_send(Wake::Look);
     }
 
-    /// Lets everything notice a clock that was advanced.
+    /// Has everything notice that the clock was advanced.
     pub fn clock_advanced(&self) {
-        let _ = self.nudges.0.try_send(Wake::Everything);
+        let _ = self.wakes.0.try_send(Wake::Everything);
     }
 
-    /// Tells the turns that run to stop now; they go on at the next start.
+    /// Has the turns that run stop now; they continue at the next start.
     pub fn abandon_turns(&self) {
         self.queue.stop(Duration::ZERO);
     }
 
     fn stop_keeping_time(&self) {
-        let _ = self.nudges.0.send_timeout(Wake::Stop, TICK);
+        let _ = self.wakes.0.send_timeout(Wake::Stop, TICK);
     }
 
     fn keep_time(self: &Arc<Service>, mut data_version: i64) {
-        let nudges: &Receiver<Wake> = &self.nudges.1;
+        let wakes: &Receiver<Wake> = &self.wakes.1;
         let mut nightly = Nightly::new();
         // Whether conversations may be left that are too old.
         let mut retains = true;
@@ -248,7 +242,7 @@ impl Service {
                 self.log_failure("approvals", self.expire_approvals());
                 self.connections.expire(self.clock.now());
                 self.reserve_event_numbers();
-                self.take_up_stalled();
+                self.resume_deferred();
                 self.notice_other_processes(&mut data_version);
                 nightly.tick(self);
                 next_schedule = self.next_schedule();
@@ -277,7 +271,7 @@ impl Service {
             let wait = self
                 .time_to_next_delivery()
                 .min(self.time_to(next_schedule));
-            match nudges.recv_timeout(wait.min(TICK)) {
+            match wakes.recv_timeout(wait.min(TICK)) {
                 Ok(Wake::Look) | Err(RecvTimeoutError::Timeout) => {}
                 Ok(Wake::Everything) => {
                     next_tick = Instant::now();
@@ -324,7 +318,7 @@ impl Service {
 
     fn time_to_next_delivery(&self) -> Duration {
         // What is due already has been offered; it is looked at again with the
-        // next tick or nudge.
+        // next tick or wake-up.
         self.time_to(self.store.next_delivery_at().unwrap_or_default())
     }
 
@@ -335,20 +329,20 @@ impl Service {
         }
     }
 
-    fn take_up_stalled(&self) {
+    fn resume_deferred(&self) {
         if !self.store.is_writable() {
             return;
         }
         let now = Instant::now();
         let due: Vec<Deferred> = {
-            let mut stalled = self.stalled.lock().unwrap_or_else(PoisonError::into_inner);
-            stalled
+            let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+            deferred
                 .extract_if(.., |(retry_at, _)| *retry_at <= now)
                 .map(|(_, one)| one)
                 .collect()
         };
-        for stalled in due {
-            match stalled {
+        for deferred in due {
+            match deferred {
                 Deferred::Run { turn, conversation } => self.queue.resume(turn, conversation),
                 Deferred::Conclude {
                     turn,
@@ -373,39 +367,4 @@ impl Service {
             self.close_revoked();
         }
     }
-}
-
-/// A turn that waits until the database can be written again.
-pub(super) enum Deferred {
-    /// It is to go on from its last step.
-    Run {
-        turn: TurnId,
-        conversation: ConversationId,
-    },
-    /// It is over; only its end is not stored. The model is not asked again.
-    Conclude {
-        turn: Box<Turn>,
-        end: TurnEnd,
-        usage: Usage,
-        model: String,
-    },
-}
-
-impl Deferred {
-    fn ids(&self) -> (TurnId, ConversationId) {
-        match self {
-            Deferred::Run { turn, conversation } => (*turn, *conversation),
-            Deferred::Conclude { turn, .. } => (turn.id, turn.conversation_id),
-        }
-    }
-}
-
-/// What wakes the timekeeper.
-pub(super) enum Wake {
-    /// Deliveries may be due.
-    Look,
-    /// Time has jumped.
-    Everything,
-    /// The server stops.
-    Stop,
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::schedule::{self, Outcome};
 use super::send::Sender;
-use crate::service::workers::Deliver;
+use crate::service::Deliver;
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::DeliveryId;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::guard::Guard;
 use super::{message, preference};
-use crate::service::responses::Answer;
+use crate::service::hub::TurnEnded;
 use crate::service::{Accepted, Service};
 use base::error::{Error, Result};
 use base::ids::TurnId;
@@ -108,15 +108,15 @@ fn answer(accepted: Accepted<'_>, wait: Option<Duration>) -> Response {
     let Accepted {
         conversation_id,
         turn_id,
-        ticket,
+        wait: place,
     } = accepted;
-    let ended = wait.and_then(|wait| Some((wait, ticket?.wait(wait)?)));
+    let ended = wait.and_then(|wait| Some((wait, place?.wait(wait)?)));
     let receipt = |message| Receipt {
         conversation_id: &conversation_id,
         turn_id,
         message,
     };
-    let Some((wait, Answer { result, delivery })) = ended else {
+    let Some((wait, TurnEnded { result, delivery })) = ended else {
         return Response::json(202, envelope::success(None, receipt(None)));
     };
     let mut response = match &result {

@@ -1,5 +1,4 @@
 use super::*;
-use crate::people;
 use base::error::Code;
 
 fn error_of(text: &str) -> Error {
@@ -8,7 +7,7 @@ fn error_of(text: &str) -> Error {
 
 #[test]
 fn every_name_is_a_command() {
-    for name in NAMES.into_iter().chain(people::NAMES) {
+    for Declaration { name, .. } in DECLARATIONS {
         let parsed = Request::parse(&format!(r#"{{"type":"{name}"}}"#)).command;
         if let Err(error) = parsed {
             assert!(error.message().contains("is required"), "{name}: {error}");
@@ -91,4 +90,19 @@ fn unknown_fields_are_ignored() {
             .command
             .is_ok()
     );
+}
+
+#[test]
+fn a_declaration_says_what_a_command_takes_and_needs() {
+    let declared = |name| DECLARATIONS.iter().find(|one| one.name == name).unwrap();
+    let chat = declared("chat");
+    assert_eq!(
+        chat.fields,
+        ["message", "conversation_id", "stream", "idempotency_key"]
+    );
+    assert_eq!(declared("auth").fields, ["token", "username", "password"]);
+    assert!(declared("ping").fields.is_empty());
+    assert_eq!(chat.role, UserRole::User);
+    let parsed = Request::parse(r#"{"type":"chat","message":"hi"}"#).command;
+    assert_eq!(parsed.unwrap().needed_role(), UserRole::User);
 }

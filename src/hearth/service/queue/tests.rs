@@ -67,7 +67,7 @@ fn withdrawing_finds_a_turn_wherever_it_is() {
         queue.submit(job(turn, conversation));
     }
     let (_, cancel) = next_turn(&queue);
-    assert_eq!(queue.withdraw(1.into(), 1.into()), Withdrawn::Told);
+    assert_eq!(queue.withdraw(1.into(), 1.into()), Withdrawn::Signalled);
     assert!(cancel.is_cancelled());
     assert_eq!(queue.withdraw(2.into(), 1.into()), Withdrawn::Taken);
     assert_eq!(queue.withdraw(3.into(), 2.into()), Withdrawn::Taken);

@@ -1,0 +1,31 @@
+//! What the holder of a token may do.
+
+/// What a user may do. Each role includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UserRole {
+    /// May read.
+    Viewer,
+    /// May also chat.
+    User,
+    /// May also configure, decide approvals and retry deliveries.
+    Admin,
+}
+
+impl UserRole {
+    /// Every role, lowest first.
+    pub const ALL: [UserRole; 3] = [UserRole::Viewer, UserRole::User, UserRole::Admin];
+
+    /// Its word in columns, on the wire and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            UserRole::Viewer => "viewer",
+            UserRole::User => "user",
+            UserRole::Admin => "admin",
+        }
+    }
+
+    /// The role of a word.
+    pub fn parse(word: &str) -> Option<UserRole> {
+        UserRole::ALL.into_iter().find(|role| role.as_str() == word)
+    }
+}

@@ -1,0 +1,60 @@
+//! Who sends a command, and where its response goes.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use super::hub::{ConnectionId, TurnEnded, Watcher};
+use base::error::Result;
+use net::outbox::{Item, Outbox, Ticket};
+use protocol::envelope::{self, RequestId};
+use store::{Identity, UserRole};
+
+/// The sender of a command, as the service needs to know it.
+pub struct Caller<'a> {
+    /// Its connection, for the hub.
+    pub connection: ConnectionId,
+    /// Where responses and events go.
+    pub outbox: &'a Arc<Outbox>,
+    /// `websocket`, `lines` or `relay`.
+    pub transport: &'static str,
+    /// Who signed in, and with which role.
+    pub identity: &'a Identity,
+}
+
+impl Caller<'_> {
+    /// Whether its role is admin.
+    pub fn is_admin(&self) -> bool {
+        self.identity.role >= UserRole::Admin
+    }
+}
+
+/// Where the response to one request goes, from any thread.
+pub struct Responder {
+    /// The connection's.
+    pub outbox: Arc<Outbox>,
+    /// The request's place on its connection.
+    pub ticket: Ticket,
+    /// The client's own name for the request.
+    pub id: Option<RequestId>,
+}
+
+impl Responder {
+    /// Sends the response.
+    pub fn send(self, result: Result<impl Serialize>) {
+        let text = match &result {
+            Ok(data) => envelope::success(self.id.as_ref(), data),
+            Err(error) => envelope::failure(self.id.as_ref(), error),
+        };
+        self.outbox.push(Item::Response {
+            ticket: self.ticket,
+            text,
+        });
+    }
+}
+
+impl Watcher for Responder {
+    fn ended(self: Box<Self>, end: &TurnEnded) {
+        (*self).send(end.result.as_ref().map_err(Clone::clone));
+    }
+}

@@ -1,0 +1,182 @@
+use super::*;
+use base::ids::MessageId;
+use protocol::event::EventKind;
+
+fn outbox() -> Arc<Outbox> {
+    Arc::new(Outbox::new(1 << 20, || ()))
+}
+
+fn event(turn: i64, kind: EventKind) -> Event {
+    Event {
+        turn_id: Some(TurnId::from(turn)),
+        conversation_id: None,
+        kind,
+    }
+}
+
+fn delta(turn: i64) -> Event {
+    event(turn, EventKind::Delta { text: "x".into() })
+}
+
+fn done(turn: i64) -> Event {
+    event(
+        turn,
+        EventKind::Done {
+            message_id: MessageId::from(1),
+        },
+    )
+}
+
+fn numbers(outbox: &Outbox) -> Vec<u64> {
+    let number = |text: &str| {
+        let value: serde_json::Value = serde_json::from_str(text).unwrap();
+        value["seq"].as_u64().unwrap()
+    };
+    outbox
+        .take()
+        .items
+        .iter()
+        .flat_map(|item| match item {
+            Item::Event(text) => vec![number(text)],
+            Item::Replay(texts) => texts.iter().map(|text| number(text)).collect(),
+            Item::Response { .. } | Item::Direct(..) => vec![],
+        })
+        .collect()
+}
+
+#[test]
+fn a_subscriber_gets_what_it_asked_for() {
+    let hub = Hub::after(0);
+    let (all, some) = (outbox(), outbox());
+    let only_done = EventSet::of(&["chat.done".to_owned()]).unwrap();
+    hub.subscribe(ConnectionId(1), &all, EventSet::ALL, true, None, |_| ());
+    hub.subscribe(ConnectionId(2), &some, only_done, false, None, |_| ());
+    hub.publish(delta(1));
+    hub.publish(done(1));
+    assert_eq!((numbers(&all), numbers(&some)), (vec![1, 2], vec![2]));
+}
+
+#[test]
+fn what_was_missed_is_replayed_without_the_pieces_of_text() {
+    let hub = Hub::after(100);
+    for event in [done(1), delta(2), done(2)] {
+        hub.publish(event);
+    }
+    let late = outbox();
+    let mut answers = Vec::new();
+    hub.subscribe(
+        ConnectionId(1),
+        &late,
+        EventSet::ALL,
+        false,
+        Some(101),
+        |one| answers.push(one),
+    );
+    assert_eq!(
+        answers,
+        [Subscribed {
+            seq: 103,
+            events_lost: false
+        }]
+    );
+    assert_eq!(numbers(&late), [103]);
+}
+
+#[test]
+fn a_gap_that_is_no_longer_kept_is_told() {
+    let hub = Hub::after(0);
+    for _ in 0..KEPT_EVENTS + 2 {
+        hub.publish(done(1));
+    }
+    for (since, lost) in [(0, true), (1, true), (2, false), (20_000, true)] {
+        let late = outbox();
+        hub.subscribe(
+            ConnectionId(1),
+            &late,
+            EventSet::ALL,
+            false,
+            Some(since),
+            |answer| {
+                assert_eq!(answer.events_lost, lost, "since {since}");
+            },
+        );
+    }
+}
+
+/// Notes what it is notified of.
+struct Notes(Arc<Mutex<Vec<String>>>);
+
+impl Watcher for Notes {
+    fn wants_events(&self) -> bool {
+        true
+    }
+
+    fn event(&mut self, kind: &EventKind) {
+        self.0.lock().unwrap().push(kind.name().as_str().to_owned());
+    }
+
+    fn ended(self: Box<Self>, end: &TurnEnded) {
+        self.0
+            .lock()
+            .unwrap()
+            .push(format!("{:?}", end.result.is_ok()));
+    }
+}
+
+#[test]
+fn a_watcher_gets_its_turns_events_and_its_end() {
+    let hub = Hub::after(0);
+    let notes = Arc::<Mutex<Vec<String>>>::default();
+    hub.watch(TurnId::from(7), Box::new(Notes(Arc::clone(&notes))));
+    assert!(hub.is_streamed(TurnId::from(7)) && !hub.is_streamed(TurnId::from(8)));
+    for event in [delta(7), delta(8), done(7)] {
+        hub.publish(event);
+    }
+    let end = TurnEnded::from(Err(base::error::Error::not_found("x")));
+    assert!(hub.turn_ended(TurnId::from(7), &end));
+    hub.publish(delta(7));
+    assert_eq!(*notes.lock().unwrap(), ["chat.delta", "chat.done", "false"]);
+}
+
+#[test]
+fn a_turn_is_streamed_until_its_end() {
+    let hub = Hub::after(0);
+    let own = outbox();
+    let (sender, _end) = crossbeam_channel::bounded::<TurnEnded>(1);
+    let watch = hub.watch(TurnId::from(7), Box::new(sender));
+    assert!(!hub.is_streamed(TurnId::from(7)), "the end alone is wanted");
+    hub.stream(watch, ConnectionId(1), &own, false);
+    assert!(hub.is_streamed(TurnId::from(7)) && !hub.is_streamed(TurnId::from(8)));
+    for event in [delta(7), delta(8), done(7)] {
+        hub.publish(event);
+    }
+    let end = TurnEnded::from(Err(base::error::Error::not_found("x")));
+    hub.turn_ended(TurnId::from(7), &end);
+    hub.publish(delta(7));
+    assert_eq!(numbers(&own), [1, 3]);
+    assert!(!hub.is_streamed(TurnId::from(7)));
+}
+
+#[test]
+fn a_connection_that_leaves_keeps_its_watchers() {
+    let hub = Hub::after(0);
+    let own = outbox();
+    let (sender, end) = crossbeam_channel::bounded::<TurnEnded>(1);
+    let watch = hub.watch(TurnId::from(7), Box::new(sender));
+    hub.stream(watch, ConnectionId(1), &own, false);
+    hub.leave(ConnectionId(1));
+    hub.publish(delta(7));
+    assert!(numbers(&own).is_empty());
+    let ended = TurnEnded::from(Err(base::error::Error::not_found("x")));
+    assert!(hub.turn_ended(TurnId::from(7), &ended) && end.try_recv().is_ok());
+}
+
+#[test]
+fn approvals_are_shown_to_admins_alone() {
+    let hub = Hub::after(0);
+    let (admin, user) = (outbox(), outbox());
+    hub.subscribe(ConnectionId(1), &admin, EventSet::ALL, true, None, |_| ());
+    hub.subscribe(ConnectionId(2), &user, EventSet::ALL, false, None, |_| ());
+    hub.publish(event(1, EventKind::ConfigUpdated { fields: vec![] }));
+    assert_eq!((numbers(&admin), numbers(&user)), (vec![1], vec![]));
+}

@@ -1,0 +1,308 @@
+//! What the parts of the service share: the [`Service`] and what it is made of.
+//! What it does stands in the files beside this one.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+
+use super::connections::Connections;
+use super::hub::Hub;
+use super::meter::Meter;
+use super::password::Verifier;
+use super::queue::WorkQueue;
+use super::throttle::Throttle;
+use agent::Assistant;
+use agent::mcp::Mcp;
+use agent::meter::ModelMeter;
+use base::clock::Clock;
+use base::error::Result;
+use base::ids::{ConversationId, DeliveryId, TurnId};
+use config::Settings;
+use net::peer::ThrottleKey;
+use net::relay_links::RelayLinks;
+use net::tls::Trust;
+use net::token_bucket::TokenBucket;
+use store::{Delivery, Store, Turn, TurnEnd, Usage};
+
+/// Numbers of events that are reserved on disk at a time: after a crash the
+/// next event gets a number above any that was given out before.
+const EVENT_NUMBERS: u64 = 1_000_000;
+const EVENT_NUMBERS_KEY: &str = "event_numbers_reserved";
+
+/// What everything that serves people and programs shares.
+pub struct Service {
+    pub(super) settings: Arc<Settings>,
+    pub(super) store: Store,
+    pub(super) clock: Clock,
+    pub(super) data_dir: PathBuf,
+    pub(super) started_at: Instant,
+    pub(super) last_tick: Mutex<Instant>,
+    pub(super) assistant: RwLock<Arc<Assistant>>,
+    pub(super) mcp: Mcp,
+    pub(super) hub: Hub,
+    pub(super) event_numbers: Mutex<u64>,
+    pub(super) connections: Connections,
+    pub(super) queue: WorkQueue,
+    pub(super) deliver: Arc<dyn Deliver>,
+    /// Webhook requests that wait for their turn's end.
+    pub(super) waiting_requests: AtomicUsize,
+    pub(super) meter: Meter,
+    /// Turns that wait until the database can be written again, and until when
+    /// at least.
+    pub(super) deferred: Mutex<Vec<(Instant, Deferred)>>,
+    /// Why the last nightly backup failed, if it did.
+    pub(super) backup_problem: Mutex<Option<String>>,
+    pub(super) wakes: (Sender<Wake>, Receiver<Wake>),
+    pub(super) verifier: Verifier,
+    pub(super) login_guessers: Throttle<ThrottleKey>,
+    pub(super) login_names: Throttle<(Option<Arc<str>>, String)>,
+    pub(super) relays: Arc<RelayLinks>,
+    pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
+}
+
+/// What the workers have to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Turns that run.
+    pub running: usize,
+    /// Turns that wait for a worker.
+    pub waiting: usize,
+    /// Deliveries that wait for a worker.
+    pub due_deliveries: usize,
+}
+
+/// What a service is made of.
+pub struct Parts {
+    /// The configuration, which may change at any time.
+    pub settings: Arc<Settings>,
+    /// The open database.
+    pub store: Store,
+    /// Time for everything that is stored or expires.
+    pub clock: Clock,
+    /// Where programs run that custom tools name.
+    pub data_dir: PathBuf,
+    /// Sends callbacks. `webhook` provides it, so that this module needs no HTTP.
+    pub deliver: Arc<dyn Deliver>,
+}
+
+impl Service {
+    /// A service that does not work yet: [`workers::Workers::start`] does.
+    ///
+    /// # Errors
+    /// The database cannot be read or written.
+    pub fn new(parts: Parts) -> Result<Arc<Service>> {
+        let Parts {
+            settings,
+            store,
+            clock,
+            data_dir,
+            deliver,
+        } = parts;
+        let config = settings.current();
+        let last_event = match store.meta(EVENT_NUMBERS_KEY)? {
+            Some(text) => text.parse().unwrap_or(0),
+            None => 0,
+        };
+        let mcp = Mcp::new(data_dir.clone());
+        Ok(Arc::new(Service {
+            assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config), &mcp))),
+            mcp,
+            hub: Hub::after(last_event),
+            event_numbers: Mutex::new(last_event),
+            connections: Connections::default(),
+            queue: WorkQueue::new(config.workers),
+            waiting_requests: AtomicUsize::new(0),
+            meter: Meter::default(),
+            deferred: Mutex::default(),
+            backup_problem: Mutex::default(),
+            wakes: bounded(4),
+            verifier: Verifier::default(),
+            login_guessers: Throttle::new(clock.clone()),
+            login_names: Throttle::new(clock.clone()),
+            relays: Arc::default(),
+            webhook_rates: Mutex::default(),
+            started_at: Instant::now(),
+            last_tick: Mutex::new(Instant::now()),
+            settings,
+            store,
+            clock,
+            data_dir,
+            deliver,
+        }))
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &Arc<Settings> {
+        &self.settings
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The clock.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Events and their subscribers.
+    pub fn hub(&self) -> &Hub {
+        &self.hub
+    }
+
+    /// The authenticated connections.
+    pub fn connections(&self) -> &Connections {
+        &self.connections
+    }
+
+    /// This machine's name on relays, and its links to them.
+    pub fn relays(&self) -> &Arc<RelayLinks> {
+        &self.relays
+    }
+
+    /// The MCP servers; none runs before [`Service::start_mcp`].
+    pub fn mcp(&self) -> &Mcp {
+        &self.mcp
+    }
+
+    /// Begins to start the MCP servers of the configuration.
+    pub fn start_mcp(&self) {
+        let config = self.settings.current();
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        self.mcp.apply(&config.mcp_servers, &trust);
+    }
+
+    /// What turns and deliveries have come to.
+    pub fn meter(&self) -> &Meter {
+        &self.meter
+    }
+
+    /// What asking models has come to.
+    pub fn model_meter(&self) -> Arc<ModelMeter> {
+        Arc::clone(&self.assistant().meter)
+    }
+
+    /// What the workers have to do.
+    pub fn load(&self) -> Load {
+        let (running, waiting) = self.queue.load();
+        Load {
+            running,
+            waiting,
+            due_deliveries: self.queue.due_deliveries(),
+        }
+    }
+
+    /// How long the server has run.
+    pub fn uptime(&self) -> Duration {
+        self.started_at.elapsed()
+    }
+
+    /// When the timekeeper last finished a round.
+    pub fn last_tick(&self) -> Instant {
+        *self
+            .last_tick
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn backup_problem(&self) -> MutexGuard<'_, Option<String>> {
+        self.backup_problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What answers under the configuration in force.
+    pub(super) fn assistant(&self) -> Arc<Assistant> {
+        let config = self.settings.current();
+        let known = self
+            .assistant
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let is_same = Arc::ptr_eq(&known.config, &config);
+        if is_same && known.mcp_version == self.mcp.version() {
+            return Arc::clone(&known);
+        }
+        let fresh = Arc::new(match is_same {
+            // The provider knows its server and keeps connections to it.
+            true => known.with_mcp(&self.mcp),
+            false => Assistant {
+                calibration: Arc::clone(&known.calibration),
+                meter: Arc::clone(&known.meter),
+                ..Assistant::from_config(config, &self.mcp)
+            },
+        });
+        drop(known);
+        *self
+            .assistant
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        fresh
+    }
+
+    /// Reserves more event numbers on disk before they run out. The first are
+    /// reserved with the first tick, long before a million events.
+    pub(super) fn reserve_event_numbers(&self) {
+        let mut reserved = self
+            .event_numbers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if self.hub.seq() + EVENT_NUMBERS / 2 < *reserved {
+            return;
+        }
+        let more = self.hub.seq() + EVENT_NUMBERS;
+        match self.store.set_meta(EVENT_NUMBERS_KEY, &more.to_string()) {
+            Ok(()) => *reserved = more,
+            Err(error) => log::warn!("event numbers: {error}"),
+        }
+    }
+}
+
+/// Makes one attempt at a delivery and stores its outcome. The `webhook` module,
+/// which builds on this one, implements it.
+pub trait Deliver: Send + Sync {
+    /// The delivery as it stands after the attempt; nothing when it was not due.
+    ///
+    /// # Errors
+    /// Those of the store.
+    fn deliver(&self, delivery: DeliveryId) -> Result<Option<Delivery>>;
+}
+
+/// A turn that waits until the database can be written again.
+pub(super) enum Deferred {
+    /// It is to go on from its last step.
+    Run {
+        turn: TurnId,
+        conversation: ConversationId,
+    },
+    /// It is over; only its end is not stored. The model is not asked again.
+    Conclude {
+        turn: Box<Turn>,
+        end: TurnEnd,
+        usage: Usage,
+        model: String,
+    },
+}
+
+impl Deferred {
+    pub(super) fn ids(&self) -> (TurnId, ConversationId) {
+        match self {
+            Deferred::Run { turn, conversation } => (*turn, *conversation),
+            Deferred::Conclude { turn, .. } => (turn.id, turn.conversation_id),
+        }
+    }
+}
+
+/// What wakes the timekeeper.
+pub(super) enum Wake {
+    /// Deliveries may be due.
+    Look,
+    /// Time has jumped.
+    Everything,
+    /// The server stops.
+    Stop,
+}

@@ -1,0 +1,70 @@
+//! How a command is declared.
+
+/// Makes, of each command's declaration, a variant of `Command`, a struct of its
+/// fields, its entry in `DECLARATIONS`, its case in the parser and its role.
+///
+/// `"name" Role Variant(Fields { field: Type = reader, ... })`: a reader takes the
+/// request's [`Fields`](crate::fields::Fields) and the field's name. A command
+/// without fields is a variant alone. `Variant(Type)` names a type that declares
+/// `FIELDS` and `read` itself.
+macro_rules! commands {
+    ($(
+        $(#[doc = $doc:literal])+
+        $name:literal $role:ident $variant:ident $(( $payload:ident $({
+            $( $(#[$field_doc:meta])+ $field:ident: $type:ty = $reader:path, )+
+        })? ))?,
+    )+) => {
+        /// What a client asks for.
+        #[derive(Debug)]
+        pub enum Command {
+            $( $(#[doc = $doc])+ $variant $(($payload))?, )+
+        }
+
+        /// Every command, the contract's seven first.
+        pub const DECLARATIONS: &[Declaration] = &[
+            $( Declaration {
+                name: $name,
+                role: UserRole::$role,
+                fields: commands!(@fields $($payload)?),
+                documentation: concat!($($doc),+),
+            }, )+
+        ];
+
+        impl Command {
+            /// Reads the command of this name.
+            fn read(name: &str, fields: &mut Fields) -> Result<Command> {
+                Ok(match name {
+                    $( $name => Command::$variant $(($payload::read(fields)?))?, )+
+                    _ => return Err(unknown(name)),
+                })
+            }
+
+            /// The least role that may send it.
+            pub fn needed_role(&self) -> UserRole {
+                match self {
+                    $( Command::$variant { .. } => UserRole::$role, )+
+                }
+            }
+        }
+
+        $($($(
+            #[doc = concat!("The fields of `", $name, "`.")]
+            #[derive(Debug)]
+            pub struct $payload {
+                $( $(#[$field_doc])+ pub $field: $type, )+
+            }
+
+            impl $payload {
+                const FIELDS: &[&str] = &[$(stringify!($field)),+];
+
+                fn read(fields: &mut Fields) -> Result<$payload> {
+                    Ok($payload {
+                        $( $field: $reader(fields, stringify!($field))?, )+
+                    })
+                }
+            }
+        )?)?)+
+    };
+    (@fields) => { &[] };
+    (@fields $payload:ident) => { $payload::FIELDS };
+}

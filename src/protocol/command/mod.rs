@@ -1,0 +1,310 @@
+//! Commands as a client sends them (contract section 4.1, protocol section 2).
+//!
+//! Each command is declared once, below: its name on the wire, the least role
+//! that may send it, and its fields with the function that reads each. The
+//! parser, the names in error messages, the roles and [`DECLARATIONS`] follow from
+//! that. Fields are checked for type and size here; whether what they name exists
+//! is for the service to find out.
+
+#[macro_use]
+mod declare;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::envelope::RequestId;
+use crate::event::EventSet;
+use crate::fields::Fields;
+use base::error::{Error, Result};
+use base::ids::{
+    ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId, TurnId,
+};
+use base::role::UserRole;
+use base::secret::Secret;
+use values::{
+    events, expiry, false_by_default, id, idempotency_key, limit, message, optional_id, query,
+    secret, sequence_number, title, true_by_default,
+};
+
+pub use values::{
+    CHAT_MESSAGE_BYTES, ConversationCursor, Credential, LIST_DEFAULT, LIST_LIMIT, Remember,
+    check_idempotency_key, check_message,
+};
+
+/// One request: a command and the client's own name for it.
+#[derive(Debug)]
+pub struct Request {
+    /// Returned with the response. Without one, responses keep request order.
+    pub id: Option<RequestId>,
+    /// What to do, or why it cannot be done.
+    pub command: Result<Command>,
+}
+
+/// A command as it is declared, for error messages and documentation.
+#[derive(Clone, Copy, Debug)]
+pub struct Declaration {
+    /// Its `type` on the wire.
+    pub name: &'static str,
+    /// The least role that may send it.
+    pub role: UserRole,
+    /// Its fields beside `type` and `id`.
+    pub fields: &'static [&'static str],
+    /// What it does, in one or two sentences.
+    pub documentation: &'static str,
+}
+
+commands! {
+    /// Signs the connection in. It must come first.
+    "auth" Viewer Auth(Credential),
+
+    /// Sends the assistant a message. The response follows when its turn ends.
+    "chat" User Chat(Chat {
+        /// 1 byte to 256 KiB of text, not only white space.
+        message: String = message,
+        /// The conversation to continue; a new one when absent.
+        conversation_id: Option<ConversationId> = optional_id,
+        /// Whether this connection wants the turn's events.
+        stream: bool = false_by_default,
+        /// A repeat within 24 hours joins or returns the first turn.
+        idempotency_key: Option<String> = idempotency_key,
+    }),
+
+    /// Returns the settings, without secrets.
+    "get_config" Viewer GetConfig,
+
+    /// Changes settings: all of them or, if one is refused, none.
+    "update_config" Admin UpdateConfig(UpdateConfig {
+        /// Field names and their new values.
+        config: Map<String, Value> = Fields::object,
+    }),
+
+    /// Lists the conversations of all channels, newest activity first.
+    "list_conversations" Viewer ListConversations(ListConversations {
+        /// Rows of this page: 1 to [`LIST_LIMIT`].
+        limit: usize = limit,
+        /// The `next_cursor` of the previous page; absent for the first.
+        cursor: Option<ConversationCursor> = optional_id,
+    }),
+
+    /// Returns the latest messages of a conversation, oldest first.
+    "get_messages" Viewer GetMessages(GetMessages {
+        /// A conversation that exists.
+        conversation_id: ConversationId = id,
+        /// Rows of this page: 1 to [`LIST_LIMIT`].
+        limit: usize = limit,
+        /// Only messages older than this one, to page back.
+        before: Option<MessageId> = optional_id,
+    }),
+
+    /// Lists the tools, with their source and permission.
+    "list_tools" Viewer ListTools,
+
+    /// Revokes the token that the connection is signed in with, and closes the connection.
+    "sign_out" Viewer SignOut,
+
+    /// Checks that the server answers.
+    "ping" Viewer Ping,
+
+    /// Asks for events; replaces an earlier subscription.
+    "subscribe" Viewer Subscribe(Subscribe {
+        /// The names of the events; every event when absent.
+        events: EventSet = events,
+        /// Replays kept events after this `seq`; none when absent.
+        since: Option<u64> = sequence_number,
+    }),
+
+    /// Returns a turn's state, and its reply once there is one.
+    "get_turn" Viewer GetTurn(GetTurn {
+        /// As the response to `chat` or an event names it.
+        turn_id: TurnId = id,
+    }),
+
+    /// Stops a turn that runs or waits.
+    "cancel" User Cancel(Cancel {
+        /// One that has ended stays as it ended.
+        turn_id: TurnId = id,
+    }),
+
+    /// Gives a conversation another title.
+    "rename_conversation" User RenameConversation(RenameConversation {
+        /// A conversation that exists.
+        conversation_id: ConversationId = id,
+        /// The new title: 1 to 200 characters.
+        title: String = title,
+    }),
+
+    /// Deletes a conversation and all that belongs to it, for good.
+    "delete_conversation" User DeleteConversation(DeleteConversation {
+        /// A conversation that exists.
+        conversation_id: ConversationId = id,
+    }),
+
+    /// Finds messages of any conversation by their words.
+    "search_messages" Viewer SearchMessages(SearchMessages {
+        /// Words that must all occur: 1 to 1,000 characters.
+        query: String = query,
+        /// Most hits: 1 to [`LIST_LIMIT`].
+        limit: usize = limit,
+    }),
+
+    /// Lists the tool calls that wait for a decision.
+    "list_approvals" Admin ListApprovals,
+
+    /// Lets a tool call run.
+    "approve" Admin Approve(Approve {
+        /// An approval that is still undecided.
+        approval_id: ApprovalId = id,
+        /// Whether the same tool asks again.
+        remember: Remember = Remember::read,
+    }),
+
+    /// Refuses a tool call. The model learns of it, and the turn continues.
+    "deny" Admin Deny(Deny {
+        /// An approval that is still undecided.
+        approval_id: ApprovalId = id,
+    }),
+
+    /// Lists what the assistant was asked to remember.
+    "list_memories" Viewer ListMemories,
+
+    /// Makes the assistant forget one thing.
+    "delete_memory" User DeleteMemory(DeleteMemory {
+        /// As `list_memories` names it.
+        memory_id: MemoryId = id,
+    }),
+
+    /// Schedules a prompt.
+    "create_schedule" User CreateSchedule(CreateSchedule {
+        /// What the assistant is asked at that time.
+        prompt: String = Fields::string,
+        /// Once, at this time; either this or `cron`.
+        at: Option<String> = Fields::optional_string,
+        /// Repeatedly: five fields.
+        cron: Option<String> = Fields::optional_string,
+        /// Where it runs; a conversation of its own when absent.
+        conversation_id: Option<ConversationId> = optional_id,
+        /// A webhook account that also gets the replies.
+        webhook: Option<String> = Fields::optional_string,
+    }),
+
+    /// Lists everything that is scheduled, the next first.
+    "list_schedules" Viewer ListSchedules,
+
+    /// Deletes a schedule.
+    "delete_schedule" User DeleteSchedule(DeleteSchedule {
+        /// As `list_schedules` names it.
+        schedule_id: ScheduleId = id,
+    }),
+
+    /// Pauses a schedule, or resumes it.
+    "pause_schedule" User PauseSchedule(PauseSchedule {
+        /// As `list_schedules` names it.
+        schedule_id: ScheduleId = id,
+        /// False to resume it.
+        paused: bool = true_by_default,
+    }),
+
+    /// Lists webhook callbacks and their attempts.
+    "list_deliveries" Admin ListDeliveries(ListDeliveries {
+        /// `pending`, `held`, `delivered` or `dead`; all when absent.
+        state: Option<String> = Fields::optional_string,
+        /// Rows: 1 to [`LIST_LIMIT`].
+        limit: usize = limit,
+    }),
+
+    /// Sends a callback again that was given up.
+    "retry_delivery" Admin RetryDelivery(RetryDelivery {
+        /// As `list_deliveries` names it.
+        delivery_id: DeliveryId = id,
+    }),
+
+    /// Returns version, uptime, and counts of what is under way.
+    "server_info" Viewer ServerInfo,
+
+    /// Lists everybody who may sign in.
+    "list_users" Admin ListUsers,
+
+    /// Adds a person.
+    "add_user" Admin AddUser(AddUser {
+        /// 1 to 64 characters, without white space.
+        name: String = Fields::string,
+        /// `viewer`, `user` (when absent) or `admin`.
+        role: Option<String> = Fields::optional_string,
+        /// 8 characters to 1,024 bytes.
+        password: Secret = secret,
+    }),
+
+    /// Sets somebody's password and ends their sessions.
+    "set_password" Admin SetPassword(SetPassword {
+        /// As `list_users` has it.
+        name: String = Fields::string,
+        /// 8 characters to 1,024 bytes.
+        password: Secret = secret,
+    }),
+
+    /// Removes a person with all their tokens and schedules.
+    "remove_user" Admin RemoveUser(RemoveUser {
+        /// As `list_users` has it; not the last admin.
+        name: String = Fields::string,
+    }),
+
+    /// Lists the API tokens.
+    "list_tokens" Admin ListTokens(ListTokens {
+        /// Whether sessions are listed, too.
+        sessions: bool = false_by_default,
+    }),
+
+    /// Creates an API token, which is shown once.
+    "create_token" Admin CreateToken(CreateToken {
+        /// What it is for: 1 to 64 characters.
+        name: String = Fields::string,
+        /// At most its owner's own, which is also the default.
+        role: Option<String> = Fields::optional_string,
+        /// Its owner; the caller when absent.
+        user: Option<String> = Fields::optional_string,
+        /// How long it is valid; until it is revoked when absent.
+        expires_in: Option<Duration> = expiry,
+    }),
+
+    /// Revokes a token or session and closes its connections.
+    "revoke_token" Admin RevokeToken(RevokeToken {
+        /// As `list_tokens` has it.
+        token_id: TokenId = id,
+    }),
+}
+
+impl Request {
+    /// Parses one message. A message whose `id` can be read keeps it even when
+    /// the rest is wrong, so that the client can match the error.
+    pub fn parse(text: &str) -> Request {
+        let parsed = Fields::parse(text).and_then(|fields| {
+            let id = RequestId::from_member(fields.get("id"))?;
+            Ok((id, fields))
+        });
+        match parsed {
+            Ok((id, mut fields)) => Request {
+                id,
+                command: fields
+                    .string("type")
+                    .and_then(|name| Command::read(&name, &mut fields)),
+            },
+            Err(error) => Request {
+                id: None,
+                command: Err(error),
+            },
+        }
+    }
+}
+
+fn unknown(name: &str) -> Error {
+    let shown: String = name.chars().take(64).collect();
+    let names: Vec<&str> = DECLARATIONS.iter().map(|one| one.name).collect();
+    Error::invalid_request(format!(
+        "there is no command {shown:?}; the commands are {}",
+        names.join(", ")
+    ))
+}

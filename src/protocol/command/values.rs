@@ -1,0 +1,193 @@
+//! The values of commands' fields, and how each is read.
+
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::event::EventSet;
+use crate::fields::Fields;
+use base::error::{Error, Result};
+use base::ids::MessageId;
+use base::secret::Secret;
+
+/// Longest chat message, in bytes of UTF-8.
+pub const CHAT_MESSAGE_BYTES: usize = 256 * 1024;
+/// Most rows of one list.
+pub const LIST_LIMIT: u64 = 500;
+/// Rows of a list when the client names no limit.
+pub const LIST_DEFAULT: u64 = 50;
+/// Longest validity of a token, in seconds: ten years.
+const LONGEST_VALIDITY: u64 = 3_650 * 24 * 3_600;
+
+/// How somebody proves who they are.
+#[derive(Debug)]
+pub enum Credential {
+    /// A session token, from POST /auth or for a password, or an API token.
+    Token(Secret),
+    /// What POST /auth takes, for transports without HTTP, such as a relay.
+    Password {
+        /// The user's name.
+        username: String,
+        /// In plain text, as the person typed it.
+        password: Secret,
+    },
+}
+
+impl Credential {
+    pub(super) const FIELDS: &[&str] = &["token", "username", "password"];
+
+    pub(super) fn read(fields: &mut Fields) -> Result<Credential> {
+        Ok(match fields.optional_string("username")? {
+            Some(username) => Credential::Password {
+                username,
+                password: secret(fields, "password")?,
+            },
+            None => Credential::Token(secret(fields, "token")?),
+        })
+    }
+}
+
+/// How long an approval holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Remember {
+    /// This call only.
+    Once,
+    /// This tool, in this conversation.
+    Conversation,
+    /// This tool, always: written to `tool_permissions`.
+    Always,
+}
+
+impl Remember {
+    pub(super) fn read(fields: &mut Fields, name: &str) -> Result<Remember> {
+        match fields.optional_string(name)?.as_deref() {
+            None | Some("once") => Ok(Remember::Once),
+            Some("conversation") => Ok(Remember::Conversation),
+            Some("always") => Ok(Remember::Always),
+            Some(_) => Err(Error::invalid_request(format!(
+                "\"{name}\" must be \"once\", \"conversation\" or \"always\""
+            ))),
+        }
+    }
+}
+
+/// Where a list of conversations goes on: the `next_cursor` of the page before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConversationCursor(pub MessageId);
+
+impl FromStr for ConversationCursor {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<ConversationCursor> {
+        text.parse().map(ConversationCursor).map_err(|_| {
+            Error::invalid_request("\"cursor\" must be the \"next_cursor\" of an earlier response")
+        })
+    }
+}
+
+/// Checks the text of a chat or webhook message.
+///
+/// # Errors
+/// `invalid_request`; HTTP 413 when it is over [`CHAT_MESSAGE_BYTES`].
+pub fn check_message(message: &str) -> Result<()> {
+    if message.len() > CHAT_MESSAGE_BYTES {
+        return Err(Error::too_large(format!(
+            "\"message\" has {} bytes; at most {CHAT_MESSAGE_BYTES} are allowed",
+            message.len()
+        )));
+    }
+    if message.trim().is_empty() {
+        return Err(Error::invalid_request("\"message\" must not be empty"));
+    }
+    Ok(())
+}
+
+/// Checks an idempotency key, called `subject` in the error: 1 to 255 characters.
+///
+/// # Errors
+/// `invalid_request`.
+pub fn check_idempotency_key(subject: &str, key: &str) -> Result<()> {
+    if (1..=255).contains(&key.chars().count()) {
+        Ok(())
+    } else {
+        Err(Error::invalid_request(format!(
+            "{subject} must have 1 to 255 characters"
+        )))
+    }
+}
+
+pub(super) fn message(fields: &mut Fields, name: &str) -> Result<String> {
+    let message = fields.string(name)?;
+    check_message(&message)?;
+    Ok(message)
+}
+
+pub(super) fn idempotency_key(fields: &mut Fields, name: &str) -> Result<Option<String>> {
+    let key = fields.optional_string(name)?;
+    if let Some(key) = &key {
+        check_idempotency_key(&format!("\"{name}\""), key)?;
+    }
+    Ok(key)
+}
+
+pub(super) fn id<I: FromStr<Err = Error>>(fields: &mut Fields, name: &str) -> Result<I> {
+    fields.string(name)?.parse()
+}
+
+pub(super) fn optional_id<I: FromStr<Err = Error>>(
+    fields: &mut Fields,
+    name: &str,
+) -> Result<Option<I>> {
+    let text = fields.optional_string(name)?;
+    text.map(|text| text.parse()).transpose()
+}
+
+pub(super) fn secret(fields: &mut Fields, name: &str) -> Result<Secret> {
+    fields.string(name).map(Secret::new)
+}
+
+pub(super) fn false_by_default(fields: &mut Fields, name: &str) -> Result<bool> {
+    Ok(fields.optional_bool(name)?.unwrap_or(false))
+}
+
+pub(super) fn true_by_default(fields: &mut Fields, name: &str) -> Result<bool> {
+    Ok(fields.optional_bool(name)?.unwrap_or(true))
+}
+
+pub(super) fn limit(fields: &mut Fields, name: &str) -> Result<usize> {
+    let limit = fields.optional_integer(name, 1..=LIST_LIMIT)?;
+    Ok(limit.unwrap_or(LIST_DEFAULT) as usize)
+}
+
+pub(super) fn events(fields: &mut Fields, name: &str) -> Result<EventSet> {
+    match fields.optional_strings(name)? {
+        Some(names) => EventSet::of(&names),
+        None => Ok(EventSet::ALL),
+    }
+}
+
+pub(super) fn sequence_number(fields: &mut Fields, name: &str) -> Result<Option<u64>> {
+    fields.optional_integer(name, 0..=u64::MAX)
+}
+
+pub(super) fn expiry(fields: &mut Fields, name: &str) -> Result<Option<Duration>> {
+    let seconds = fields.optional_integer(name, 1..=LONGEST_VALIDITY)?;
+    Ok(seconds.map(Duration::from_secs))
+}
+
+pub(super) fn title(fields: &mut Fields, name: &str) -> Result<String> {
+    short_text(fields, name, 200)
+}
+
+pub(super) fn query(fields: &mut Fields, name: &str) -> Result<String> {
+    short_text(fields, name, 1_000)
+}
+
+fn short_text(fields: &mut Fields, name: &str, most: usize) -> Result<String> {
+    let text = fields.string(name)?;
+    if text.trim().is_empty() || text.chars().count() > most {
+        return Err(Error::invalid_request(format!(
+            "\"{name}\" must have 1 to {most} characters, not only white space"
+        )));
+    }
+    Ok(text)
+}
