@@ -129,10 +129,18 @@ fn who_is_not_the_machine_gets_no_password() {
     let browser = Chromium::start();
     let other = "abcdefghijklmnopqrstuvwxyz234567";
     for (lie, machine, message) in [
-        (Lie::OtherKey, None, "presented another machine"),
-        (Lie::OtherMachine, None, "cannot prove to be your machine"),
+        (Lie::OtherKey, None, "answered for a different machine"),
+        (
+            Lie::OtherMachine,
+            None,
+            "could not prove that it is your machine",
+        ),
         (Lie::None, Some(other), "not connected to this relay"),
-        (Lie::OtherKey, Some(other), "presented another machine"),
+        (
+            Lie::OtherKey,
+            Some(other),
+            "answered for a different machine",
+        ),
         (Lie::None, Some("short"), "32 letters and digits"),
     ] {
         let relay = Relay::start(home.address(), lie);
@@ -167,11 +175,11 @@ fn a_relay_that_is_away_or_refuses_is_named() {
     page.fill("[name=password]", PASSWORD);
     page.click("button[type=submit]");
     page.until(&format!(
-        "{PROBLEM}?.includes('Check its address and the relay token')"
+        "{PROBLEM}?.includes('Check its address and the token')"
     ));
     page.fill("[name=relay]", "ws://relay.example");
     page.click("button[type=submit]");
-    page.until(&format!("{PROBLEM}?.includes('begins with wss://')"));
+    page.until(&format!("{PROBLEM}?.includes('must begin with wss://')"));
     assert!(
         !page
             .requests
@@ -186,7 +194,7 @@ fn a_relay_that_is_away_or_refuses_is_named() {
     page.fill("[name=username]", "admin");
     page.fill("[name=relay_token]", TOKEN);
     page.click("button[type=submit]");
-    page.until(&format!("{PROBLEM}?.includes('do not go together')"));
+    page.until(&format!("{PROBLEM}?.includes('Wrong name or password')"));
     relay.stop();
 }
 
@@ -206,7 +214,7 @@ fn a_flipped_bit_ends_the_connection() {
     let before = relay.clients();
     relay.flip_a_bit();
     say(&mut page, "hello");
-    page.until("shown.some((text) => text.includes('is not what your machine sent'))");
+    page.until("shown.some((text) => text.includes('The relay altered data from your machine'))");
     // It comes back by itself, and the message ran once.
     until_last_reply(&mut page, "unharmed");
     assert!(relay.clients() > before);
@@ -227,7 +235,10 @@ fn over_plain_http_the_page_says_why_it_cannot() {
     page.until("document.querySelector('button[type=submit]').disabled");
     let shown = page.evaluate("document.querySelector('.away').innerText");
     assert!(
-        shown.as_str().unwrap().contains("came over plain http"),
+        shown
+            .as_str()
+            .unwrap()
+            .contains("browsers disable on plain http pages"),
         "{shown}"
     );
     assert!(
@@ -337,7 +348,7 @@ fn an_exported_page_works_through_a_relay_and_directly() {
     page.fill("[name=username]", "admin");
     page.fill("[name=password]", "wrong");
     page.click("button[type=submit]");
-    page.until(&format!("{PROBLEM}?.includes('do not go together')"));
+    page.until(&format!("{PROBLEM}?.includes('Wrong name or password')"));
     page.errors.clear();
     page.fill("[name=password]", PASSWORD);
     page.click("button[type=submit]");

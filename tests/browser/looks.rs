@@ -102,9 +102,9 @@ fn the_keyboard_reaches_everything_in_order() {
     for expected in [
         "password",
         "stay",
-        "Through a relay, from anywhere",
+        "Connect via relay",
         "Sign in",
-        "Forgot the password?",
+        "Forgot your password?",
     ] {
         page.press("Tab", 0);
         assert_eq!(page.evaluate(focused), expected);

@@ -108,7 +108,7 @@ fn signing_in_wrong_and_right_and_out() {
     page.fill("[name=username]", "admin");
     page.fill("[name=password]", "wrong");
     page.press("Enter", 0);
-    page.until("document.querySelector('.problem').textContent.includes('do not go together')");
+    page.until("document.querySelector('.problem').textContent.includes('Wrong name or password')");
     page.errors.clear();
     sign_in(&mut page, &home);
     page.screenshot("welcome");

@@ -239,7 +239,7 @@ fn the_status_shows_relays_and_backups() {
         "0 connections through it",
         &away.to_string(),
         "Nightly backups",
-        "None yet",
+        "The first will be made tonight",
     ] {
         assert!(text.contains(expected), "{expected}: {text}");
     }

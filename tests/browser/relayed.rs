@@ -118,9 +118,11 @@ fn what_the_relay_itself_says_is_told_as_its_own_word() {
     page.until("document.querySelector('.facts')");
     page.evaluate("window.shown = []; new MutationObserver(() => shown.push(document.querySelector('.banner').textContent)).observe(document.querySelector('.banner'), { childList: true })");
     page.evaluate("for (let count = 0; count < 30; count += 1) dispatchEvent(new HashChangeEvent('hashchange'))");
-    page.until("shown.some((text) => text.includes('The relay says: this relay takes 8 messages a second'))");
+    page.until("shown.some((text) => text.includes('The relay reports: this relay takes 8 messages a second'))");
     assert_eq!(
-        page.evaluate("shown.some((text) => text.includes('is not what your machine sent'))"),
+        page.evaluate(
+            "shown.some((text) => text.includes('The relay altered data from your machine'))"
+        ),
         false
     );
     // It has not signed anybody out, and the page comes back by itself.

@@ -1,9 +1,12 @@
-//! The web front end: a page of plain HTML, CSS and JavaScript modules, held in
-//! the binary. The build script compresses what is in `page/`, and changes nothing
-//! else about it.
+//! The web front end: a page of plain HTML, CSS and JavaScript modules, embedded in
+//! the binary. The build script only compresses the files of `page/`.
 //!
-//! The assets' path names their version, so that a browser may keep them for
-//! good, asks for none again on the next visit, and never mixes two versions.
+//! The path of the assets includes their version, so that browsers cache them
+//! permanently and never mix two versions.
+//!
+//! - [`Web::new`] computes the version of the assets.
+//! - [`Web::page`](Pages::page) answers a request for the page or an asset.
+//! - [`Web::exported`] gives the files for another web server.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -24,7 +27,7 @@ struct Asset {
 }
 
 impl Asset {
-    /// The file as it was before the build script compressed it.
+    /// The uncompressed file.
     fn plain(&self) -> Vec<u8> {
         handbook::unpack(self.gzip)
     }
@@ -44,12 +47,12 @@ fn files() -> impl Iterator<Item = Asset> {
     ASSETS.iter().copied().chain(handbook)
 }
 
-/// The page, with a mark where the assets' version stands.
+/// The page, with a placeholder for the version of the assets.
 const INDEX: &str = include_str!("page/index.html");
 const VERSION_MARK: &str = "{version}";
 
-/// What the page may do, but for connecting (Content Security Policy Level 3):
-/// load its own files. No script or style within HTML.
+/// The policy of the page (Content Security Policy Level 3): it loads only its own
+/// files, without inline scripts or styles, and connects to `$connect`.
 macro_rules! policy {
     ($connect:literal) => {
         concat!(
@@ -61,32 +64,31 @@ macro_rules! policy {
     };
 }
 
-/// The served page talks to its own server, and through any relay that a person
-/// names: nobody knows its address beforehand. That gives up little: what keeps
-/// secrets in the page is that no script but its own runs, since a foreign one
-/// could also carry them away by leading the browser to another page. `ws:` is
-/// for a relay on the same machine alone.
+/// The served page connects to its own server and to any relay, because the address
+/// of a relay is not known in advance. That costs little: secrets are safe because
+/// only the page's own scripts run; others could leak them by navigation anyway.
+/// `ws:` is only for a relay on the same machine.
 const POLICY: &str = concat!(
     policy!("wss: ws://127.0.0.1:* ws://localhost:*"),
     "; frame-ancestors 'none'",
 );
-/// An exported page talks to whichever server a person names, also by plain
-/// http at home. A meta element cannot say `frame-ancestors`.
+/// An exported page connects to any server, even over plain http at home. A meta
+/// element cannot set `frame-ancestors`.
 const EXPORTED_POLICY: &str = policy!("https: wss: http: ws:");
 
-/// Asked again each time; unchanged, it costs a 304.
-const ASK_AGAIN: &str = "no-cache";
-/// A path with a version always leads to the same bytes (RFC 8246).
-const FOR_GOOD: &str = "public, max-age=31536000, immutable";
+/// Revalidated each time; 304 if unchanged.
+const REVALIDATE: &str = "no-cache";
+/// A path with a version never changes its content (RFC 8246).
+const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 
-/// The front end, ready to be sent.
+/// The front end, ready to be served.
 pub struct Web {
     index: String,
     version: String,
 }
 
 impl Web {
-    /// Prepares the page: its assets' version is made of their content.
+    /// Prepares the page. The version of the assets is a hash of their content.
     pub fn new() -> Web {
         let mut digests = Vec::new();
         for asset in files() {
@@ -97,8 +99,8 @@ impl Web {
         Web { index, version }
     }
 
-    /// The page as files for any web server: paths below a folder, and what
-    /// they hold, uncompressed. The page then asks for the address of the server.
+    /// The page as files for any web server: relative paths and uncompressed
+    /// content. Its sign-in form asks for the address of the server.
     pub fn exported(&self) -> Vec<(String, Vec<u8>)> {
         let policy = format!(
             "<meta http-equiv=\"Content-Security-Policy\" content=\"{EXPORTED_POLICY}\">\n<title>"
@@ -131,11 +133,11 @@ impl Pages for Web {
     fn page(&self, head: &Head) -> Response {
         if matches!(head.path.as_str(), "/" | "/help") {
             let body = Cow::Owned(self.index.clone().into_bytes());
-            return respond(head, "text/html; charset=utf-8", ASK_AGAIN, body);
+            return respond(head, "text/html; charset=utf-8", REVALIDATE, body);
         }
         let Some(asset) = self.asset(&head.path) else {
             return Response::error(&Error::not_found(
-                "there is no such file; the page may be of another version: reload it",
+                "this file does not exist; the page may have been updated, so reload it",
             ));
         };
         let accepted = head.headers.iter();
@@ -146,7 +148,7 @@ impl Pages for Web {
         } else {
             Cow::Owned(asset.plain())
         };
-        let mut response = respond(head, asset.media_type, FOR_GOOD, body);
+        let mut response = respond(head, asset.media_type, IMMUTABLE, body);
         let mut add = |name, value| response.headers.push((name, Cow::Borrowed(value)));
         add("Vary", "Accept-Encoding");
         if is_compressed {
@@ -156,8 +158,8 @@ impl Pages for Web {
     }
 }
 
-/// A response with this body, or without any if the client has it already. The
-/// tag is made of the body, so that each encoding of a file has its own.
+/// A response with this body, or 304 if the client has it. The tag is a hash of the
+/// body, so that each encoding of a file has its own.
 fn respond(
     head: &Head,
     media_type: &'static str,
@@ -188,9 +190,9 @@ fn respond(
     }
 }
 
-/// Whether a client with these `Accept-Encoding` fields takes gzip (RFC 9110
-/// section 12.5.3). One that sends no such field gets none: it may be a small
-/// client that cannot decode it.
+/// Whether a client with these `Accept-Encoding` fields accepts gzip (RFC 9110
+/// section 12.5.3). Without such a field it does not: small clients may be unable to
+/// decode it.
 fn accepts_gzip<'a>(fields: impl Iterator<Item = &'a str>) -> bool {
     let mut others = false;
     for listed in fields.flat_map(|field| field.split(',')) {
@@ -209,7 +211,7 @@ fn accepts_gzip<'a>(fields: impl Iterator<Item = &'a str>) -> bool {
     others
 }
 
-/// Whether `If-None-Match` names this tag (RFC 9110 section 13.1.2).
+/// Whether `If-None-Match` includes this tag (RFC 9110 section 13.1.2).
 fn matches(known: &str, tag: &str) -> bool {
     known
         .split(',')

@@ -1,4 +1,4 @@
-// The shell: signing in, the frame around every page, and which page is shown.
+// The shell: sign-in, the frame around every page, and routing.
 
 import { h, icon, sign, toast, announce, ask } from "./dom.js";
 import { token, signIn, forget, dialer, way, relayWay, addressWay, isExported } from "./session.js";
@@ -14,11 +14,11 @@ const PAGES = [
   ["status", "Status"],
   ["help", "Help"],
 ];
-/** What anybody may see; the rest is for admins. */
+/** Pages for every role; the others are for admins. */
 const OPEN_PAGES = ["tools", "memories", "reminders", "status", "help"];
 
-/** A module that did not come is a TypeError of the browser's. */
-const said = (error) => error instanceof TypeError ? "A part of this page could not be loaded. Reload to try again: Hearth may have been updated." : error.message;
+/** The browser reports a module that it could not load as a TypeError. */
+const said = (error) => error instanceof TypeError ? "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated." : error.message;
 
 begin();
 
@@ -26,14 +26,14 @@ async function begin() {
   if (location.pathname.endsWith("/help")) return (await import("./help.js")).alone(root);
   const link = new URLSearchParams(location.hash.slice(1));
   if (link.has("relay")) {
-    // A link may fill in the form, when asked for; it never connects.
+    // A link may fill in the form after a confirmation, but never connects by itself.
     history.replaceState(null, "", location.pathname);
     try {
       const to = relayWay(link.get("relay"), link.get("machine") ?? "", "");
-      const text = `This link wants to connect to ${new URL(to.relay).host}. Continue? Only if it comes from whoever runs your Hearth.`;
-      if (await ask({ title: "A link to a relay", text, action: "Continue" })) return showSignIn("", to);
+      const text = `This link wants to connect to ${new URL(to.relay).host}. Continue only if it came from the person who runs your Hearth.`;
+      if (await ask({ title: "Connect via relay?", text, action: "Continue" })) return showSignIn("", to);
     } catch (error) {
-      toast(`The link is no use: ${error.message}`);
+      toast(`This link does not work: ${error.message}`);
     }
   }
   if (token()) start();
@@ -48,14 +48,14 @@ function showSignIn(note, known = way()) {
   const stay = h("input", { type: "checkbox", name: "stay" });
   const button = h("button", { type: "submit", class: "primary" }, "Sign in");
   const field = (name, label, value, more) => h("label", label, h("input", { name, value, autocapitalize: "none", spellcheck: "false", required: true, ...more }));
-  const address = isExported && field("address", "Address of Hearth", known.address ?? "", { placeholder: "home.example:5000" });
+  const address = isExported && field("address", "Server address", known.address ?? "", { placeholder: "home.example:5000" });
   const mayEncrypt = Boolean(globalThis.crypto?.subtle);
   const places = h("fieldset",
-    field("relay", "Address of the relay", known.relay ?? "", { placeholder: "relay.example" }),
-    field("machine", "Machine id", known.machine ?? "", { required: null, placeholder: "Unless the address has it" }),
+    field("relay", "Relay address", known.relay ?? "", { placeholder: "relay.example" }),
+    field("machine", "Machine ID", known.machine ?? "", { required: null, placeholder: "Unless it is in the address" }),
     field("relay_token", "Relay token", known.token ?? "", { type: "password", autocomplete: "off" }));
-  const away = h("details.away", { open: Boolean(known.relay) }, h("summary", "Through a relay, from anywhere"), mayEncrypt ? places
-    : h("p.problem", "This page came over plain http, where browsers withhold the encryption (WebCrypto) that a relay needs. Open the page by https, or by http://localhost on the machine itself. At home, sign in without the relay."));
+  const away = h("details.away", { open: Boolean(known.relay) }, h("summary", "Connect via relay"), mayEncrypt ? places
+    : h("p.problem", "A relay needs encryption (WebCrypto), which browsers disable on plain http pages. Open this page over https, or at http://localhost on the machine itself. At home, sign in without the relay."));
   const choose = () => {
     places.disabled = !away.open;
     if (address) address.hidden = address.lastChild.disabled = away.open;
@@ -64,13 +64,13 @@ function showSignIn(note, known = way()) {
   away.addEventListener("toggle", choose);
   choose();
   const form = h("form",
-    sign(64), h("h1", "Hearth"), h("p.quiet", "The assistant of this home"),
+    sign(64), h("h1", "Hearth"), h("p.quiet", "Your home’s AI assistant"),
     address,
     h("label", "Name", name), h("label", "Password", password),
     h("label.check", stay, "Stay signed in on this device"),
     away, problem, button,
-    h("details.quiet.small", h("summary", "Forgot the password?"),
-      h("p", "Whoever runs Hearth can set a new one: ", h("code", "hearth user passwd NAME"))),
+    h("details.quiet.small", h("summary", "Forgot your password?"),
+      h("p", "The person who runs Hearth can set a new one: ", h("code", "hearth user passwd NAME"))),
     !isExported && h("a.small", { href: "help" }, "Help"));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
@@ -92,7 +92,7 @@ function showSignIn(note, known = way()) {
 }
 
 async function start() {
-  // What only a signed-in person needs is fetched now, not for the sign-in form.
+  // The sign-in form does not need these modules.
   const [{ Connection }, { Household }, { conversations }, { chat }, { approvals }] = await Promise.all([
     import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
   ]);
@@ -116,7 +116,7 @@ async function start() {
     h("div.row.foot", who, h("button.plain", { onclick: leave }, "Sign out")));
   const opener = h("button.icon-button.open-side", { "aria-label": "Open the menu", "aria-controls": "side", "aria-expanded": "false", onclick: () => menu(true) }, icon("menu"));
   const banner = h("div.banner", { role: "status", hidden: true });
-  const tray = h("div.tray", { "aria-label": "Questions of the assistant", hidden: true });
+  const tray = h("div.tray", { "aria-label": "Approval requests", hidden: true });
   const header = h("header.top");
   const place = h("div.place");
   const main = h("main.main", header, banner, place, tray);
@@ -130,7 +130,7 @@ async function start() {
   connection.addEventListener("rejected", () => {
     end();
     forget();
-    showSignIn("You were signed out. Sign in again to go on.");
+    showSignIn("You were signed out. Sign in again to continue.");
   });
   addEventListener("hashchange", route, { signal: stop.signal });
   isWide.addEventListener("change", () => menu(false), { signal: stop.signal });
@@ -148,7 +148,7 @@ async function start() {
 
   async function leave() {
     forget();
-    // Even when the server is away, this browser is signed out.
+    // This browser is signed out even if the server cannot be reached.
     await connection.request("sign_out", {}, { keep: true, patience: 3000 }).catch(() => {});
     end();
     showSignIn();
@@ -169,14 +169,14 @@ async function start() {
   function state({ state: now, problem }) {
     clearTimeout(late);
     if (now === "open") {
-      if (!banner.hidden && banner.dataset.lost) announce("Connected again.");
+      if (!banner.hidden && banner.dataset.lost) announce("Reconnected.");
       banner.hidden = true;
       delete banner.dataset.lost;
     } else if (now === "waiting") {
       banner.dataset.lost = "yes";
-      // A blink of the network is not worth a word.
+      // Do not report a short interruption.
       late = setTimeout(() => { banner.hidden = false; }, 700);
-      banner.replaceChildren(`${problem || "Not connected to Hearth."} Trying again… `, h("button.plain", { onclick: () => connection.wake() }, "Try now"));
+      banner.replaceChildren(`${problem || "No connection to Hearth."} Reconnecting… `, h("button.plain", { onclick: () => connection.wake() }, "Try now"));
     } else if (banner.dataset.lost) {
       late = setTimeout(() => { banner.hidden = false; }, 700);
     }
@@ -184,7 +184,7 @@ async function start() {
 
   function menu(isOpen) {
     side.classList.toggle("shown", isOpen);
-    // On a phone the menu covers the rest, which must not take the focus.
+    // On a phone the menu covers the page, which must not take the focus.
     main.inert = isOpen && !isWide.matches;
     opener.setAttribute("aria-expanded", String(isOpen));
     if (isOpen) side.querySelector(".close-side").focus();
@@ -238,11 +238,11 @@ async function start() {
 
   async function showPage(page) {
     const label = PAGES.find(([name]) => name === page)?.[1];
-    header.replaceChildren(opener, h("h1", label ?? "Nothing here"));
+    header.replaceChildren(opener, h("h1", label ?? "Page not found"));
     document.title = label ? `${label} · Hearth` : "Hearth";
-    announce(label ?? "There is no such page.");
+    announce(label ?? "Page not found.");
     if (!label) {
-      place.replaceChildren(h("div.page", h("p", "There is no such page. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
+      place.replaceChildren(h("div.page", h("p", "This page does not exist. ", h("a", { href: "#/" }, "Start a conversation"), ".")));
       return;
     }
     place.replaceChildren(h("div.page", h("p.quiet", "Loading…")));

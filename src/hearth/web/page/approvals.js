@@ -1,12 +1,12 @@
-// Questions to the owner: a card each, wherever the turn came from.
+// Approval requests: a card for each, wherever the turn came from.
 
 import { h, icon, announce, complain } from "./dom.js";
 
-/** Keeps `tray` showing what waits for an answer. */
+/** Shows the pending approvals in `tray`. */
 export function approvals(tray, household, openConversation) {
   household.addEventListener("approvals", ({ detail }) => {
     draw();
-    if (detail?.isNew) announce(`The assistant asks: may it use ${detail.approval.tool}?`);
+    if (detail?.isNew) announce(`The assistant wants to use ${detail.approval.tool}.`);
   });
   household.addEventListener("conversations", draw);
   draw();
@@ -34,16 +34,16 @@ export function approvals(tray, household, openConversation) {
     const choice = (decision, label, title, kind) => h("button", {
       class: kind, title, onclick: () => decide(decision),
     }, label);
-    const element = h("section.approval", { "aria-label": `Permission for ${approval.tool}` },
-      h("h2", icon("tool"), "May the assistant use ", h("code", approval.tool), "?"),
+    const element = h("section.approval", { "aria-label": `Approval for ${approval.tool}` },
+      h("h2", icon("tool"), "Allow the assistant to use ", h("code", approval.tool), "?"),
       h("p.from.quiet"),
       approval.reason && h("p", approval.reason),
       argumentsOf(approval.arguments),
       h("div.row.wrap",
         choice("once", "Allow once", "This call only", "primary"),
-        choice("conversation", "In this conversation", "Every call of this tool in this conversation", ""),
-        choice("always", "Always", "Every call of this tool, from now on. The tools page takes it back.", ""),
-        choice("deny", "Deny", "The assistant is told that you refused", "danger")));
+        choice("conversation", "Allow in this conversation", "Every call of this tool in this conversation", ""),
+        choice("always", "Always allow", "Every call of this tool from now on. You can change this on the tools page.", ""),
+        choice("deny", "Deny", "The assistant continues without this call", "danger")));
     element.dataset.approval = approval.approval_id;
     return element;
 
@@ -59,10 +59,10 @@ export function approvals(tray, household, openConversation) {
   }
 }
 
-/** The arguments of a call, a line for each. */
+/** The arguments of a call, one per line. */
 export function argumentsOf(value) {
   const entries = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : [["", value]];
-  if (entries.length === 0) return h("p.quiet", "without arguments");
+  if (entries.length === 0) return h("p.quiet", "No arguments");
   return h("dl.arguments", entries.flatMap(([name, one]) => [
     h("dt", name), h("dd", typeof one === "string" ? one : JSON.stringify(one)),
   ]));

@@ -1,4 +1,4 @@
-// One conversation: its messages, what is being written, and the composer.
+// One conversation: its messages, replies in progress, and the composer.
 
 import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain } from "./dom.js";
 import { markdown } from "./markdown.js";
@@ -8,7 +8,7 @@ import { rename, remove } from "./conversations.js";
 const PAGE = 50;
 const DRAFT = "hearth.draft.";
 
-/** The view of a conversation, or of a new one when `id` is null. `sought` is a message to show. */
+/** The view of a conversation, or of a new one when `id` is null. `sought` is the message to scroll to. */
 export function chat({ household, go, id, sought }) {
   const messages = new Map();
   const log = h("ol.messages", { role: "log", "aria-live": "off", "aria-label": "Messages" });
@@ -16,7 +16,7 @@ export function chat({ household, go, id, sought }) {
   const older = h("div.older");
   const content = h("div.content", older, log, live);
   const scroller = h("div.scroller", { tabindex: -1 }, content);
-  const down = h("button.down", { "aria-label": "To the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
+  const down = h("button.down", { "aria-label": "Scroll to the newest message", hidden: true, onclick: () => toEnd(true) }, icon("back"));
   const title = h("h1", "");
   const controls = h("span.row");
   const composing = composer();
@@ -40,7 +40,7 @@ export function chat({ household, go, id, sought }) {
   listen("config", () => { if (!id && !composing.first) welcome(); });
   listen("approvals", schedule);
   scroller.addEventListener("scroll", () => {
-    // Only who scrolls up leaves the end; what grows there does not.
+    // Only scrolling up leaves the end; new content does not.
     if (scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 60) isAtEnd = true;
     else if (scroller.scrollTop < lastTop - 1) isAtEnd = false;
     lastTop = scroller.scrollTop;
@@ -69,7 +69,7 @@ export function chat({ household, go, id, sought }) {
     document.title = id && known ? `${known.title} · Hearth` : "Hearth";
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
-      ...(account ? [h("span.badge", { title: "This conversation came in by a webhook" }, account)] : []),
+      ...(account ? [h("span.badge", { title: "This conversation came from a webhook" }, account)] : []),
       ...(household.maySend ? [
         iconButton("edit", "Rename conversation", "Rename", () => rename(household, known)),
         iconButton("trash", "Delete conversation", "Delete", () => remove(household, known, go)),
@@ -86,9 +86,9 @@ export function chat({ household, go, id, sought }) {
       await catchUp();
       if (sought) await seek();
     } catch (error) {
-      // What has only just begun may not be on the server's disk yet.
+      // A new conversation may not be committed on the server yet.
       if (error.code === "not_found" && begun.length) return;
-      if (error.code === "not_found") gone("There is no such conversation. It may have been deleted.");
+      if (error.code === "not_found") gone("This conversation does not exist. It may have been deleted.");
       else log.replaceChildren(h("li.note", { role: "alert" }, error.message));
     }
     composing.draw();
@@ -102,7 +102,7 @@ export function chat({ household, go, id, sought }) {
     schedule();
   }
 
-  /** The newest page again: at the beginning, and after an interruption. */
+  /** Loads the newest page: at first, and after an interruption. */
   async function catchUp() {
     const page = await household.read("get_messages", { conversation_id: id, limit: PAGE });
     const overlaps = messages.size === 0 || page.messages.some((one) => messages.has(one.id));
@@ -128,7 +128,7 @@ export function chat({ household, go, id, sought }) {
       const page = await household.read("get_messages", { conversation_id: id, before, limit });
       const anchor = log.querySelector("li[data-id]");
       const top = anchor?.getBoundingClientRect().top ?? 0;
-      // The browser's own anchoring would move it a second time.
+      // Otherwise the browser's own scroll anchoring would move it again.
       scroller.style.overflowAnchor = "none";
       const rows = page.messages.filter((one) => !messages.has(one.id)).map((one) => {
         const row = messageRow(one);
@@ -148,7 +148,7 @@ export function chat({ household, go, id, sought }) {
   }
 
   function drawOlder() {
-    older.replaceChildren(...(hasMore ? [h("button.plain", { disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Earlier messages")] : []));
+    older.replaceChildren(...(hasMore ? [h("button.plain", { disabled: loading, onclick: () => loadOlder() }, loading ? "Loading…" : "Load earlier messages")] : []));
   }
 
   async function seek() {
@@ -198,7 +198,7 @@ export function chat({ household, go, id, sought }) {
     const isMine = message.role === "user";
     const row = h("li", { class: `message ${isMine ? "person" : "assistant"}` },
       h("div.who",
-        isMine ? h("strong", message.speaker ?? "Somebody") : [sign(20), h("strong", "Hearth")],
+        isMine ? h("strong", message.speaker ?? "Unknown") : [sign(20), h("strong", "Hearth")],
         timeOfDay(message.timestamp),
         isMine ? null : copyButton(() => message.content)),
       tools?.size ? toolList(tools) : null,
@@ -210,17 +210,17 @@ export function chat({ household, go, id, sought }) {
 
   function turnChanged(turn) {
     if (turn.state === "done") dropLive(turn.id);
-    else if (turn.state === "failed") announce(turn.isCancelled ? "Stopped." : `That did not work: ${turn.error}`);
+    else if (turn.state === "failed") announce(turn.isCancelled ? "Stopped." : `Failed: ${turn.error}`);
     schedule();
   }
 
   function sentChanged(message) {
-    // The first message of a new conversation has been given its place.
+    // The first message of a new conversation now has a conversation.
     if (!id && message === composing.first && message.conversation) return go(message.conversation, null, true);
     if (message.conversation === id) schedule();
   }
 
-  /** Draws what is under way with the next frame, however many pieces came. */
+  /** Draws the turns in progress once in the next frame. */
   function schedule() {
     if (frame) return;
     frame = requestAnimationFrame(() => {
@@ -260,7 +260,7 @@ export function chat({ household, go, id, sought }) {
         discard && h("button.plain", { onclick: discard }, "Discard")));
   }
 
-  /** The reply that is being written. Kept between frames, so that an opened detail stays open. */
+  /** A reply in progress. The element is kept, so that open details stay open. */
   function liveRow(turn) {
     let row = written.get(turn.id);
     if (!row) {
@@ -284,8 +284,8 @@ export function chat({ household, go, id, sought }) {
     } else {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
-      const words = waits ? "Waiting for your permission"
-        : isBusy ? (household.isAdmin ? "Working" : "Working, or waiting for an admin to allow it")
+      const words = waits ? "Waiting for your approval"
+        : isBusy ? (household.isAdmin ? "Working" : "Working, or waiting for an admin’s approval")
         : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
       redraw(state, words, () => words ? [h("p.thinking", words)] : []);
     }
@@ -300,8 +300,8 @@ export function chat({ household, go, id, sought }) {
       sign(56),
       h("h2", name ? `${greeting}, ${name}` : greeting),
       household.maySend || !household.identity
-        ? h("p", "Ask something, or have something remembered for the household.")
-        : h("p", "You can read along here. Writing needs the role “user”; an admin of this household can give it to you."),
+        ? h("p", "Ask a question, or ask me to remember something.")
+        : h("p", "Your role is read-only. To send messages you need the role “user”, which an admin can give you."),
       household.maySend && h("div.row.wrap.centre",
         ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
           h("button", { onclick: () => composing.send(text) }, text))),
@@ -316,7 +316,7 @@ export function chat({ household, go, id, sought }) {
   function composer() {
     const field = h("textarea", { rows: 1, placeholder: "Message Hearth", "aria-label": "Message", enterkeyhint: "send", autocomplete: "off", value: sessionStorage.getItem(DRAFT + (id ?? "new")) ?? "" });
     const button = h("button", { type: "submit", class: "primary send", "aria-label": "Send" }, icon("send"));
-    const form = h("form.composer", h("div.field", field, button), h("p.hint", h("kbd", "Enter"), " sends, ", h("kbd", "Shift+Enter"), " starts a new line"));
+    const form = h("form.composer", h("div.field", field, button), h("p.hint", h("kbd", "Enter"), " to send, ", h("kbd", "Shift+Enter"), " for a new line"));
     const self = { element: form, first: null, draw, send, keep, focus: () => field.focus({ preventScroll: true }) };
     const isTouch = matchMedia("(pointer: coarse)").matches;
 
@@ -328,7 +328,7 @@ export function chat({ household, go, id, sought }) {
     });
     field.addEventListener("input", () => { grow(); draw(); });
     field.addEventListener("keydown", (event) => {
-      // On a phone, Enter is the only way to a new line.
+      // On a phone, Enter must start a new line.
       if (event.key === "Enter" && !event.shiftKey && !event.isComposing && !isTouch) {
         event.preventDefault();
         if (field.value.trim()) send(field.value);
@@ -361,7 +361,7 @@ export function chat({ household, go, id, sought }) {
       const turn = running();
       const stops = Boolean(turn) && !field.value.trim();
       field.disabled = household.identity !== null && !isAllowed;
-      field.placeholder = field.disabled ? (isGone ? "This conversation is gone" : "Your role may read, not write") : "Message Hearth";
+      field.placeholder = field.disabled ? (isGone ? "This conversation was deleted" : "Your role is read-only") : "Message Hearth";
       button.disabled = !isAllowed || (!stops && !field.value.trim());
       const label = stops ? "Stop" : "Send";
       if (button.getAttribute("aria-label") !== label) {
@@ -383,14 +383,14 @@ export function chat({ household, go, id, sought }) {
   }
 }
 
-/** Draws what shows `content` anew only when that changes, so that the focus stays on its button. */
+/** Redraws only when `content` changes, so that buttons keep the focus. */
 function redraw(place, content, make) {
   if (place.dataset.content === content) return;
   place.dataset.content = content;
   place.replaceChildren(...make());
 }
 
-/** The tools that a turn used, each to be opened. */
+/** The tool calls of a turn, each with its details. */
 function toolList(tools) {
   return h("ul.tools", [...tools.values()].map(({ tool, arguments: given, result }) =>
     h("li", { class: result ? (result.ok ? "ok" : "bad") : "busy" },
@@ -401,13 +401,13 @@ function toolList(tools) {
         result && h("pre", { tabindex: 0 }, result.summary)))));
 }
 
-/** What to do first where no model is connected. */
+/** How to connect a model. */
 export function connectModel(isAdmin) {
   return h("section.card.first",
     h("h2", "No language model is connected yet"),
-    h("p", "The offline stand-in answers from a few rules, so that you can try everything. To connect a model that Ollama serves in the house, run this where Hearth runs:"),
+    h("p", "The built-in offline provider answers from a few rules, so that you can try everything. To use a model from Ollama, run this on the machine where Hearth runs:"),
     commands("hearth config set model NAME", "hearth config set provider ollama"),
     isAdmin
-      ? h("p", "Or set provider, address and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
-      : h("p", "An admin of this household can also do it in the settings of this page."));
+      ? h("p", "Or choose the provider and model on the ", h("a", { href: "#/settings" }, "settings page"), ".")
+      : h("p", "An admin can also do this in the settings."));
 }

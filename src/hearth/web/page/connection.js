@@ -1,10 +1,10 @@
-// The WebSocket to the server: requests by id, events in order, and a way back
-// after an interruption that neither loses nor doubles anything.
+// The WebSocket to the server: requests by id, events in order. Reconnecting after
+// an interruption neither loses nor repeats anything.
 
 const SLOWEST = 30000;
 const REQUEST_PATIENCE = 30000;
 
-/** What went wrong, as the server says it. */
+/** An error response of the server. */
 export class Refusal extends Error {
   constructor(code, message, retryAfter) {
     super(message);
@@ -14,9 +14,9 @@ export class Refusal extends Error {
 }
 
 /**
- * Fires on itself: `state` (connecting, open, waiting because of a `problem`), `ready` (signed in and
- * subscribed; detail.lost when events were missed for good), `event`, and
- * `rejected` when the token no longer holds.
+ * Fires `state` (connecting, open, or waiting because of a `problem`), `ready`
+ * (signed in and subscribed; detail.lost when missed events are gone), `event`, and
+ * `rejected` when the token is no longer valid.
  */
 export class Connection extends EventTarget {
   #dial;
@@ -43,7 +43,7 @@ export class Connection extends EventTarget {
     document.addEventListener("visibilitychange", this.wake);
   }
 
-  /** Dials. Call once. */
+  /** Connects. Call once. */
   open() {
     this.#say("state", { state: "connecting" });
     const socket = this.#dial();
@@ -53,7 +53,7 @@ export class Connection extends EventTarget {
     socket.onclose = (event) => { if (this.#socket === socket) this.#lost(event); };
   }
 
-  /** Ends it for good. */
+  /** Closes it permanently. */
   close() {
     this.#closed = true;
     clearTimeout(this.#timer);
@@ -63,7 +63,7 @@ export class Connection extends EventTarget {
     this.#socket?.close();
   }
 
-  /** Dials again without waiting for the timer. */
+  /** Reconnects without waiting for the timer. */
   retryNow() {
     clearTimeout(this.#timer);
     this.#timer = null;
@@ -71,9 +71,9 @@ export class Connection extends EventTarget {
   }
 
   /**
-   * Sends a command; resolves to its data. With `keep`, it is sent again after
-   * an interruption, so it must be safe to repeat (chat with its
-   * idempotency_key, and everything that only reads).
+   * Sends a command and resolves to its data. With `keep`, it is sent again after an
+   * interruption, so it must be safe to repeat (`chat` with its idempotency_key, and
+   * everything read-only).
    */
   request(type, fields = {}, { keep = false, patience = REQUEST_PATIENCE } = {}) {
     return new Promise((resolve, reject) => {
@@ -86,7 +86,7 @@ export class Connection extends EventTarget {
       }
       this.#requests.set(id, entry);
       if (this.#isOpen) this.#socket.send(entry.text);
-      else if (!keep) this.#settle(id, (entry) => entry.reject(new Refusal("offline", "There is no connection to Hearth at the moment.")));
+      else if (!keep) this.#settle(id, (entry) => entry.reject(new Refusal("offline", "There is no connection to Hearth right now.")));
     });
   }
 
@@ -95,7 +95,7 @@ export class Connection extends EventTarget {
       this.identity = await this.#direct({ type: "auth", token: this.#token });
       const since = this.#lastSeq === null ? {} : { since: this.#lastSeq };
       const subscribed = await this.#direct({ type: "subscribe", ...since }, (data) => {
-        // In the same step, since missed events follow at once.
+        // In the same step, because missed events follow immediately.
         if (this.#lastSeq === null || data.events_lost) this.#lastSeq = data.seq;
         this.#missedUntil = data.seq;
       });
@@ -168,14 +168,14 @@ export class Connection extends EventTarget {
     clearInterval(this.#alive);
     if (this.#closed) return;
     for (const [id, entry] of this.#requests) {
-      if (!entry.keep) this.#settle(id, () => entry.reject(new Refusal("offline", "The connection to Hearth broke off.")));
+      if (!entry.keep) this.#settle(id, () => entry.reject(new Refusal("offline", "The connection to Hearth was lost.")));
     }
     if (event.code === 1008) {
       this.close();
       this.#say("rejected", { reason: event.reason });
       return;
     }
-    // Doubling with full jitter, so that a household's tabs do not all come at once.
+    // Exponential backoff with full jitter, so that not all tabs reconnect at once.
     const wait = 300 + Math.random() * Math.min(SLOWEST, 500 * 2 ** this.#tries++);
     this.#timer = setTimeout(() => this.retryNow(), wait);
     this.#say("state", { state: "waiting", problem: event.problem });
@@ -186,7 +186,7 @@ export class Connection extends EventTarget {
   }
 }
 
-/** A name for one message, under which it runs once however often it is sent. */
+/** A key for one message: however often it is sent, it runs once. */
 export function idempotencyKey() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `web-${Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")}`;

@@ -1,4 +1,4 @@
-// The list of conversations: search, rename, delete, and more on scrolling.
+// The list of conversations: search, rename, delete, and loading more on scrolling.
 
 import { h, icon, moment, ask, iconButton, complain } from "./dom.js";
 
@@ -81,10 +81,10 @@ export function conversations(household, go) {
     const rows = matching.map(row);
     if (words) {
       rows.push(...(found ?? []).map(foundRow));
-      if (!matching.length && found && !found.length) rows.push(h("li.empty", "Nothing found."));
+      if (!matching.length && found && !found.length) rows.push(h("li.empty", "No results."));
       if (!found && words.length > 1) rows.push(h("li.empty", "Searching…"));
     } else if (!rows.length) {
-      rows.push(h("li.empty", "Your conversations will be listed here."));
+      rows.push(h("li.empty", "Your conversations appear here."));
     }
     list.replaceChildren(...rows);
     if (focused) list.querySelector(`li[data-id="${CSS.escape(focused)}"] a`)?.focus();
@@ -130,9 +130,9 @@ export async function rename(household, conversation) {
   household.rename(conversation.id, title).catch(complain);
 }
 
-/** Deletes a conversation after asking. */
+/** Deletes a conversation after a confirmation. */
 export async function remove(household, conversation, go) {
-  const sure = await ask({ title: "Delete conversation?", text: `“${conversation.title}” and its messages are removed for good.`, action: "Delete", danger: true });
+  const sure = await ask({ title: "Delete conversation?", text: `“${conversation.title}” and its messages will be deleted permanently.`, action: "Delete", danger: true });
   if (!sure) return;
   try {
     await household.remove(conversation.id);

@@ -1,7 +1,7 @@
-// Making elements. Text always becomes a text node, so that nothing that a
-// model or a person wrote is ever read as HTML.
+// Creating elements. Text always becomes a text node, so that nothing written by a
+// model or a person is ever parsed as HTML.
 
-/** An element: h("p.note.small", { onclick }, "text", child, ...); properties may be left out. */
+/** An element: h("p.note.small", { onclick }, "text", child, ...); properties are optional. */
 export function h(selector, ...children) {
   const [tag, ...classes] = selector.split(".");
   const element = document.createElement(tag);
@@ -18,7 +18,7 @@ export function h(selector, ...children) {
   return element;
 }
 
-/** A part of a page under a heading. */
+/** A section of a page with a heading. */
 export const card = (title, ...children) => h("section.card", h("h2", title), ...children);
 
 const ICONS = {
@@ -53,10 +53,10 @@ export function icon(name) {
 /** A button that is an icon; `label` is for screen readers. */
 export const iconButton = (name, label, title, onclick) => h("button.icon-button", { "aria-label": label, title, onclick }, icon(name));
 
-/** What can be chosen: pairs of a value and its words. */
+/** Options from pairs of value and label. */
 export const options = (pairs, chosen) => pairs.map(([value, words]) => h("option", { value, selected: value === chosen }, words));
 
-/** Our sign: loaded once, so the same file as the favicon. */
+/** The logo: the same file as the favicon, so it is loaded once. */
 export function sign(size) {
   return h("img", { src: new URL("icon.svg", import.meta.url).pathname, alt: "", width: size, height: size });
 }
@@ -66,7 +66,7 @@ export function announce(text) {
   document.getElementById("announce").textContent = text;
 }
 
-/** A short note at the bottom that goes away by itself. */
+/** A short note at the bottom that disappears by itself. */
 export function toast(text) {
   document.querySelector(".toast")?.remove();
   const note = h("div.toast", { role: "status" }, text);
@@ -74,7 +74,7 @@ export function toast(text) {
   setTimeout(() => note.remove(), 5000);
 }
 
-/** Tells a person what went wrong. */
+/** Shows an error. */
 export const complain = (error) => toast(error.message);
 
 /** Asks in a dialog. Resolves to the text (with `value`), true, or null when cancelled. */
@@ -97,7 +97,7 @@ export function ask({ title, text, value, action, danger }) {
   });
 }
 
-/** Copies a text, also over plain http, where browsers withhold the clipboard. */
+/** Copies a text, also over plain http, where browsers disable the clipboard API. */
 export async function copy(text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = h("textarea.unseen", { value: text });
@@ -105,10 +105,10 @@ export async function copy(text) {
   area.select();
   const done = document.execCommand("copy");
   area.remove();
-  if (!done) throw new Error("the browser does not let pages copy");
+  if (!done) throw new Error("the browser does not allow pages to copy");
 }
 
-/** A button that copies what `text()` gives and says so. */
+/** A button that copies the result of `text()`. */
 export function copyButton(text) {
   const button = h("button.copy", { "aria-label": "Copy" }, icon("copy"), h("span", "Copy"));
   button.addEventListener("click", async () => {
@@ -134,7 +134,7 @@ const CLOCK = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-d
 const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 
-/** A moment, as short as it is clear: today the time, else the day. */
+/** A time in short: the time of day if it is today, otherwise the day. */
 export function moment(timestamp) {
   const date = new Date(timestamp);
   const today = date.toDateString() === new Date().toDateString();

@@ -1,6 +1,5 @@
-// What the page knows of the household: conversations, turns under way,
-// messages being sent, approvals. Fed by the connection's events; the views
-// listen to what it fires.
+// The state of the page: conversations, turns in progress, messages being sent,
+// approvals. Events from the connection update it; the views listen to its events.
 
 import { idempotencyKey } from "./connection.js";
 
@@ -8,15 +7,15 @@ const PAGE = 50;
 
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
- * `turn` (the turn), `sent` (a message being sent changed), `reload` (look
- * again at everything), `deleted` (a conversation's id), `config` and `delivery`.
+ * `turn` (the turn), `sent` (a message being sent changed), `reload`
+ * (everything may have changed), `deleted` (a conversation's id), `config` and `delivery`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
   cursor = null;
   turns = new Map();
   approvals = new Map();
-  /** Messages on their way: {key, text, conversation, turn, error}. */
+  /** Messages being sent: {key, text, conversation, turn, error}. */
   outgoing = [];
   unread = new Set();
   config = null;
@@ -45,7 +44,7 @@ export class Household extends EventTarget {
     return this.connection.request(type, fields, options);
   }
 
-  /** A request that changes nothing, so that it may be sent again after an interruption. */
+  /** A read-only request, which is sent again after an interruption. */
   read(type, fields) {
     return this.request(type, fields, { keep: true });
   }
@@ -92,12 +91,12 @@ export class Household extends EventTarget {
     this.#fire("conversations");
   }
 
-  /** Turns under way or failed in a conversation. */
+  /** Unfinished and failed turns of a conversation. */
   turnsOf(conversation) {
     return [...this.turns.values()].filter((turn) => turn.conversation === conversation);
   }
 
-  /** A turn we know only by its id: somebody else began it, or it was before we came. */
+  /** Loads a turn of which only the id is known. */
   async lookUp(id, conversation) {
     if (this.turns.has(id)) return;
     const turn = await this.read("get_turn", { turn_id: id });
@@ -105,7 +104,7 @@ export class Household extends EventTarget {
     this.#end(this.#turn(id, conversation, true), turn);
   }
 
-  /** Sends a message; it is sent again, under its key, until it is answered. */
+  /** Sends a message, repeatedly under the same key until there is a response. */
   send(text, conversation) {
     const message = { key: idempotencyKey(), text, conversation, turn: null, error: null };
     this.outgoing.push(message);
@@ -136,7 +135,7 @@ export class Household extends EventTarget {
   }
 
   async #ready(lost) {
-    // Pieces of text are not sent again: what streams now has a hole.
+    // Missed chat.delta events are not replayed, so streamed replies have a gap.
     for (const turn of this.turns.values()) {
       turn.text = "";
       turn.hasGap = true;
@@ -157,7 +156,7 @@ export class Household extends EventTarget {
       await Promise.all([...this.turns.values()].map((turn) => this.#refresh(turn)));
       this.#fire("reload", { lost });
     } catch {
-      // The connection broke off again: the next `ready` looks again.
+      // The connection was lost again; the next `ready` retries.
     }
   }
 
@@ -171,7 +170,7 @@ export class Household extends EventTarget {
     }
   }
 
-  /** Marks a turn that has no reply, as `get_turn` tells it. */
+  /** Marks a turn without a reply with its state from `get_turn`. */
   #end(turn, { state, error }) {
     const isCancelled = state === "cancelled";
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
@@ -207,7 +206,7 @@ export class Household extends EventTarget {
       case "chat.tool_call": {
         const turn = this.#turn(id, conversation, true);
         turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, result: null });
-        // What the model said before it used a tool is not part of its reply.
+        // Text before a tool call is not part of the reply.
         if (!turn.hasGap) turn.text = "";
         return this.#fire("turn", turn);
       }
@@ -215,7 +214,7 @@ export class Household extends EventTarget {
         const turn = this.#turn(id, conversation, true);
         const call = turn.tools.get(event.call_id);
         if (call) call.result = { ok: event.ok, summary: event.summary };
-        // A new round begins, whose text we hear from its start.
+        // A new round begins, and its text arrives from the start.
         turn.hasGap = event.isMissed;
         turn.text = "";
         return this.#fire("turn", turn);
@@ -257,7 +256,7 @@ export class Household extends EventTarget {
 
   #messageCreated({ turn_id: id, conversation_id: conversation, message, isMissed }) {
     if (message.role === "user") {
-      // What did not work before is over once somebody goes on.
+      // A new message dismisses earlier failures.
       for (const turn of this.turnsOf(conversation)) if (turn.state === "failed") this.turns.delete(turn.id);
       this.#turn(id, conversation, isMissed).message = message;
       const mine = this.outgoing.find((one) => !one.turn && one.text.trim() === message.content.trim()
@@ -273,8 +272,8 @@ export class Household extends EventTarget {
       known.updated_at = message.timestamp;
       known.message_count += 1;
     } else {
-      // The server may write its beginning to disk together with the reply;
-      // until then it is in no list.
+      // The server may commit a new conversation only with its reply; until then no
+      // list has it.
       this.conversations.set(conversation, {
         id: conversation, title: message.content.trim().split("\n")[0].slice(0, 60), channel: null,
         created_at: message.timestamp, updated_at: message.timestamp, message_count: 1, isProvisional: true,
@@ -294,13 +293,13 @@ export class Household extends EventTarget {
   }
 
   #notSent(message, error) {
-    // A turn that failed says so itself; here is what never became a turn.
+    // A failed turn reports itself; this is for messages without a turn.
     if (!message.turn) message.error = error.message;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
     this.#fire("sent", message);
   }
 
-  /** Forgets a message that could not be sent. */
+  /** Discards a message that could not be sent. */
   discard(message) {
     this.outgoing = this.outgoing.filter((one) => one !== message);
     this.#fire("sent", message);

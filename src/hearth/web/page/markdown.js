@@ -1,6 +1,6 @@
-// Markdown to DOM nodes. Never HTML: whatever a reply holds becomes text nodes
-// and the few elements made here, and links lead to http, https and mailto only.
-// Every step is linear in the text, so that a hostile reply cannot freeze the page.
+// Markdown to DOM nodes, never through HTML: a reply becomes text nodes and the few
+// elements created here, and links are http, https or mailto only. Every step takes
+// linear time, so that a hostile reply cannot freeze the page.
 
 import { h, copyButton } from "./dom.js";
 
@@ -111,7 +111,7 @@ function list(lines, place, depth, nodes) {
   return end;
 }
 
-/** An item of one paragraph needs no paragraph around it. */
+/** Unwraps the only paragraph of an item. */
 function tight(nodes) {
   return nodes[0]?.tagName === "P" ? [...nodes[0].childNodes, ...nodes.slice(1)] : nodes;
 }
@@ -138,7 +138,7 @@ export function code(text, language) {
     h("pre", { tabindex: 0 }, h("code", text)));
 }
 
-/** The address, if it is of a kind that a link may have; else null. */
+/** The address if a link may have it, otherwise null. */
 export function safeAddress(text) {
   try {
     const url = new URL(text);
@@ -159,7 +159,7 @@ function inline(text, depth) {
   const nodes = [];
   let plain = "";
   let place = 0;
-  // Marks that nothing closes from here on: looked for once only.
+  // Marks that are not closed later in the text: searched for only once.
   const unclosed = new Set();
   const add = (node, end) => {
     if (plain) nodes.push(plain);
@@ -190,7 +190,7 @@ function inline(text, depth) {
   return nodes;
 }
 
-/** What begins at `place`: a node (or text) and where it ends; or nothing. */
+/** The node (or text) that begins at `place` and its end, or nothing. */
 function special(text, place, depth, unclosed) {
   switch (text[place]) {
     case "\n":
@@ -211,7 +211,7 @@ function special(text, place, depth, unclosed) {
   }
 }
 
-/** A run of one letter, taken whole where it means nothing. */
+/** A run of one character, taken as text where it has no meaning. */
 function run(text, place) {
   let end = place;
   while (text[end] === text[place]) end += 1;
@@ -253,11 +253,11 @@ function closes(text, end, mark) {
   const after = text[end + mark.length] ?? "";
   if (/\s/.test(text[end - 1])) return false;
   if (mark[0] === "_" && /\w/.test(after)) return false;
-  // One star does not close at two, which belong to **.
+  // A single star is not closed by **.
   return mark.length === 2 || (after !== mark && text[end - 1] !== mark);
 }
 
-/** [text](address), and ![text](address): pictures are not fetched, so it is a link too. */
+/** [text](address), and ![text](address): images are not loaded, so it becomes a link too. */
 function reference(text, place, depth) {
   if (depth >= DEEPEST) return null;
   const middle = within(text, "](", place, 1000);

@@ -1,4 +1,4 @@
-// What the assistant remembers for the household.
+// The memories of the assistant.
 
 import { h, moment, ask, iconButton, complain } from "./dom.js";
 
@@ -9,13 +9,13 @@ export async function show(household) {
   const rows = h("ul.rows");
   field.addEventListener("input", draw);
   draw();
-  return { element: h("div.page", h("p.quiet", "The assistant sees these when they matter. Say “remember that …” in a conversation to add one."), memories.length > 5 && field, rows) };
+  return { element: h("div.page", h("p.quiet", "The assistant uses these when they are relevant. To add one, say “remember that …” in a conversation."), memories.length > 5 && field, rows) };
 
   function draw() {
     const words = field.value.trim().toLowerCase();
     const found = memories.filter((one) => one.content.toLowerCase().includes(words));
     rows.replaceChildren(...found.map(row));
-    if (!found.length) rows.append(h("li", words ? "No memory holds these words." : "Nothing is remembered yet."));
+    if (!found.length) rows.append(h("li", words ? "No matching memories." : "There are no memories yet."));
   }
 
   function row(memory) {

@@ -1,12 +1,12 @@
-// End-to-end encryption towards a machine behind a relay:
-// Noise_NK_25519_AESGCM_SHA256 (Noise revision 34) by the browser's own
-// cryptography, and the JSON texts cut into its transport messages.
+// End-to-end encryption to a machine behind a relay: Noise_NK_25519_AESGCM_SHA256
+// (Noise revision 34) with WebCrypto, and splitting JSON texts into its transport
+// messages.
 
 const NAME = "Noise_NK_25519_AESGCM_SHA256";
 const TAG = 16;
 const MORE = 1;
 const REKEY = 2;
-/** Messages by which a sender must have rekeyed, and how late it may be. */
+/** A sender rekeys after this many messages, and at the latest this many later. */
 const REKEY_EVERY = 2 ** 20;
 const REKEY_LATE = 16;
 const REKEY_TIME = 3600000;
@@ -15,7 +15,7 @@ const TEXT_BYTES = 8 * 2 ** 20;
 const LAST_NONCE = 2n ** 64n - 1n;
 const EMPTY = new Uint8Array(0);
 
-/** What may be shown to a person: why the channel cannot go on. */
+/** Why the channel must be closed, as text for a person. */
 export class Distrust extends Error {}
 
 const utf8 = (text) => new TextEncoder().encode(text);
@@ -36,14 +36,14 @@ async function hmac(key, bytes) {
   return new Uint8Array(await crypto.subtle.sign("HMAC", imported, bytes));
 }
 
-/** HKDF with two outputs as Noise has it (section 4.3): no salt or info of its own. */
+/** HKDF of Noise (section 4.3) with two outputs. */
 async function hkdf(chain, input) {
   const key = await hmac(chain, input);
   const first = await hmac(key, new Uint8Array([1]));
   return [first, await hmac(key, join(first, new Uint8Array([2])))];
 }
 
-/** The id of the machine that holds this public key: base32 of a part of its hash. */
+/** The id of the machine with this public key: base32 of part of its hash. */
 export async function machineIdOf(publicKey) {
   const hash = await sha256(publicKey);
   let bits = "";
@@ -51,7 +51,7 @@ export async function machineIdOf(publicKey) {
   return bits.replace(/.{5}/g, (five) => "abcdefghijklmnopqrstuvwxyz234567"[parseInt(five, 2)]);
 }
 
-/** Noise's CipherState. Not to be called again before the call before is done. */
+/** The CipherState of Noise. Calls must not overlap. */
 class Cipher {
   #key;
   #nonce = 0n;
@@ -80,14 +80,14 @@ class Cipher {
     return this.#run("decrypt", this.#nonce++, bytes, additional);
   }
 
-  /** Another key; the count of messages goes on. */
+  /** Changes the key; the nonce continues. */
   async rekey() {
     const bytes = await this.#run("encrypt", LAST_NONCE, new Uint8Array(32), EMPTY);
     await this.#take(bytes.subarray(0, 32));
   }
 }
 
-/** The side of the handshake that dials: it knows the other's static key. */
+/** The initiator of the handshake, which knows the static key of the other side. */
 export class Initiator {
   #hash;
   #chain;
@@ -95,7 +95,7 @@ export class Initiator {
   #remote;
   #ephemeral;
 
-  /** `ephemeral` is a pair of keys for tests; otherwise a fresh one is made. */
+  /** `ephemeral` is a key pair for tests; by default it is generated. */
   static async of(prologue, remoteStatic, ephemeral) {
     const self = new Initiator();
     self.#chain = self.#hash = join(utf8(NAME), new Uint8Array(32 - NAME.length));
@@ -116,7 +116,7 @@ export class Initiator {
     return join(key, sealed);
   }
 
-  /** The second: e, ee. Returns its payload; throws when somebody else made it. */
+  /** The second message: e, ee. Returns its payload; throws if it is not authentic. */
   async read(message) {
     if (message.length < 32 + TAG) throw new Distrust("The answer is too short.");
     const key = message.subarray(0, 32);
@@ -137,7 +137,7 @@ export class Initiator {
     this.#hash = await sha256(join(this.#hash, bytes));
   }
 
-  /** WebCrypto refuses keys of low order itself. */
+  /** WebCrypto itself rejects keys of low order. */
   async #mixShared(bytes) {
     const key = await crypto.subtle.importKey("raw", bytes, "X25519", false, []);
     const shared = await crypto.subtle.deriveBits({ name: "X25519", public: key }, this.#ephemeral.privateKey, 256);
@@ -147,7 +147,7 @@ export class Initiator {
   }
 }
 
-/** Texts to and from transport messages. Calls must not overlap in one direction. */
+/** Converts texts to and from transport messages. Calls must not overlap per direction. */
 export class Channel {
   #sending;
   #receiving;
@@ -185,14 +185,14 @@ export class Channel {
     return messages;
   }
 
-  /** The text that a message completes, or null. Throws when it is not as the machine sent it. */
+  /** The text that a message completes, or null. Throws if it is not authentic. */
   async open(message) {
     const plain = await this.#receiving.open(message);
     const flags = plain[0];
     this.#received += 1;
     this.#length += plain.length - 1;
     const isSound = flags <= (MORE | REKEY) && this.#length <= TEXT_BYTES && this.#received <= this.rekeyEvery + REKEY_LATE;
-    if (!isSound) throw new Distrust("The message is none of the protocol.");
+    if (!isSound) throw new Distrust("The message violates the protocol.");
     this.#pieces.push(plain.subarray(1));
     if (flags & REKEY) {
       await this.#receiving.rekey();

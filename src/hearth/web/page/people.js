@@ -1,8 +1,8 @@
-// Who may sign in, and with which tokens. For admins.
+// Users and tokens, for admins.
 
 import { h, card, moment, ask, copyButton, iconButton, options, complain } from "./dom.js";
 
-const ROLES = [["viewer", "Viewer: reads along"], ["user", "User: reads and chats"], ["admin", "Admin: everything"]];
+const ROLES = [["viewer", "Viewer: read-only"], ["user", "User: can chat"], ["admin", "Admin: can do everything"]];
 
 /** The page. */
 export async function show(household) {
@@ -12,19 +12,19 @@ export async function show(household) {
   await draw();
   const name = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off", autocapitalize: "none", spellcheck: "false" });
   const password = h("input", { type: "password", required: true, minlength: 8, autocomplete: "new-password" });
-  const role = h("select", options(ROLES, "user"), h("option", { value: "" }, "As it is: set a new password"));
+  const role = h("select", options(ROLES, "user"), h("option", { value: "" }, "Unchanged: only set a new password"));
   const purpose = h("input", { type: "text", required: true, maxlength: 64, autocomplete: "off" });
   const owner = h("select", options(ROLES));
   return { element: h("div.page",
-    card("People", users, h("h2", "Add somebody"),
+    card("People", users, h("h2", "Add a person"),
       form("Save", () => household.request(role.value ? "add_user" : "set_password", { name: name.value.trim(), password: password.value, role: role.value }),
         h("label", "Name", name), h("label", "Password", password, h("span.help", "At least 8 characters")), h("label", "Role", role))),
-    card("Tokens", h("p.help", "A token signs a program or a display in, as you and with this role."), tokens,
-      form("Create", create, h("label", "What it is for", purpose), h("label", "Role", owner)), secret)) };
+    card("Tokens", h("p.help", "A token lets a program or a display sign in as you, with this role."), tokens,
+      form("Create", create, h("label", "Name", purpose), h("label", "Role", owner)), secret)) };
 
   async function create() {
     const { token } = await household.request("create_token", { name: purpose.value.trim(), role: owner.value });
-    secret.replaceChildren("It is shown only now: ", h("code", token), " ", copyButton(() => token));
+    secret.replaceChildren("Copy it now. It will not be shown again: ", h("code", token), " ", copyButton(() => token));
   }
 
   function form(label, send, ...fields) {
@@ -54,14 +54,14 @@ export async function show(household) {
     const [people, made] = await Promise.all([household.request("list_users"), household.request("list_tokens")]);
     users.replaceChildren(...people.users.map((one) => row(one.name, [one.role, " · since ", moment(one.created_at)],
       "Remove", "remove_user", { name: one.name })));
-    tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.expires_at && [" · until ", moment(one.expires_at)]].flat(),
+    tokens.replaceChildren(...made.tokens.map((one) => row(one.name, [`${one.user} · ${one.role}`, one.expires_at && [" · expires ", moment(one.expires_at)]].flat(),
       "Revoke", "revoke_token", { token_id: one.token_id })));
-    if (!made.tokens.length) tokens.append(h("li", "There are none."));
+    if (!made.tokens.length) tokens.append(h("li", "There are no tokens."));
   }
 
   function row(title, about, action, type, fields) {
     const drop = async () => {
-      if (await ask({ title: `${action} ${title}?`, text: "Open connections are closed at once.", action, danger: true })) await tried(() => household.request(type, fields));
+      if (await ask({ title: `${action} ${title}?`, text: "Open connections are closed immediately.", action, danger: true })) await tried(() => household.request(type, fields));
     };
     return h("li", h("div.grow", h("strong", title), h("p.quiet.small", about)),
       iconButton("trash", `${action} ${title}`, action, drop));

@@ -1,22 +1,22 @@
-// A socket through a relay that cannot read what it carries. It has the face
-// of a WebSocket, so that the rest of the page need not know.
+// A socket through a relay, encrypted end to end. It has the interface of a
+// WebSocket, so that the rest of the page is the same with and without a relay.
 
 import { Channel, Distrust, Initiator, machineIdOf } from "./noise.js";
 
 const PATIENCE = 20000;
-/** Ours to choose (RFC 6455 section 7.4.2); nobody but a debugger sees it. */
+/** For private use (RFC 6455 section 7.4.2). */
 const CLOSED = 4000;
-const ALTERED = "What came through the relay is not what your machine sent, so the connection was closed.";
-const TOO_OLD = "This browser is too old to talk through a relay: it lacks X25519. Update it.";
-const SILENT = "The relay does not answer, or does not let you in. Check its address and the relay token.";
+const ALTERED = "The relay altered data from your machine, so the connection was closed.";
+const TOO_OLD = "This browser is too old to connect via a relay (it lacks X25519). Please update it.";
+const SILENT = "The relay does not respond, or rejected the relay token. Check its address and the token.";
 
 const toBase64 = (bytes) => btoa(String.fromCharCode(...bytes));
 const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 
-/** What the relay itself says, which nobody has vouched for. */
+/** An error of the relay itself, which is not authenticated. */
 function refused({ status, code, error }) {
   if (status !== "error") return new Distrust(ALTERED);
-  return new Distrust(code === "not_found" ? "Your machine is not connected to this relay at the moment, or the machine id is wrong." : `The relay says: ${error}.`);
+  return new Distrust(code === "not_found" ? "Your machine is not connected to this relay right now, or the machine ID is wrong." : `The relay reports: ${error}.`);
 }
 
 export class RelaySocket {
@@ -32,15 +32,15 @@ export class RelaySocket {
   onmessage = null;
   onclose = null;
 
-  /** Dials. `relay` is the address of its /ws, `machine` the id, `token` the relay's own. */
+  /** Connects. `relay` is the address of its /ws, `machine` the ID, `token` the relay token. */
   constructor({ relay, machine, token }) {
     this.#machine = machine;
-    this.#timer = setTimeout(() => this.#end("Your machine does not answer through the relay."), PATIENCE);
+    this.#timer = setTimeout(() => this.#end("Your machine does not respond via the relay."), PATIENCE);
     try {
       this.#socket = new WebSocket(`${relay}?machine_id=${machine}`, ["hearth.v1", `bearer.${token}`]);
     } catch {
-      // After this returns, so that `onclose` can be set.
-      queueMicrotask(() => this.#end("That relay address or relay token has letters that cannot be right."));
+      // After the constructor returns, so that `onclose` is set.
+      queueMicrotask(() => this.#end("The relay address or the relay token contains invalid characters."));
       return;
     }
     this.#socket.binaryType = "arraybuffer";
@@ -49,7 +49,7 @@ export class RelaySocket {
     this.#socket.onclose = ({ reason }) => this.#inTurn(() => this.#end(this.#noise ? reason : reason || SILENT));
   }
 
-  /** Sends a text, after those before it. */
+  /** Sends a text, in order. */
   send(text) {
     this.#sending = this.#sending.then(async () => {
       for (const message of await this.#channel.seal(text)) this.#socket.send(message);
@@ -71,7 +71,7 @@ export class RelaySocket {
 
   async #receive(data) {
     if (this.#channel) {
-      // Your machine speaks in binary from here on: a text is the relay's own, and says why it ends.
+      // The machine sends binary messages only. A text is from the relay, and says why it closes.
       if (typeof data === "string") throw refused(JSON.parse(data));
       const text = await this.#channel.open(new Uint8Array(data));
       if (text !== null) this.onmessage?.({ data: text });
@@ -82,21 +82,21 @@ export class RelaySocket {
     if (!this.#noise) {
       const key = fromBase64(answer.data.public_key);
       if (key.length !== 32 || await machineIdOf(key) !== this.#machine) {
-        throw new Distrust("The relay presented another machine than the one that you named, so nothing was sent. If the machine id is right, do not trust this relay.");
+        throw new Distrust("The relay answered for a different machine, so nothing was sent. If the machine ID is correct, do not trust this relay.");
       }
       this.#noise = await Initiator.of(new TextEncoder().encode(`hearth-1${this.#machine}`), key);
       this.#ask({ type: "secure", noise: toBase64(await this.#noise.write()) });
       return;
     }
     await this.#noise.read(fromBase64(answer.data.noise)).catch(() => {
-      throw new Distrust("Whoever answers through the relay cannot prove to be your machine, so nothing was sent. Do not trust this relay.");
+      throw new Distrust("The other side could not prove that it is your machine, so nothing was sent. Do not trust this relay.");
     });
     this.#channel = new Channel(await this.#noise.split());
     clearTimeout(this.#timer);
     this.onopen?.();
   }
 
-  /** The codes of the relay are its own word, so none is passed on. */
+  /** The close codes of the relay are not authenticated, so they are ignored. */
   #end(problem) {
     if (this.#isEnded) return;
     this.#isEnded = true;

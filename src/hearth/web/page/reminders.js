@@ -1,5 +1,4 @@
-// What is scheduled: reminders and routines, to be paused or deleted. Making
-// them is the assistant's part.
+// Schedules: pausing and deleting reminders and routines. The assistant creates them.
 
 import { h, moment, ask, iconButton, complain } from "./dom.js";
 
@@ -8,10 +7,10 @@ export async function show(household) {
   const rows = h("ul.rows");
   const changed = () => draw().catch(() => {});
   await draw();
-  // One that is due says its prompt; one that is made was asked for.
+  // A schedule that is created or runs comes with a message.
   household.addEventListener("message", changed);
   return {
-    element: h("div.page", h("p.quiet", "The assistant keeps these. Say “remind me at six to …” or “every weekday at half past seven …” in a conversation to add one."), rows),
+    element: h("div.page", h("p.quiet", "The assistant runs these for you. To add one, say “remind me at six to …” or “every weekday at half past seven …” in a conversation."), rows),
     close: () => household.removeEventListener("message", changed),
   };
 
@@ -24,14 +23,14 @@ export async function show(household) {
   function row(one) {
     const step = one.paused ? "Resume" : "Pause";
     const about = [
-      one.paused ? "Paused" : one.next_at ? ["Next ", time(one.next_at)] : "Over",
+      one.paused ? "Paused" : one.next_at ? ["Next: ", time(one.next_at)] : "Finished",
       one.cron && [" · repeats ", h("span.badge", one.cron)],
-      one.last_at && [" · last ", time(one.last_at)],
+      one.last_at && [" · last: ", time(one.last_at)],
       one.owner && ` · ${one.owner}`,
       one.conversation_id && [" · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")],
     ];
     return h("li",
-      h("div.grow", one.webhook && h("span.badge", { title: "The reply goes to this webhook account" }, one.webhook), one.prompt, h("p.quiet.small", about.flat())),
+      h("div.grow", one.webhook && h("span.badge", { title: "Replies are sent to this webhook account" }, one.webhook), one.prompt, h("p.quiet.small", about.flat())),
       household.maySend && h("span.row",
         h("button", { "aria-label": `${step}: ${one.prompt}`, onclick: () => tried("pause_schedule", { schedule_id: one.schedule_id, paused: !one.paused }) }, step),
         iconButton("trash", `Delete: ${one.prompt}`, "Delete", () => drop(one))));
@@ -51,7 +50,7 @@ export async function show(household) {
   }
 }
 
-/** The day and the time: a reminder is kept by both. */
+/** The day and the time. */
 function time(timestamp) {
   const shown = moment(timestamp);
   shown.textContent = shown.title;

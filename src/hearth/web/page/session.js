@@ -1,24 +1,24 @@
-// Signing in and out, and the way to the server. The token lives in this tab,
-// or in this browser when the person asks for it.
+// Signing in and out, and how to reach the server. The token is kept in this tab, or
+// in this browser if the person chooses to stay signed in.
 
 const KEY = "hearth.token";
 const RELAY_KEY = "hearth.relay_token";
 const WAY = "hearth.way";
 const PATIENCE = 30000;
-/** Only an exported page says what it may do by itself: it has no server of its own. */
+/** Only an exported page has its policy in a meta element. It has no server of its own. */
 export const isExported = document.querySelector("meta[http-equiv]") !== null;
 
 const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 
-/** The token kept from earlier, or null. */
+/** The stored token, or null. */
 export const token = () => kept(KEY);
 
-/** How this device reached the server last: {relay, machine, token}, {address}, or nothing for the page's own. */
+/** How this device reached the server last: {relay, machine, token}, {address}, or {} for the page's own server. */
 export function way() {
   return { ...JSON.parse(localStorage.getItem(WAY) ?? "{}"), token: kept(RELAY_KEY) };
 }
 
-/** Forgets the tokens in this browser. */
+/** Deletes the tokens from this browser. */
 export function forget() {
   for (const key of [KEY, RELAY_KEY]) {
     sessionStorage.removeItem(key);
@@ -30,28 +30,28 @@ function parse(text, scheme) {
   try {
     return new URL(text.includes("://") ? text : `${scheme}://${text}`);
   } catch {
-    throw new Error(`“${text}” is not an address.`);
+    throw new Error(`“${text}” is not a valid address.`);
   }
 }
 
-/** A relay's address as people give it, which may name the machine too. Throws what a person can act on. */
+/** Parses the address of a relay, which may include the machine. Throws an Error with a message for a person. */
 export function relayWay(text, machine, token) {
   const url = parse(text.trim(), "wss");
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
   const scheme = /^(ws|http):$/.test(url.protocol) ? "ws" : "wss";
-  if (scheme === "ws" && !isLocal) throw new Error("A relay is reached by an address that begins with wss://");
+  if (scheme === "ws" && !isLocal) throw new Error("The address of a relay must begin with wss://");
   const id = (machine.trim() || url.searchParams.get("machine_id") || "").toLowerCase();
-  if (!/^[a-z2-7]{32}$/.test(id)) throw new Error("A machine id has 32 letters and digits. “hearth relay status” at home shows it.");
+  if (!/^[a-z2-7]{32}$/.test(id)) throw new Error("A machine ID has 32 letters and digits. “hearth relay status” shows it on the machine.");
   return { relay: `${scheme}://${url.host}${url.pathname === "/" ? "/ws" : url.pathname}`, machine: id, token: token.trim() };
 }
 
-/** A server's address as people give it. */
+/** Parses the address of a server. */
 export function addressWay(text) {
   const url = parse(text.trim(), location.protocol.slice(0, -1));
   return { address: `${url.protocol.replace("ws", "http")}//${url.host}` };
 }
 
-/** What opens a socket to the server. */
+/** A function that opens a socket to the server. */
 export async function dialer(to) {
   if (to.relay) {
     const { RelaySocket } = await import("./relay.js");
@@ -62,7 +62,7 @@ export async function dialer(to) {
   return () => new WebSocket(address);
 }
 
-/** Signs in. Throws an Error whose message is for the person. */
+/** Signs in. Throws an Error with a message for a person. */
 export async function signIn(to, username, password, stay) {
   const answer = await (to.relay ? askThrough(await dialer(to), { type: "auth", username, password }) : post(to, { username, password }));
   if (answer.status !== "ok") throw new Error(reason(answer));
@@ -84,13 +84,13 @@ async function post(to, body) {
     });
   } catch {
     throw new Error(to.address
-      ? `Hearth at ${to.address} does not answer this page. Is it running, and does “allowed_origins” there have ${location.origin}?`
-      : "Hearth does not answer. Is it running, and is this device on the same network?");
+      ? `Hearth at ${to.address} does not respond. Is it running, and does its setting “allowed_origins” include ${location.origin}?`
+      : "Hearth does not respond. Is it running, and is this device on the same network?");
   }
-  return response.json().catch(() => ({ error: `The server answered with status ${response.status}.` }));
+  return response.json().catch(() => ({ error: `The server responded with status ${response.status}.` }));
 }
 
-/** One request on a socket of its own. */
+/** Makes one request on its own socket. */
 function askThrough(dial, message) {
   return new Promise((resolve, reject) => {
     const socket = dial();
@@ -102,13 +102,13 @@ function askThrough(dial, message) {
     };
     socket.onclose = ({ problem }) => {
       clearTimeout(timer);
-      reject(new Error(problem || "The connection through the relay broke off."));
+      reject(new Error(problem || "The connection via the relay was lost."));
     };
   });
 }
 
 function reason({ code, error, retry_after: wait }) {
-  if (wait) return `Too many wrong attempts. Try again in ${wait < 90 ? `${wait} seconds` : `${Math.ceil(wait / 60)} minutes`}.`;
-  if (code === "invalid_token") return "That name and password do not go together.";
+  if (wait) return `Too many failed attempts. Try again in ${wait < 90 ? `${wait} seconds` : `${Math.ceil(wait / 60)} minutes`}.`;
+  if (code === "invalid_token") return "Wrong name or password.";
   return error;
 }

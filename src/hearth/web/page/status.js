@@ -1,4 +1,4 @@
-// How the server is doing.
+// The status of the server.
 
 import { h, card, duration, moment } from "./dom.js";
 
@@ -16,19 +16,19 @@ export async function show(household) {
     const info = await household.request("server_info");
     const facts = [
       ["Version", info.version],
-      ["Running for", duration(info.uptime_seconds)],
+      ["Uptime", duration(info.uptime_seconds)],
       ["Connections", NUMBER.format(info.connections)],
       ["Conversations", NUMBER.format(info.conversations)],
       ...(info.database_bytes ? [["Database", `${(info.database_bytes / 1048576).toFixed(1)} MB`]] : []),
     ];
     page.replaceChildren(...[
       h("dl.facts", facts.map(([name, value]) => h("div", h("dt", name), h("dd", value)))),
-      bars("Tokens used", { read: info.tokens.input, "of it cached": info.tokens.cached, written: info.tokens.output }, "No language model has been asked yet."),
-      bars("Messages under way", info.turns, "Nothing is waiting for a reply."),
-      household.isAdmin && bars("Webhook deliveries", info.deliveries, "Nothing has been delivered by webhook yet."),
+      bars("Tokens used", { input: info.tokens.input, "of which cached": info.tokens.cached, output: info.tokens.output }, "No model has been used yet."),
+      bars("Messages in progress", info.turns, "No messages are waiting for a reply."),
+      household.isAdmin && bars("Webhook deliveries", info.deliveries, "There are no undelivered callbacks."),
       budget(info.budget),
       standing("MCP servers", info.mcp_servers, (one) => [one.name, one.state, one.problem]),
-      standing("Models", info.models, (one) => [`${one.model} at ${one.provider}`, one.state, one.retry_in_seconds && `asked again in ${duration(one.retry_in_seconds)}`]),
+      standing("Models", info.models, (one) => [`${one.model} at ${one.provider}`, one.state, one.retry_in_seconds && `retry in ${duration(one.retry_in_seconds)}`]),
       standing("Relays", info.relays, relay),
       backup(info.backup),
     ].filter(Boolean));
@@ -46,7 +46,7 @@ function bars(title, numbers, empty) {
     : h("p.quiet", empty));
 }
 
-/** What each of some parts is doing, and what is wrong with it. */
+/** A list of components with their state and problem. */
 function standing(title, list, describe) {
   if (!list?.length) return null;
   return card(title, h("ul.rows", list.map((one) => {
@@ -56,17 +56,17 @@ function standing(title, list, describe) {
   })));
 }
 
-/** A link to a relay. What went wrong before it was linked again is over. */
+/** A link to a relay. Once it is linked, earlier errors do not matter. */
 function relay({ url, state, clients, last_error: error, next_try: next }) {
   if (state === "linked") return [url, state, null, `${clients} ${clients === 1 ? "connection" : "connections"} through it`];
-  return [url, state, error, next && ["Next try ", moment(next)]];
+  return [url, state, error, next && ["Next attempt: ", moment(next)]];
 }
 
 function backup(one) {
   if (!one) return null;
-  const words = !one.keep ? "Nightly backups are switched off: “backup.keep” is 0."
-    : one.newest ? ["The newest is of the night of ", moment(`${one.newest}T12:00`), `. The last ${one.keep} are kept.`]
-    : `None yet: the first is made tonight. The last ${one.keep} are kept.`;
+  const words = !one.keep ? "Nightly backups are off (“backup.keep” is 0)."
+    : one.newest ? ["The newest is from ", moment(`${one.newest}T12:00`), `. The last ${one.keep} are kept.`]
+    : `The first will be made tonight. The last ${one.keep} are kept.`;
   return card("Nightly backups", h("p", words), one.problem && h("p.problem", one.problem));
 }
 
@@ -74,7 +74,7 @@ function budget(one) {
   if (!one?.monthly_tokens) return null;
   const used = one.used_this_month;
   const total = typeof used === "number" ? used : used.input + used.output;
-  return card("Budget of this month", h("div.bars",
+  return card("Budget this month", h("div.bars",
     h("span", "tokens"), h("progress", { max: String(one.monthly_tokens), value: String(total), "aria-label": "Used this month" }),
     h("span", `${NUMBER.format(total)} of ${NUMBER.format(one.monthly_tokens)}`)));
 }

@@ -1,8 +1,8 @@
-// The tools, where each comes from, and whether it may run.
+// The tools, their sources and permissions.
 
 import { h, options, complain } from "./dom.js";
 
-const CHOICES = [["", "as the mode says"], ["ask", "ask"], ["allow", "allow"], ["deny", "deny"]];
+const CHOICES = [["", "Default"], ["ask", "Ask"], ["allow", "Allow"], ["deny", "Deny"]];
 
 function origin(source) {
   if (source === "builtin") return "built in";
@@ -24,14 +24,14 @@ export async function show(household) {
     const overrides = config.tool_permissions;
     rows.replaceChildren(...tools.map((tool) => row(tool, overrides)));
     page.replaceChildren(
-      h("p.quiet", "What the assistant can do beside talking. The permission mode is “", h("strong", config.permission_mode), "”",
-        household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; a tool may differ from it."),
+      h("p.quiet", "Tools that the assistant can use. The permission mode is “", h("strong", config.permission_mode), "”",
+        household.isAdmin ? [" (", h("a", { href: "#/settings" }, "change it"), ")"] : null, "; each tool can override it."),
       tools.length ? rows : h("p", "There are no tools."));
   }
 
   function row(tool, overrides) {
     const parameters = Object.entries(tool.parameters);
-    const select = h("select", { "aria-label": `Permission of ${tool.name}` },
+    const select = h("select", { "aria-label": `Permission for ${tool.name}` },
       options(CHOICES, overrides[tool.name] ?? ""));
     select.addEventListener("change", async () => {
       const config = await household.request("get_config");
@@ -48,7 +48,7 @@ export async function show(household) {
     return h("li",
       h("div.grow", h("strong", tool.name), " ", h("span.badge", origin(tool.source)),
         h("p.small", tool.description),
-        parameters.length ? h("p.quiet.small", "Takes ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
+        parameters.length ? h("p.quiet.small", "Parameters: ", parameters.map(([name, type]) => `${name} (${type})`).join(", ")) : null),
       household.isAdmin ? select : h("span.quiet", tool.permission));
   }
 }

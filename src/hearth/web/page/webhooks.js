@@ -1,8 +1,8 @@
-// Webhook accounts, and the callbacks to them with a way to send one again.
+// Webhook accounts, and their callbacks with a button to retry.
 
 import { h, card, icon, moment, commands, options, complain } from "./dom.js";
 
-const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waits for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
+const STATES = [["", "All"], ["pending", "Pending"], ["held", "Waiting for an earlier one"], ["delivered", "Delivered"], ["dead", "Given up"]];
 
 /** The page. */
 export async function show(household) {
@@ -20,7 +20,7 @@ export async function show(household) {
     element: h("div.page",
       card("Accounts", accounts.length
         ? h("ul.rows", accounts.map(account))
-        : [h("p", "No program talks to Hearth yet. An account lets one send messages by HTTP and receive the replies. To make one, run this where Hearth runs; it prints how to call it:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
+        : [h("p", "There are no webhook accounts yet. With an account a program can send messages over HTTP and receive the replies. To add one, run this on the machine where Hearth runs:"), commands("hearth webhook add doorbell --url http://127.0.0.1:8123/api/webhook/hearth")]),
       h("div.row", h("h2", "Deliveries"), filter),
       rows),
     close: () => {
@@ -37,12 +37,12 @@ export async function show(household) {
     const state = filter.value ? { state: filter.value } : {};
     const { deliveries } = await household.request("list_deliveries", { ...state, limit: 100 });
     rows.replaceChildren(...deliveries.map(delivery));
-    if (!deliveries.length) rows.append(h("li", "Nothing to show: replies to webhooks are listed here with how their delivery went."));
+    if (!deliveries.length) rows.append(h("li", "There are no deliveries. Replies to webhooks appear here with their delivery status."));
   }
 
   function account([name, one]) {
     return h("li", h("div.grow", h("strong", name),
-      h("p.small", "Takes messages at ", h("code", one.incoming_path), ", sends replies to ", h("code", one.outgoing_url)),
+      h("p.small", "Receives messages at ", h("code", one.incoming_path), ", sends replies to ", h("code", one.outgoing_url)),
       h("p.quiet.small", one.secret_set ? "with a secret" : "without a secret",
         one.model && ` · model ${one.model}`, one.permission_mode && ` · tools: ${one.permission_mode}`, one.tools && ` · only ${one.tools.join(", ") || "no tools"}`)));
   }
@@ -52,10 +52,10 @@ export async function show(household) {
     return h("li",
       h("div.grow", h("strong", one.account), " ", h("span.badge", words),
         h("p.quiet.small", moment(one.created_at), ` · ${one.attempts} ${one.attempts === 1 ? "attempt" : "attempts"}`,
-          one.state === "pending" && one.next_at && [" · next ", moment(one.next_at)],
+          one.state === "pending" && one.next_at && [" · next attempt ", moment(one.next_at)],
           " · ", h("a", { href: `#/c/${one.conversation_id}` }, "conversation")),
         one.last_error && one.state !== "delivered" && h("p.problem.small", one.last_error)),
-      one.state !== "delivered" && h("button", { onclick: (event) => again(one, event.currentTarget) }, icon("retry"), "Send again"));
+      one.state !== "delivered" && h("button", { onclick: (event) => again(one, event.currentTarget) }, icon("retry"), "Retry"));
   }
 
   async function again(one, button) {
