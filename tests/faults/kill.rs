@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
+    within,
 };
 use crate::support::client::Client;
 use crate::support::home::{Folder, make_people, write_config};
@@ -18,6 +19,9 @@ use crate::support::receiver::{Callback, Receiver};
 
 /// People who chat at the same time.
 const CHATS: usize = 3;
+/// Replies, and posts accepted, that come before each kill, however slow the
+/// machine is.
+const LEAST: usize = 5;
 
 /// How a caller of the webhook behaves; each has a conversation of its own.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,6 +47,16 @@ struct Ledger {
     /// For each caller, the message whose fate it does not know.
     open: Mutex<HashMap<usize, String>>,
     sent: Mutex<u64>,
+}
+
+impl Ledger {
+    /// The replies and the accepted posts so far.
+    fn counts(&self) -> (usize, usize) {
+        (
+            self.replies.lock().unwrap().len(),
+            self.accepted.lock().unwrap().len(),
+        )
+    }
 }
 
 /// Puts the server under load and kills it, `count` times.
@@ -75,8 +89,14 @@ pub fn rounds(count: u64) {
                 scope.spawn(move || post_until(program, ledger, stop, number, manner));
             }
             signed_in.wait();
+            let (replies, accepted) = ledger.counts();
             let moment = Duration::from_millis(50 + random(350));
             std::thread::park_timeout(moment);
+            within(Duration::from_secs(60), "the server works", || {
+                let (replies_now, accepted_now) = ledger.counts();
+                let is_enough = replies_now >= replies + LEAST && accepted_now >= accepted + LEAST;
+                is_enough.then_some(())
+            });
             send_signal(program.id(), "KILL");
             stop.store(true, Ordering::SeqCst);
         });

@@ -3,10 +3,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
+use super::support::PATIENCE;
 use super::support::client::Client;
 use super::support::eventually;
 use super::support::home::{Folder, Home, make_people, write_config};
@@ -387,11 +388,7 @@ fn a_start_waits_for_no_server_and_a_stop_leaves_none() {
     let began = Instant::now();
     home.server().stop_now();
     assert!(!is_running(one) && !is_running(two));
-    assert!(
-        began.elapsed() < Duration::from_secs(3),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
+use super::support::eventually;
 use super::support::home::Home;
 use super::support::http::{Answer, get, post};
 use super::support::model::Model;
@@ -110,10 +111,17 @@ fn what_happens_is_measured() {
     let mut client = home.admin();
     client.chat("hello");
     client.chat("hello again");
-    let answer = scrape(&home);
+    // A turn still counts as running while its reply is sent, and a connection
+    // until the server notices its end.
+    let (answer, after) = eventually("the turns and connections have ended", || {
+        let answer = scrape(&home);
+        let after = parse(&answer.body);
+        let is_quiet = after["hearth_turns{state=\"running\"}"] == 0.0
+            && after["hearth_connections{transport=\"http\"}"] == 1.0;
+        is_quiet.then_some((answer, after))
+    });
     let kind = answer.header("content-type");
     assert_eq!(kind, Some("text/plain; version=0.0.4; charset=utf-8"));
-    let after = parse(&answer.body);
     for (series, expected) in [
         ("hearth_turns_ended_total{state=\"done\"}", 2.0),
         ("hearth_turns{state=\"running\"}", 0.0),

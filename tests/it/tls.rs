@@ -259,7 +259,7 @@ fn a_stalled_or_senseless_handshake_costs_only_itself() {
         }
     }
     assert!(
-        begun.elapsed() < Duration::from_secs(6),
+        begun.elapsed() < Duration::from_secs(9),
         "{:?}",
         begun.elapsed()
     );
@@ -274,7 +274,7 @@ fn a_stalled_or_senseless_handshake_costs_only_itself() {
         std::thread::park_timeout(Duration::from_millis(20));
     }
     assert!(
-        begun.elapsed() < Duration::from_secs(4),
+        begun.elapsed() < Duration::from_secs(9),
         "{:?}",
         begun.elapsed()
     );
