@@ -6,15 +6,14 @@ use std::net::IpAddr;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
-use super::collections::{Addresses, read_section};
-use super::declaration::{Declared, Rule, SettingDoc, is_comment, section};
+use super::collections::{addresses, read_section};
+use super::declaration::{Declared, Rule, Setting, SettingDoc, is_comment, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::relay::TOKEN_CHARACTERS;
-use super::rules::{Checked, Choice, SecretText, Text, UrlText, integer};
-use super::webhook_accounts::{Accounts, WebhookAccount, check_paths};
+use super::rules::{Choice, Parsed, SecretText, Text, UrlText, integer};
+use super::webhook_accounts::{WebhookAccount, accounts, check_paths};
 use base::secret::Secret;
 use base::url::is_exposed;
 
@@ -41,9 +40,9 @@ section! {
         /// Listening port; 0 lets the system choose.
         pub port: u16 = integer(0..=65_535).or(DEFAULT_PORT);
         /// The only address of this machine to listen on.
-        pub bind: Option<IpAddr> = Bind.optional("all addresses");
+        pub bind: Option<IpAddr> = BIND.optional("all addresses");
         /// Addresses that may connect.
-        pub allow_from: AddressPatterns = Addresses
+        pub allow_from: AddressPatterns = addresses()
             .or_shown(AddressPatterns::private(), "loopback, private and link-local addresses");
     }
 }
@@ -72,7 +71,7 @@ section! {
         /// A port that serves only webhooks and /health, so that you can expose nothing else.
         pub port: Option<u16> = integer(0..=65_535).optional("every tcp channel serves webhooks");
         /// External systems, by name.
-        pub accounts: Vec<WebhookAccount> = Accounts.required();
+        pub accounts: Vec<WebhookAccount> = accounts().required();
     }
 }
 
@@ -91,29 +90,14 @@ const ENCRYPTION: Choice<Encryption> = Choice(&[
     ("optional", Encryption::Optional),
 ]);
 
-fn name() -> impl SettingRule<Output = String> {
+fn name() -> Setting<Text, String> {
     Text(1..=64).or_shown(String::new(), "its key, or else its type")
 }
 
-/// An address to bind.
-struct Bind;
-
-impl Rule for Bind {
-    type Output = IpAddr;
-
-    fn expected(&self) -> String {
-        ADDRESS.expected.to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<IpAddr> {
-        let text = ADDRESS.read(reader, path, value)?;
-        text.parse().ok()
-    }
-}
-
-const ADDRESS: Checked = Checked {
+/// An address to listen on.
+const BIND: Parsed<IpAddr> = Parsed {
     expected: "an IPv4 or IPv6 address of this machine, such as 192.168.1.10 or ::1",
-    check: |text| text.parse::<IpAddr>().is_ok(),
+    parse: |text| text.parse().ok(),
 };
 
 /// The contract's words for the kinds of channel.
@@ -180,10 +164,7 @@ impl Rule for Channels {
                     (path, channel)
                 })
                 .collect(),
-            _ => {
-                reader.mistyped(path, &self.expected(), value);
-                return None;
-            }
+            _ => return reader.demand(path, &self.expected(), value, None),
         };
         let is_tcp = |channel: &Channel| matches!(channel, Channel::Tcp(_));
         let complete = read.iter().all(|(_, channel)| channel.is_some());
@@ -225,14 +206,9 @@ impl Rule for Channels {
     }
 }
 
-impl SettingRule for Channels {
-    fn absent(self) -> Vec<Channel> {
-        vec![default_channel()]
-    }
-
-    fn default_text(&self) -> String {
-        format!("one tcp channel on port {DEFAULT_PORT}")
-    }
+/// The setting `channels`.
+pub(super) fn channels() -> Setting<Channels, Vec<Channel>> {
+    Channels.or_shown(vec![default_channel()], "one tcp channel on port 5000")
 }
 
 /// The channel of a configuration that has none to listen on.

@@ -4,12 +4,11 @@ use std::marker::PhantomData;
 
 use serde_json::{Map, Value};
 
-use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
-use super::declaration::{Declared, Rule, Section, SettingDoc, is_comment};
+use super::declaration::{Declared, Rule, Section, Setting, SettingDoc, is_comment};
 use super::key_path::KeyPath;
 use super::reader::Reader;
-use super::rules::Checked;
+use super::rules::Parsed;
 
 /// Most items of a list, and members of a map.
 const ITEMS: usize = 1_000;
@@ -64,10 +63,7 @@ fn items_of<'v>(
     path: &KeyPath,
     value: &'v Value,
 ) -> Option<&'v [Value]> {
-    let Some(items) = value.as_array() else {
-        reader.mistyped(path, expected, value);
-        return None;
-    };
+    let items = reader.demand(path, expected, value, value.as_array())?;
     if !(least..=ITEMS).contains(&items.len()) {
         reader.problem(
             path,
@@ -83,16 +79,13 @@ fn items_of<'v>(
 
 /// An object whose keys are names of the owner's choice.
 pub(super) struct NamedMap<R, C> {
-    /// What every value must be.
-    pub value: R,
-    /// What a key is called, and whether a text is one.
-    pub key: Checked,
-    /// What the members are collected in.
-    pub output: PhantomData<C>,
+    value: R,
+    key: Parsed<String>,
+    output: PhantomData<C>,
 }
 
 /// An object from names to values that keep a rule, collected in a `C`.
-pub(super) fn map_of<R: Rule, C>(key: Checked, value: R) -> NamedMap<R, C> {
+pub(super) fn map_of<R: Rule, C>(key: Parsed<String>, value: R) -> NamedMap<R, C> {
     NamedMap {
         value,
         key,
@@ -130,7 +123,7 @@ impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> 
 /// The members of an object with names of the owner's choice, each with where
 /// it stands.
 fn members_of<'v>(
-    names: &Checked,
+    names: &Parsed<String>,
     expected: &str,
     reader: &mut Reader<'_>,
     path: &KeyPath,
@@ -144,11 +137,11 @@ fn members_of<'v>(
     let mut found = Vec::with_capacity(members.len());
     for (key, value) in members {
         // What can be a name is one: programs have variables such as `_JAVA_OPTIONS`.
-        if is_comment(key) && !(names.check)(key) {
+        if is_comment(key) && !names.fits(key) {
             continue;
         }
         let inner = path.key(key);
-        if !(names.check)(key) {
+        if !names.fits(key) {
             let expected = names.expected;
             reader.problem(&inner, format!("{key:?} in \"{path}\" is not {expected}"));
         }
@@ -158,51 +151,16 @@ fn members_of<'v>(
 }
 
 /// Address patterns.
-pub(super) struct Addresses;
-
-impl Rule for Addresses {
-    type Output = AddressPatterns;
-
-    fn expected(&self) -> String {
-        "an array of address patterns (<a>.<b>.<c>.*, one address, a network such as 10.0.0.0/8 \
-         or fd00::/8, or *)"
-            .to_owned()
-    }
-
-    fn read(
-        &self,
-        reader: &mut Reader<'_>,
-        path: &KeyPath,
-        value: &Value,
-    ) -> Option<AddressPatterns> {
-        struct Pattern;
-        impl Rule for Pattern {
-            type Output = AddressPatterns;
-
-            fn expected(&self) -> String {
-                "an address pattern".to_owned()
-            }
-
-            fn read(
-                &self,
-                reader: &mut Reader<'_>,
-                path: &KeyPath,
-                value: &Value,
-            ) -> Option<AddressPatterns> {
-                let text = reader.text(path, &self.expected(), value)?;
-                AddressPatterns::parse(&[&text])
-                    .map_err(|error| reader.problem(path, format!("\"{path}\": {error}")))
-                    .ok()
-            }
-        }
-        if !value.is_array() {
-            reader.mistyped(path, &self.expected(), value);
-            return None;
-        }
-        let lists = list(Pattern).read(reader, path, value)?;
-        let patterns = lists.into_iter().flat_map(|list| list.0).collect();
-        Some(AddressPatterns(patterns))
-    }
+pub(super) fn addresses() -> impl Rule<Output = AddressPatterns> {
+    const PATTERN: Parsed<AddressPatterns> = Parsed {
+        expected: "an address pattern (<a>.<b>.<c>.*, one address, a network such as \
+                   10.0.0.0/8 or fd00::/8, or *)",
+        parse: |text| AddressPatterns::parse(&[text]).ok(),
+    };
+    list(PATTERN).then(|_, _, _, lists| {
+        let networks = lists.into_iter().flat_map(|list| list.0);
+        Some(AddressPatterns(networks.collect()))
+    })
 }
 
 /// Any JSON, with `${NAME}` resolved wherever it stands.
@@ -221,41 +179,65 @@ impl Rule for Json {
 }
 
 /// An object whose settings are declared.
-pub(super) struct Object<D>(PhantomData<D>);
+pub(super) struct Object<D> {
+    /// What it must be, where its keys do not say it best.
+    expected: Option<&'static str>,
+    /// Keys that it may have beside the declared ones.
+    beside: &'static [&'static str],
+    output: PhantomData<D>,
+}
 
 /// An object that is the section `D`.
 pub(super) fn object<D: Declared>() -> Object<D> {
-    Object(PhantomData)
+    Object {
+        expected: None,
+        beside: &[],
+        output: PhantomData,
+    }
+}
+
+/// The same, described as `expected`.
+pub(super) fn object_as<D: Declared>(expected: &'static str) -> Object<D> {
+    Object {
+        expected: Some(expected),
+        ..object()
+    }
+}
+
+impl<D> Object<D> {
+    /// The same, with further keys, which the caller reads.
+    pub fn beside(self, keys: &'static [&'static str]) -> Object<D> {
+        Object {
+            beside: keys,
+            ..self
+        }
+    }
+}
+
+/// The setting that is the section `D`.
+pub(super) fn section_of<D: Declared>() -> Setting<Object<D>, D> {
+    object().or_shown(D::absent(), "the defaults of its members")
 }
 
 impl<D: Declared> Rule for Object<D> {
     type Output = D;
 
     fn expected(&self) -> String {
-        let keys: Vec<&str> = D::SETTINGS.iter().map(|setting| setting.key).collect();
-        match keys.len() {
-            0..=8 => format!("an object with {}", keys.join(", ")),
-            _ => "an object".to_owned(),
+        let keys: Vec<&str> = D::KEYS.iter().map(|key| key.name).collect();
+        match (self.expected, keys.len()) {
+            (Some(expected), _) => expected.to_owned(),
+            (None, 0..=8) => format!("an object with {}", keys.join(", ")),
+            (None, _) => "an object".to_owned(),
         }
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<D> {
         let members = reader.members(path, &self.expected(), value)?;
-        read_section(reader, path, members, &[])
+        read_section(reader, path, members, self.beside)
     }
 
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         D::document(key, docs);
-    }
-}
-
-impl<D: Declared> SettingRule for Object<D> {
-    fn absent(self) -> D {
-        D::absent()
-    }
-
-    fn default_text(&self) -> String {
-        "the defaults of its members".to_owned()
     }
 }
 

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::collections::{Json, filled_list, map_of, object};
-use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::collections::{Json, filled_list, map_of, object, object_as};
+use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
 use super::names::{HEADER, TOOL_NAME, VARIABLE};
 use super::problems::suggestion;
 use super::reader::Reader;
-use super::rules::{Checked, Choice, Flag, SecretText, Text, integer};
+use super::rules::{Choice, DIRECTORY, Flag, SecretText, Text, integer};
 use super::tool_parameters::{Parameters, empty_schema};
 use base::secret::Secret;
 use base::url::Url;
@@ -99,7 +99,7 @@ section! {
         env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
-        directory: Option<String> = DIRECTORY.optional("the data directory");
+        directory: Option<PathBuf> = DIRECTORY.optional("the data directory");
         /// Whether the tool only reads. Such tools run side by side, and again after a crash.
         read_only: bool = Flag.or(false);
         /// Longest run, in seconds.
@@ -131,75 +131,60 @@ const METHODS: Choice<&str> = Choice(&[
     ("DELETE", "DELETE"),
 ]);
 
-/// A directory that does not depend on where the server was started.
-pub(super) const DIRECTORY: Checked = Checked {
-    expected: "an absolute path of a directory",
-    check: |text| text.starts_with('/'),
-};
-
 /// One tool.
-pub(super) struct Tool;
-
-impl Rule for Tool {
-    type Output = CustomTool;
-
-    fn expected(&self) -> String {
-        "an object that declares a tool".to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<CustomTool> {
-        let before = reader.problems.len();
-        let declared = object::<Declaration>().read(reader, path, value)?;
-        let run = match (declared.command, declared.http) {
-            (Some(argv), None) => {
-                if argv[0].trim().is_empty() {
-                    let path = path.key("command").index(0);
-                    reader.problem(&path, format!("\"{path}\" must be a program"));
-                }
-                CustomRun::Command {
-                    argv,
-                    environment: declared.env,
-                    directory: declared.directory.map(PathBuf::from),
-                }
-            }
-            (None, Some(http)) => {
-                check_templates(reader, &path.key("http"), &http, &declared.parameters);
-                for key in ["env", "directory"] {
-                    if value.get(key).is_some() {
-                        let path = path.key(key);
-                        reader.problem(&path, format!("\"{path}\" needs \"command\""));
+pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
+    object_as::<Declaration>("an object that declares a tool").then(
+        |reader, path, value, declared| {
+            let before = reader.problems.len();
+            let run = match (declared.command, declared.http) {
+                (Some(argv), None) => {
+                    if argv[0].trim().is_empty() {
+                        let path = path.key("command").index(0);
+                        reader.problem(&path, format!("\"{path}\" must be a program"));
+                    }
+                    CustomRun::Command {
+                        argv,
+                        environment: declared.env,
+                        directory: declared.directory,
                     }
                 }
-                CustomRun::Http {
-                    method: http.method.to_owned(),
-                    url: http.url,
-                    headers: http.headers,
-                    body: http.body,
+                (None, Some(http)) => {
+                    check_templates(reader, &path.key("http"), &http, &declared.parameters);
+                    for key in ["env", "directory"] {
+                        if value.get(key).is_some() {
+                            let path = path.key(key);
+                            reader.problem(&path, format!("\"{path}\" needs \"command\""));
+                        }
+                    }
+                    CustomRun::Http {
+                        method: http.method.to_owned(),
+                        url: http.url,
+                        headers: http.headers,
+                        body: http.body,
+                    }
                 }
-            }
-            (command, _) => {
-                let found = if command.is_some() { "both" } else { "neither" };
-                reader.problem(
-                    path,
-                    format!("\"{path}\" must have either \"command\" or \"http\"; it has {found}"),
-                );
-                return None;
-            }
-        };
-        (reader.problems.len() == before).then_some(CustomTool {
-            name: declared.name,
-            description: declared.description,
-            parameters: declared.parameters,
-            run,
-            read_only: declared.read_only,
-            timeout_seconds: declared.timeout_seconds,
-            output_bytes: declared.output_bytes,
-        })
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Declaration::document(key, docs);
-    }
+                (command, _) => {
+                    let found = if command.is_some() { "both" } else { "neither" };
+                    reader.problem(
+                        path,
+                        format!(
+                            "\"{path}\" must have either \"command\" or \"http\"; it has {found}"
+                        ),
+                    );
+                    return None;
+                }
+            };
+            (reader.problems.len() == before).then_some(CustomTool {
+                name: declared.name,
+                description: declared.description,
+                parameters: declared.parameters,
+                run,
+                read_only: declared.read_only,
+                timeout_seconds: declared.timeout_seconds,
+                output_bytes: declared.output_bytes,
+            })
+        },
+    )
 }
 
 /// The model may fill the templates in, but not choose whom to ask; and a
@@ -263,6 +248,6 @@ fn collect_texts<'v>(path: &KeyPath, value: &'v Value, texts: &mut Vec<(KeyPath,
 fn placeholders(template: &str) -> impl Iterator<Item = &str> {
     template.split('{').skip(1).filter_map(|after| {
         let (name, _) = after.split_once('}')?;
-        (TOOL_NAME.check)(name).then_some(name)
+        TOOL_NAME.fits(name).then_some(name)
     })
 }

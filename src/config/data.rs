@@ -4,12 +4,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use serde_json::Value;
 
 use super::declaration::{Declared, Rule, section};
-use super::key_path::KeyPath;
-use super::reader::Reader;
-use super::rules::{Directory, integer};
+use super::rules::{DIRECTORY, Parsed, integer};
 
 section! {
     /// The section `backup`: the nightly backups.
@@ -18,9 +15,9 @@ section! {
         /// Nightly backups to keep; 0 turns them off. A missed backup is made after the next start.
         pub keep: usize = integer(0..=1_000).or(7);
         /// Where to store them, preferably on another disk.
-        pub directory: Option<PathBuf> = Directory.optional("`backups` in the data directory");
+        pub directory: Option<PathBuf> = DIRECTORY.optional("`backups` in the data directory");
         /// When to make them: the local time of day.
-        pub at: TimeOfDay = TimeRule.or(TimeOfDay { hour: 3, minute: 30 });
+        pub at: TimeOfDay = TIME.or(TimeOfDay { hour: 3, minute: 30 });
     }
 }
 
@@ -54,25 +51,10 @@ impl Serialize for TimeOfDay {
     }
 }
 
-/// The rule for a [`TimeOfDay`].
-struct TimeRule;
-
-impl Rule for TimeRule {
-    type Output = TimeOfDay;
-
-    fn expected(&self) -> String {
-        "a time of day such as \"03:30\"".to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<TimeOfDay> {
-        let text = reader.text(path, &self.expected(), value)?;
-        let time = parse(&text);
-        if time.is_none() {
-            reader.mistyped(path, &self.expected(), value);
-        }
-        time
-    }
-}
+const TIME: Parsed<TimeOfDay> = Parsed {
+    expected: "a time of day such as \"03:30\"",
+    parse,
+};
 
 fn parse(text: &str) -> Option<TimeOfDay> {
     let number = |digits: &str, below: i8| {

@@ -5,7 +5,6 @@
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::absence::{Optional, Or, Required, SettingRule, Shown};
 use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
@@ -27,79 +26,145 @@ pub struct SettingDoc {
     pub writable: bool,
 }
 
-/// A setting of a section, beside its rule.
-pub(super) struct Setting {
-    pub key: &'static str,
+/// The key of a setting of a section.
+pub(super) struct SettingKey {
+    pub name: &'static str,
     pub writable: bool,
 }
 
 /// What a value must be.
-pub(super) trait Rule {
-    /// The value as the house works with it.
+pub(super) trait Rule: Sized {
+    /// The value in force.
     type Output;
 
-    /// What a value must be, to go on `must be ...` with.
+    /// What a value must be, after the words `must be`.
     fn expected(&self) -> String;
 
-    /// Reads a value that is there; none after having reported what is wrong.
+    /// Reads a value; none after having reported what is wrong.
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Self::Output>;
 
-    /// Adds what is to be known of the settings inside this one, whose own key
-    /// is `key`.
+    /// Adds the documentation of the settings inside this one, whose own key is
+    /// `key`.
     fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
         let _ = (key, docs);
     }
 
-    /// The rule with a default, of which the documentation shows the JSON.
-    fn or(self, default: Self::Output) -> Or<Self>
+    /// The rule with a further step: a check of the whole, or a conversion.
+    fn then<T>(self, then: Step<Self::Output, T>) -> Then<Self, T> {
+        Then { rule: self, then }
+    }
+
+    /// A setting with a default, which the documentation shows as JSON.
+    fn or(self, default: Self::Output) -> Setting<Self, Self::Output>
     where
-        Self: Sized,
         Self::Output: Serialize,
     {
-        Or {
-            rule: self,
-            default,
-            shown: Shown::Json(|default| {
-                serde_json::to_string(default).expect("a default has a JSON text")
-            }),
-        }
+        let json = |default: &Self::Output| {
+            serde_json::to_string(default).expect("a default has a JSON text")
+        };
+        Setting::new(self, default, |value| value, Absence::Json(json))
     }
 
-    /// The rule with a default that the documentation describes as `shown`.
-    fn or_shown(self, default: Self::Output, shown: &'static str) -> Or<Self>
-    where
-        Self: Sized,
-    {
-        Or {
-            rule: self,
-            default,
-            shown: Shown::Words(shown),
-        }
+    /// A setting with a default that the documentation describes as `shown`.
+    fn or_shown(self, default: Self::Output, shown: &'static str) -> Setting<Self, Self::Output> {
+        Setting::new(self, default, |value| value, Absence::Words(shown))
     }
 
-    /// The rule for a setting that may be absent; the documentation describes
-    /// what holds then as `shown`.
-    fn optional(self, shown: &'static str) -> Optional<Self>
-    where
-        Self: Sized,
-    {
-        Optional { rule: self, shown }
+    /// A setting that may be absent, which the documentation describes as `shown`.
+    fn optional(self, shown: &'static str) -> Setting<Self, Option<Self::Output>> {
+        Setting::new(self, None, Some, Absence::Words(shown))
     }
 
-    /// The rule for a setting that must be there.
-    fn required(self) -> Required<Self>
+    /// A setting that must be there.
+    fn required(self) -> Setting<Self, Self::Output>
     where
-        Self: Sized,
         Self::Output: Default,
     {
-        Required(self)
+        Setting::new(
+            self,
+            Self::Output::default(),
+            |value| value,
+            Absence::Refused,
+        )
+    }
+}
+
+/// What [`Rule::then`] does with a value that was read; none after having reported
+/// what is wrong with it.
+pub(super) type Step<F, T> = fn(&mut Reader<'_>, &KeyPath, &Value, F) -> Option<T>;
+
+/// A rule with a further step.
+pub(super) struct Then<R: Rule, T> {
+    rule: R,
+    then: Step<R::Output, T>,
+}
+
+impl<R: Rule, T> Rule for Then<R, T> {
+    type Output = T;
+
+    fn expected(&self) -> String {
+        self.rule.expected()
+    }
+
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
+        let read = self.rule.read(reader, path, value)?;
+        (self.then)(reader, path, value, read)
+    }
+
+    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
+        self.rule.document_members(key, docs);
+    }
+}
+
+/// A setting: the rule for its value, and what holds without one.
+pub(super) struct Setting<R: Rule, T> {
+    rule: R,
+    /// Without a value. Where one is required it only keeps the place until the
+    /// section has been read, or is refused.
+    default: T,
+    /// From what the rule reads to what the section holds.
+    wrap: fn(R::Output) -> T,
+    absence: Absence<T>,
+}
+
+/// What the documentation says of a setting without a value.
+enum Absence<T> {
+    /// It is required.
+    Refused,
+    /// The default as JSON.
+    Json(fn(&T) -> String),
+    /// In words.
+    Words(&'static str),
+}
+
+impl<R: Rule, T> Setting<R, T> {
+    fn new(rule: R, default: T, wrap: fn(R::Output) -> T, absence: Absence<T>) -> Setting<R, T> {
+        Setting {
+            rule,
+            default,
+            wrap,
+            absence,
+        }
+    }
+
+    /// What holds without a value.
+    pub fn default(self) -> T {
+        self.default
+    }
+
+    fn default_text(&self) -> String {
+        match self.absence {
+            Absence::Refused => "required".to_owned(),
+            Absence::Json(text) => text(&self.default),
+            Absence::Words(words) => words.to_owned(),
+        }
     }
 }
 
 /// A section whose settings are declared with [`section!`].
 pub(super) trait Declared: Sized {
     /// The settings, in the order of the declaration.
-    const SETTINGS: &'static [Setting];
+    const KEYS: &'static [SettingKey];
 
     /// What holds without the section. Only for one none of whose settings is
     /// required.
@@ -129,44 +194,49 @@ pub(super) struct Section<'r, 'e> {
 }
 
 impl Section<'_, '_> {
-    /// Reads one setting over what held without it. Returns whether it is well,
-    /// after having reported what is wrong with it.
-    pub fn read<R: SettingRule>(&mut self, key: &str, rule: &R, setting: &mut R::Output) -> bool {
-        self.read_described(key, rule, &mut |reader, path, value| {
-            let read = rule.read(reader, path, value);
-            read.map(|read| *setting = read).is_some()
+    /// Reads one setting into `target`, which holds its default. Returns whether it
+    /// is valid, after having reported what is wrong with it.
+    pub fn read<R: Rule, T>(&mut self, key: &str, setting: &Setting<R, T>, target: &mut T) -> bool {
+        let expected = || setting.rule.expected();
+        let required = matches!(setting.absence, Absence::Refused);
+        let required = required.then_some(&expected as &dyn Fn() -> String);
+        self.read_member(key, required, &mut |reader, path, value| {
+            let read = setting.rule.read(reader, path, value);
+            read.map(|read| *target = (setting.wrap)(read)).is_some()
         })
     }
 
-    fn read_described(
+    /// [`Section::read`] without its types, so that it is compiled once; `required`
+    /// says what a value must be that may not be missing.
+    fn read_member(
         &mut self,
         key: &str,
-        rule: &dyn Described,
+        required: Option<&dyn Fn() -> String>,
         read: &mut dyn FnMut(&mut Reader<'_>, &KeyPath, &Value) -> bool,
     ) -> bool {
         let path = self.path.key(key);
-        match self.members.get(key).filter(|value| !value.is_null()) {
-            Some(value) => read(self.reader, &path, value),
-            None if rule.is_required() => {
-                let expected = rule.expected();
-                self.reader
-                    .problem(&path, format!("\"{path}\" is required: {expected}"));
+        let value = self.members.get(key).filter(|value| !value.is_null());
+        match (value, required) {
+            (Some(value), _) => read(self.reader, &path, value),
+            (None, Some(expected)) => {
+                let message = format!("\"{path}\" is required: {}", expected());
+                self.reader.problem(&path, message);
                 false
             }
-            None => true,
+            (None, None) => true,
         }
     }
 
     /// Reports every key that is neither a setting of `D`, nor among `beside`,
     /// nor a comment.
     pub fn refuse_unknown<D: Declared>(&mut self, beside: &[&'static str]) {
-        self.refuse_beside(D::SETTINGS, beside);
+        self.refuse_beside(D::KEYS, beside);
     }
 
-    fn refuse_beside(&mut self, settings: &[Setting], beside: &[&'static str]) {
+    fn refuse_beside(&mut self, keys: &[SettingKey], beside: &[&'static str]) {
         let known = || {
-            let settings = settings.iter().map(|setting| setting.key);
-            settings.chain(beside.iter().copied())
+            let keys = keys.iter().map(|key| key.name);
+            keys.chain(beside.iter().copied())
         };
         for key in self.members.keys().filter(|key| !is_comment(key)) {
             if known().any(|known| known == key) {
@@ -202,61 +272,24 @@ fn joined(key: &str, inner: &str) -> String {
     }
 }
 
-/// What a rule tells of its setting, whatever type that has. Code for it is not
-/// compiled anew for each rule.
-trait Described {
-    fn expected(&self) -> String;
-    fn is_required(&self) -> bool;
-    fn default_text(&self) -> String;
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>);
-}
-
-impl<R: SettingRule> Described for R {
-    fn expected(&self) -> String {
-        Rule::expected(self)
-    }
-
-    fn is_required(&self) -> bool {
-        SettingRule::is_required(self)
-    }
-
-    fn default_text(&self) -> String {
-        SettingRule::default_text(self)
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Rule::document_members(self, key, docs);
-    }
-}
-
-/// One row of documentation, and those of what is inside; `section` is the key
-/// of the section that the setting is in.
-pub(super) fn document_setting<T>(
+/// Adds the documentation of a setting, and of those inside it; `section` is the
+/// key of the section that it is in.
+pub(super) fn document<T>(
     section: &str,
-    setting: &Setting,
-    rule: &impl SettingRule<Output = T>,
+    key: &SettingKey,
+    setting: &Setting<impl Rule, T>,
     doc_lines: &[&str],
     docs: &mut Vec<SettingDoc>,
 ) {
-    document_described(section, setting, rule, doc_lines, docs);
-}
-
-fn document_described(
-    section: &str,
-    setting: &Setting,
-    rule: &dyn Described,
-    doc_lines: &[&str],
-    docs: &mut Vec<SettingDoc>,
-) {
-    let key = joined(section, setting.key);
+    let full = joined(section, key.name);
     docs.push(SettingDoc {
-        key: key.clone(),
-        expects: rule.expected(),
-        default: rule.default_text(),
+        key: full.clone(),
+        expects: setting.rule.expected(),
+        default: setting.default_text(),
         documentation: sentence(doc_lines),
-        writable: setting.writable,
+        writable: key.writable,
     });
-    rule.document_members(&key, docs);
+    setting.rule.document_members(&full, docs);
 }
 
 fn sentence(doc_lines: &[&str]) -> String {
@@ -296,13 +329,12 @@ macro_rules! section {
         )*}
 
         impl $crate::declaration::Declared for $name {
-            const SETTINGS: &'static [$crate::declaration::Setting] = &[$(
+            const KEYS: &'static [$crate::declaration::SettingKey] = &[$(
                 section!(@setting $field $($key)?; $($flag)?),
             )*];
 
             fn absent() -> $name {
-                use $crate::absence::SettingRule as _;
-                $name { $($field: $rule.absent(),)* }
+                $name { $($field: $rule.default(),)* }
             }
 
             fn fill(
@@ -315,7 +347,7 @@ macro_rules! section {
             }
 
             fn document(key: &str, docs: &mut Vec<$crate::declaration::SettingDoc>) {
-                $($crate::declaration::document_setting::<$type>(
+                $($crate::declaration::document::<$type>(
                     key,
                     &section!(@setting $field $($key)?; $($flag)?),
                     &$rule,
@@ -326,8 +358,8 @@ macro_rules! section {
         }
     };
     (@setting $field:ident $($key:literal)?; $($flag:ident)?) => {
-        $crate::declaration::Setting {
-            key: section!(@key $field $($key)?),
+        $crate::declaration::SettingKey {
+            name: section!(@key $field $($key)?),
             writable: section!(@writable $($flag)?),
         }
     };

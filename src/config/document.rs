@@ -8,15 +8,16 @@ use serde_json::{Map, Value};
 
 use base::url::is_exposed;
 
-use super::declaration::{Section, is_comment};
+use super::channels::Channel;
+use super::config::Config;
+use super::custom_tools::BUILTIN_TOOLS;
+use super::declaration::{Declared, Section, is_comment};
 use super::key_path::{KeyPath, Step};
 use super::lines::Lines;
 use super::problems::{Finding, Problems, suggestion};
+use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
 use super::reader::{Environment, Reader};
-use super::webhook_accounts::check_shared_paths;
-use super::{
-    BUILTIN_TOOLS, Channel, Config, Declared, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset,
-};
+use super::webhook_accounts::{WebhookAccount, is_at_or_below};
 
 /// A file that was read.
 pub(super) struct Document {
@@ -183,7 +184,7 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
     if is_exposed && choice.api_key.is_some() {
         reader.warn(
             &path.key("base_url"),
-            "\"base_url\" carries the API key unencrypted; https:// does not",
+            "\"base_url\" sends the API key unencrypted; https:// would not",
         );
     }
 }
@@ -221,6 +222,42 @@ fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
             for name in account.tools.iter().flatten() {
                 warn(reader, path.clone(), name);
             }
+        }
+    }
+}
+
+/// Paths of a channel that shares the tcp channels' ports must not be those
+/// that a section which is switched on answers: it would answer first. `place`
+/// is the channel's.
+fn check_shared_paths(
+    reader: &mut Reader<'_>,
+    config: &Config,
+    place: &KeyPath,
+    accounts: &[WebhookAccount],
+) {
+    let switched_on = [
+        ("/metrics", "metrics", config.metrics.enabled),
+        ("/v1", "openai_api", config.openai_api.enabled),
+        ("/api", "openai_api", config.openai_api.enabled),
+    ];
+    for account in accounts {
+        let taken = switched_on
+            .iter()
+            .find(|(taken, _, enabled)| *enabled && is_at_or_below(&account.incoming_path, taken));
+        if let Some((taken, section, _)) = taken {
+            let path = place
+                .key("accounts")
+                .key(&account.name)
+                .key("incoming_path");
+            reader.problem(
+                &path,
+                format!(
+                    "\"{path}\" is {:?}, and \"{section}.enabled\" makes {taken} and all below it \
+                     the server's own; choose another path, or give the webhook channel a \
+                     \"port\" of its own",
+                    account.incoming_path
+                ),
+            );
         }
     }
 }

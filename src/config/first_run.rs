@@ -4,10 +4,14 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::channels::TcpChannel;
+use super::config::Config;
 use super::declaration::Declared;
 use super::document::to_text;
+use super::file;
 use super::problems::Problems;
-use super::{Config, OFFLINE, Permission, TcpChannel, file};
+use super::providers::OFFLINE;
+use super::tools::Permission;
 use serde_json::json;
 
 /// The text of the file: an offline provider, harmless tools allowed, and one

@@ -1,13 +1,9 @@
 //! The limits of protocol section 7: what a client may cost the server.
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::absence::SettingRule;
 use super::collections::object;
-use super::declaration::{Declared, Rule, SettingDoc, section};
-use super::key_path::KeyPath;
-use super::reader::Reader;
+use super::declaration::{Declared, Rule, Setting, section};
 use super::rules::integer;
 
 const KIB: u64 = 1024;
@@ -91,42 +87,22 @@ impl Default for Limits {
     }
 }
 
-/// The rule for `limits`: each in its range, and fitting together.
-pub(super) struct LimitsRule;
-
-impl Rule for LimitsRule {
-    type Output = Limits;
-
-    fn expected(&self) -> String {
-        object::<Limits>().expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Limits> {
-        let limits = object::<Limits>().read(reader, path, value)?;
-        if limits.dead_seconds <= limits.ping_seconds {
-            reader.problem(
-                &path.key("dead_seconds"),
-                format!(
-                    "\"{path}.dead_seconds\" must be more than \"{path}.ping_seconds\" ({}), not {}",
-                    limits.ping_seconds, limits.dead_seconds
-                ),
-            );
-            return None;
-        }
-        Some(limits)
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Limits::document(key, docs);
-    }
-}
-
-impl SettingRule for LimitsRule {
-    fn absent(self) -> Limits {
-        Limits::absent()
-    }
-
-    fn default_text(&self) -> String {
-        object::<Limits>().default_text()
-    }
+/// The setting `limits`: each in its range, and consistent.
+pub(super) fn limits() -> Setting<impl Rule<Output = Limits>, Limits> {
+    object::<Limits>()
+        .then(|reader, path, _, limits| {
+            let (dead, ping) = (limits.dead_seconds, limits.ping_seconds);
+            if dead <= ping {
+                reader.problem(
+                    &path.key("dead_seconds"),
+                    format!(
+                        "\"{path}.dead_seconds\" must be more than \"{path}.ping_seconds\" \
+                         ({ping}), not {dead}"
+                    ),
+                );
+                return None;
+            }
+            Some(limits)
+        })
+        .or_shown(Limits::absent(), "the defaults of its members")
 }

@@ -3,22 +3,13 @@
 //! be copied from theirs.
 
 use std::collections::BTreeMap;
-use std::marker::PhantomData;
 use std::path::PathBuf;
 
-use serde_json::Value;
-
-use super::absence::SettingRule;
-use super::collections::{NamedMap, list, map_of, read_section};
-use super::custom_tools::DIRECTORY;
-use super::declaration::{Declared, Rule, SettingDoc, section};
-use super::key_path::KeyPath;
+use super::collections::{list, map_of, object_as};
+use super::declaration::{Rule, Setting, section};
 use super::names::{HEADER, NAME, VARIABLE};
-use super::readable::host_only;
-use super::reader::Reader;
-use super::rules::{Choice, Flag, SecretText, Text, UrlText, integer};
+use super::rules::{Choice, DIRECTORY, Flag, SecretText, Text, UrlText, integer};
 use base::secret::Secret;
-use serde_json::json;
 
 /// Keys of other clients that run tools unasked. Here `tool_permissions` says
 /// so, so they are not taken over.
@@ -66,22 +57,6 @@ impl McpServer {
     pub fn tool_prefix(&self) -> String {
         prefix(&self.name)
     }
-
-    /// What `get_config` shows of it: nothing that may be secret.
-    pub(super) fn summary(&self) -> Value {
-        match &self.way {
-            McpWay::Stdio { command, .. } => json!({
-                "command": command,
-                "disabled": self.disabled,
-                "timeout_seconds": self.timeout_seconds,
-            }),
-            McpWay::Http { url, .. } => json!({
-                "url": host_only(url),
-                "disabled": self.disabled,
-                "timeout_seconds": self.timeout_seconds,
-            }),
-        }
-    }
 }
 
 fn prefix(name: &str) -> String {
@@ -105,7 +80,7 @@ section! {
         env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
-        cwd: Option<String> = DIRECTORY.optional("the data directory");
+        cwd: Option<PathBuf> = DIRECTORY.optional("the data directory");
         /// Address of a server that is already running (Streamable HTTP), instead of `command`.
         url: Option<String> = UrlText(&["https", "http"]).optional("none");
         /// Headers of every request to `url`, such as Authorization.
@@ -133,81 +108,38 @@ const KINDS: Choice<Kind> = Choice(&[
     ("streamableHttp", Kind::Http),
 ]);
 
-/// The rule for `mcp_servers`.
-pub(super) struct McpServers;
-
-impl McpServers {
-    fn map() -> NamedMap<Server, Vec<(String, McpServer)>> {
-        NamedMap {
-            value: Server,
-            key: NAME,
-            output: PhantomData,
-        }
-    }
-}
-
-impl Rule for McpServers {
-    type Output = Vec<McpServer>;
-
-    fn expected(&self) -> String {
-        "an object from the name of each server to how it is reached".to_owned()
-    }
-
-    fn read(
-        &self,
-        reader: &mut Reader<'_>,
-        path: &KeyPath,
-        value: &Value,
-    ) -> Option<Vec<McpServer>> {
-        let servers = McpServers::map().read(reader, path, value)?;
-        let mut named: Vec<McpServer> = Vec::with_capacity(servers.len());
-        for (key, mut server) in servers {
-            // A permission of the one's tool would be a permission of the other's.
-            let twin = named.iter().find(|one| one.tool_prefix() == prefix(&key));
-            if let Some(twin) = twin {
-                let path = path.key(&key);
-                let message = format!(
-                    "\"{path}\" is too much like {:?}: the names of their tools would be the same",
-                    twin.name
-                );
-                reader.problem(&path, message);
+/// The setting `mcp_servers`.
+pub(super) fn mcp_servers() -> Setting<impl Rule<Output = Vec<McpServer>>, Vec<McpServer>> {
+    map_of(NAME, server())
+        .then(|reader, path, _, servers: Vec<(String, McpServer)>| {
+            let mut named: Vec<McpServer> = Vec::with_capacity(servers.len());
+            for (key, mut server) in servers {
+                // A permission for a tool of one would apply to the other's.
+                let twin = named.iter().find(|one| one.tool_prefix() == prefix(&key));
+                if let Some(twin) = twin {
+                    let path = path.key(&key);
+                    let message = format!(
+                        "\"{path}\" is too similar to {:?}: their tools would have the same names",
+                        twin.name
+                    );
+                    reader.problem(&path, message);
+                }
+                server.name = key;
+                named.push(server);
             }
-            server.name = key;
-            named.push(server);
-        }
-        Some(named)
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        McpServers::map().document_members(key, docs);
-    }
-}
-
-impl SettingRule for McpServers {
-    fn absent(self) -> Vec<McpServer> {
-        Vec::new()
-    }
-
-    fn default_text(&self) -> String {
-        "{}".to_owned()
-    }
+            Some(named)
+        })
+        .or_shown(Vec::new(), "{}")
 }
 
 /// One server, without its name.
-struct Server;
-
-impl Rule for Server {
-    type Output = McpServer;
-
-    fn expected(&self) -> String {
-        "an object with command (and args, env) or url (and headers)".to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<McpServer> {
-        let before = reader.problems.len();
-        let members = reader.members(path, &self.expected(), value)?;
-        for key in UNASKED {
-            if members.contains_key(key) {
+fn server() -> impl Rule<Output = McpServer> {
+    const EXPECTED: &str = "an object with command (and args, env) or url (and headers)";
+    object_as::<Declaration>(EXPECTED)
+        .beside(&UNASKED)
+        .then(|reader, path, value, declared| {
+            let before = reader.problems.len();
+            for key in UNASKED.iter().filter(|key| value.get(**key).is_some()) {
                 let path = path.key(key);
                 reader.warn(
                     &path,
@@ -216,57 +148,54 @@ impl Rule for Server {
                     ),
                 );
             }
-        }
-        let declared: Declaration = read_section(reader, path, members, &UNASKED)?;
-        let (way, kind, foreign): (_, _, &[&str]) = match (declared.command, declared.url) {
-            (Some(command), None) => (
-                McpWay::Stdio {
-                    command,
-                    args: declared.args,
-                    environment: declared.env,
-                    directory: declared.cwd.map(PathBuf::from),
-                },
-                Kind::Stdio,
-                &["headers"],
-            ),
-            (None, Some(url)) => (
-                McpWay::Http {
-                    url,
-                    headers: declared.headers,
-                },
-                Kind::Http,
-                &["args", "env", "cwd"],
-            ),
-            (command, _) => {
-                let found = if command.is_some() { "both" } else { "neither" };
-                reader.problem(
-                    path,
-                    format!("\"{path}\" must have either \"command\" or \"url\"; it has {found}"),
-                );
-                return None;
+            let (way, kind, foreign): (_, _, &[&str]) = match (declared.command, declared.url) {
+                (Some(command), None) => (
+                    McpWay::Stdio {
+                        command,
+                        args: declared.args,
+                        environment: declared.env,
+                        directory: declared.cwd,
+                    },
+                    Kind::Stdio,
+                    &["headers"],
+                ),
+                (None, Some(url)) => (
+                    McpWay::Http {
+                        url,
+                        headers: declared.headers,
+                    },
+                    Kind::Http,
+                    &["args", "env", "cwd"],
+                ),
+                (command, _) => {
+                    let found = if command.is_some() { "both" } else { "neither" };
+                    reader.problem(
+                        path,
+                        format!(
+                            "\"{path}\" must have either \"command\" or \"url\"; it has {found}"
+                        ),
+                    );
+                    return None;
+                }
+            };
+            let needed = match kind {
+                Kind::Stdio => "url",
+                Kind::Http => "command",
+            };
+            let mut foreign: Vec<&str> = foreign.to_vec();
+            foreign.retain(|key| value.get(*key).is_some());
+            if declared.kind.is_some_and(|named| named != kind) {
+                foreign.push("type");
             }
-        };
-        let needed = match kind {
-            Kind::Stdio => "url",
-            Kind::Http => "command",
-        };
-        for key in foreign.iter().filter(|key| value.get(*key).is_some()) {
-            let path = path.key(key);
-            reader.problem(&path, format!("\"{path}\" needs \"{needed}\""));
-        }
-        if declared.kind.is_some_and(|named| named != kind) {
-            let path = path.key("type");
-            reader.problem(&path, format!("\"{path}\" needs \"{needed}\""));
-        }
-        (reader.problems.len() == before).then_some(McpServer {
-            name: String::new(),
-            way,
-            disabled: declared.disabled,
-            timeout_seconds: declared.timeout_seconds,
+            for key in foreign {
+                let path = path.key(key);
+                reader.problem(&path, format!("\"{path}\" needs \"{needed}\""));
+            }
+            (reader.problems.len() == before).then_some(McpServer {
+                name: String::new(),
+                way,
+                disabled: declared.disabled,
+                timeout_seconds: declared.timeout_seconds,
+            })
         })
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Declaration::document(key, docs);
-    }
 }

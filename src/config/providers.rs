@@ -3,15 +3,11 @@
 
 use serde_json::Value;
 
-use super::Config;
 use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
-use super::problems::suggestion;
 use super::reader::Reader;
-use super::rules::{SecretText, Text, UrlText, integer};
+use super::rules::{SecretText, Text, UrlText, choose, integer};
 use base::secret::Secret;
-use base::url::masked;
-use serde_json::json;
 
 /// The kind of API that a provider speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,17 +137,9 @@ impl Rule for ProviderName {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
-        let expected = self.expected();
-        let name = reader.text(path, &expected, value)?;
-        if Preset::of(&name).is_some() {
-            return Some(name);
-        }
-        reader.mistyped(path, &expected, value);
-        let hint = suggestion(&name, PRESETS.iter().map(|preset| preset.name));
-        if let Some(problem) = reader.problems.last_mut() {
-            problem.message.push_str(&hint);
-        }
-        None
+        let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
+        let place = choose(&names, &self.expected(), reader, path, value)?;
+        Some(PRESETS[place].name.to_owned())
     }
 }
 
@@ -186,28 +174,6 @@ impl ModelChoice {
             .map(|key| key.trim().to_owned())
             .filter(|key| !key.is_empty())
             .map(Secret::new);
-    }
-
-    /// What may be shown of it.
-    pub(super) fn readable(&self) -> Value {
-        json!({
-            "provider": self.provider,
-            "model": self.model,
-            "api_key_set": self.api_key.is_some(),
-            "base_url": self.base_url.as_deref().map(masked),
-        })
-    }
-}
-
-impl Config {
-    /// Takes the keys that are not set from the environment.
-    pub(super) fn find_keys(&mut self, environment: &dyn Fn(&str) -> Option<String>) {
-        let mut first = self.first_choice();
-        first.find_key(environment);
-        self.api_key = first.api_key;
-        for choice in &mut self.fallback {
-            choice.find_key(environment);
-        }
     }
 }
 

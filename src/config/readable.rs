@@ -2,7 +2,11 @@
 
 use serde_json::{Map, Value};
 
-use super::{Channel, Config, ModelChoice, PROVIDER_TEMPERATURE, WebhookAccount};
+use super::channels::Channel;
+use super::config::{Config, PROVIDER_TEMPERATURE};
+use super::mcp_servers::{McpServer, McpWay};
+use super::providers::ModelChoice;
+use super::webhook_accounts::WebhookAccount;
 use base::url::{MASK, Url, masked};
 use serde_json::json;
 
@@ -19,9 +23,9 @@ impl Config {
         let mcp_servers: Map<String, Value> = self
             .mcp_servers
             .iter()
-            .map(|server| (server.name.clone(), server.summary()))
+            .map(|server| (server.name.clone(), mcp_server(server)))
             .collect();
-        let fallback: Vec<Value> = self.fallback.iter().map(ModelChoice::readable).collect();
+        let fallback: Vec<Value> = self.fallback.iter().map(model_choice).collect();
         let fields = json!({
             "provider": self.provider,
             "model": self.model,
@@ -92,7 +96,7 @@ fn channel(channel: &Channel) -> Value {
             let accounts: Map<String, Value> = webhook
                 .accounts
                 .iter()
-                .map(|account| (account.name.clone(), summary(account)))
+                .map(|account| (account.name.clone(), webhook_account(account)))
                 .collect();
             json!({
                 "name": channel.name(),
@@ -104,7 +108,7 @@ fn channel(channel: &Channel) -> Value {
     }
 }
 
-fn summary(account: &WebhookAccount) -> Value {
+fn webhook_account(account: &WebhookAccount) -> Value {
     json!({
         "incoming_path": account.incoming_path,
         "outgoing_url": host_only(&account.outgoing_url),
@@ -115,9 +119,30 @@ fn summary(account: &WebhookAccount) -> Value {
     })
 }
 
+fn model_choice(choice: &ModelChoice) -> Value {
+    json!({
+        "provider": choice.provider,
+        "model": choice.model,
+        "api_key_set": choice.api_key.is_some(),
+        "base_url": choice.base_url.as_deref().map(masked),
+    })
+}
+
+fn mcp_server(server: &McpServer) -> Value {
+    let (key, place) = match &server.way {
+        McpWay::Stdio { command, .. } => ("command", command.clone()),
+        McpWay::Http { url, .. } => ("url", host_only(url)),
+    };
+    json!({
+        key: place,
+        "disabled": server.disabled,
+        "timeout_seconds": server.timeout_seconds,
+    })
+}
+
 /// Chat services put their secret into the path of a webhook URL, so only the
 /// host of one is shown.
-pub(super) fn host_only(url: &str) -> String {
+fn host_only(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) if url.path.len() > 1 || url.query.is_some() => format!("{}/{MASK}", url.origin()),
         Ok(url) => url.origin(),

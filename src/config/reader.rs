@@ -1,5 +1,5 @@
-//! Reads values of the file: `${NAME}` from the environment, what is wrong with
-//! the words that say so, and where secrets stand.
+//! Reads values of the file: it resolves `${NAME}`, and collects what is wrong and
+//! where secrets are.
 
 use std::borrow::Cow;
 
@@ -90,6 +90,38 @@ impl<'e> Reader<'e> {
         }
     }
 
+    /// What `read` makes of a value that is not a string, and which the environment
+    /// holds as text; none after having reported what it must be.
+    pub fn scalar<T>(
+        &mut self,
+        path: &KeyPath,
+        expected: &str,
+        value: &Value,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Option<T> {
+        let resolved = match self.resolve(path, value)? {
+            Cow::Owned(Value::String(text)) => {
+                Cow::Owned(serde_json::from_str(&text).unwrap_or_default())
+            }
+            resolved => resolved,
+        };
+        self.demand(path, expected, value, read(&resolved))
+    }
+
+    /// What was read of a value; where it is nothing, reports what it must be.
+    pub fn demand<T>(
+        &mut self,
+        path: &KeyPath,
+        expected: &str,
+        value: &Value,
+        read: Option<T>,
+    ) -> Option<T> {
+        if read.is_none() {
+            self.mistyped(path, expected, value);
+        }
+        read
+    }
+
     /// A copy of a value with every `${NAME}` inside it resolved.
     pub fn resolve_all(&mut self, path: &KeyPath, value: &Value) -> Option<Value> {
         match value {
@@ -131,10 +163,7 @@ impl<'e> Reader<'e> {
                 }
                 Some(text)
             }
-            _ => {
-                self.mistyped(path, expected, value);
-                None
-            }
+            _ => self.demand(path, expected, value, None),
         }
     }
 
@@ -176,10 +205,7 @@ impl<'e> Reader<'e> {
         expected: &str,
         value: &'v Value,
     ) -> Option<&'v Map<String, Value>> {
-        if value.as_object().is_none() {
-            self.mistyped(path, expected, value);
-        }
-        value.as_object()
+        self.demand(path, expected, value, value.as_object())
     }
 }
 

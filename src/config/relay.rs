@@ -1,10 +1,6 @@
 //! `relay`: being a relay for other machines too.
 
-use serde_json::Value;
-
 use super::declaration::{Declared, Rule, section};
-use super::key_path::KeyPath;
-use super::reader::Reader;
 use super::rules::{Flag, SecretText};
 use base::secret::Secret;
 
@@ -19,22 +15,13 @@ section! {
         /// to them.
         pub enabled: bool = Flag.or(false);
         /// The token that machines and clients must send to use the relay: at least 32 characters.
-        pub auth_token: Option<Secret> = RelayToken.optional("the environment variable AUTH_TOKEN");
+        pub auth_token: Option<Secret> = relay_token().optional("the environment variable AUTH_TOKEN");
     }
 }
 
 /// A token that cannot be guessed.
-struct RelayToken;
-
-impl Rule for RelayToken {
-    type Output = Secret;
-
-    fn expected(&self) -> String {
-        SecretText.expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Secret> {
-        let token = SecretText.read(reader, path, value)?;
+fn relay_token() -> impl Rule<Output = Secret> {
+    SecretText.then(|reader, path, _, token| {
         let length = token.expose().chars().count();
         if length < TOKEN_CHARACTERS {
             reader.problem(
@@ -48,7 +35,7 @@ impl Rule for RelayToken {
             return None;
         }
         Some(token)
-    }
+    })
 }
 
 impl Default for RelaySettings {

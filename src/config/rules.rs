@@ -32,30 +32,16 @@ impl<T: TryFrom<u64>> Rule for Integer<T> {
     type Output = T;
 
     fn expected(&self) -> String {
-        format!(
-            "an integer from {} to {}",
-            self.range.start(),
-            self.range.end()
-        )
+        let (least, most) = (self.range.start(), self.range.end());
+        format!("an integer from {least} to {most}")
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
-        let resolved = reader.resolve(path, value)?;
-        let fitting = whole_number(value, &resolved)
-            .filter(|number| self.range.contains(number))
-            .and_then(|number| T::try_from(number).ok());
-        if fitting.is_none() {
-            reader.mistyped(path, &self.expected(), value);
-        }
-        fitting
-    }
-}
-
-fn whole_number(value: &Value, resolved: &Value) -> Option<u64> {
-    match (resolved.as_u64(), resolved.as_str()) {
-        // The environment holds text only, so its text may be a number.
-        (None, Some(text)) if value.as_str() != Some(text) => text.trim().parse().ok(),
-        (number, _) => number,
+        let number = |value: &Value| {
+            let number = value.as_u64().filter(|number| self.range.contains(number));
+            T::try_from(number?).ok()
+        };
+        reader.scalar(path, &self.expected(), value, number)
     }
 }
 
@@ -70,16 +56,8 @@ impl Rule for Number {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<f64> {
-        let resolved = reader.resolve(path, value)?;
-        let number = match (resolved.as_f64(), resolved.as_str()) {
-            (None, Some(text)) if value.as_str() != Some(text) => text.trim().parse().ok(),
-            (number, _) => number,
-        };
-        let fitting = number.filter(|number| self.0.contains(number));
-        if fitting.is_none() {
-            reader.mistyped(path, &self.expected(), value);
-        }
-        fitting
+        let number = |value: &Value| value.as_f64().filter(|number| self.0.contains(number));
+        reader.scalar(path, &self.expected(), value, number)
     }
 }
 
@@ -94,39 +72,11 @@ impl Rule for Flag {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<bool> {
-        let resolved = reader.resolve(path, value)?;
-        let flag = match (resolved.as_bool(), resolved.as_str()) {
-            (None, Some(text)) if value.as_str() != Some(text) => text.trim().parse().ok(),
-            (flag, _) => flag,
-        };
-        if flag.is_none() {
-            reader.mistyped(path, &self.expected(), value);
-        }
-        flag
+        reader.scalar(path, &self.expected(), value, Value::as_bool)
     }
 }
 
-/// An absolute path of a directory.
-pub(super) struct Directory;
-
-impl Rule for Directory {
-    type Output = PathBuf;
-
-    fn expected(&self) -> String {
-        "an absolute path of a directory".to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<PathBuf> {
-        let text = reader.text(path, &self.expected(), value)?;
-        if !text.starts_with('/') || text.contains('\0') {
-            reader.mistyped(path, &self.expected(), value);
-            return None;
-        }
-        Some(PathBuf::from(text))
-    }
-}
-
-/// A string with so many characters.
+/// A string of so many characters.
 pub(super) struct Text(pub RangeInclusive<usize>);
 
 impl Rule for Text {
@@ -141,38 +91,45 @@ impl Rule for Text {
         let expected = self.expected();
         let text = reader.text(path, &expected, value)?;
         let blank = *self.0.start() > 0 && text.trim().is_empty();
-        if blank || !self.0.contains(&text.chars().count()) {
-            reader.mistyped(path, &expected, value);
-            return None;
-        }
-        Some(text)
+        let fits = !blank && self.0.contains(&text.chars().count());
+        reader.demand(path, &expected, value, fits.then_some(text))
     }
 }
 
-/// A string that must pass a check.
-pub(super) struct Checked {
+/// A string that is read as a `T`.
+pub(super) struct Parsed<T> {
     /// What it must be.
     pub expected: &'static str,
-    /// Whether it is.
-    pub check: fn(&str) -> bool,
+    /// What it is read as; none when it is not what it must be.
+    pub parse: fn(&str) -> Option<T>,
 }
 
-impl Rule for Checked {
-    type Output = String;
+impl<T> Rule for Parsed<T> {
+    type Output = T;
 
     fn expected(&self) -> String {
         self.expected.to_owned()
     }
 
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<String> {
+    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
         let text = reader.text(path, self.expected, value)?;
-        if !(self.check)(&text) {
-            reader.mistyped(path, self.expected, value);
-            return None;
-        }
-        Some(text)
+        reader.demand(path, self.expected, value, (self.parse)(&text))
     }
 }
+
+impl<T> Parsed<T> {
+    /// Whether a text is what it must be.
+    pub fn fits(&self, text: &str) -> bool {
+        (self.parse)(text).is_some()
+    }
+}
+
+/// An absolute path of a directory, which does not depend on where the server was
+/// started.
+pub(super) const DIRECTORY: Parsed<PathBuf> = Parsed {
+    expected: "an absolute path of a directory",
+    parse: |text| (text.starts_with('/') && !text.contains('\0')).then(|| text.into()),
+};
 
 /// A secret, never shown.
 pub(super) struct SecretText;
@@ -200,7 +157,7 @@ impl<T: Copy> Rule for Choice<T> {
     }
 
     fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<T> {
-        let place = choose(&self.words(), reader, path, value)?;
+        let place = choose(&self.words(), &self.expected(), reader, path, value)?;
         self.0.get(place).map(|(_, chosen)| *chosen)
     }
 }
@@ -211,27 +168,27 @@ impl<T> Choice<T> {
     }
 }
 
+/// `"a", "b" or "c"`.
 fn one_of(words: &[&str]) -> String {
     let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
     match quoted.as_slice() {
-        [only] => only.clone(),
-        [before @ .., last] => format!("{} or {last}", before.join(", ")),
-        [] => String::new(),
+        [before @ .., last] if !before.is_empty() => format!("{} or {last}", before.join(", ")),
+        _ => quoted.concat(),
     }
 }
 
-/// The place of the word that was chosen.
-fn choose(
+/// Reads one of `words`; returns its index.
+pub(super) fn choose(
     words: &[&'static str],
+    expected: &str,
     reader: &mut Reader<'_>,
     path: &KeyPath,
     value: &Value,
 ) -> Option<usize> {
-    let expected = one_of(words);
-    let text = reader.text(path, &expected, value)?;
+    let text = reader.text(path, expected, value)?;
     let place = words.iter().position(|word| *word == text);
     if place.is_none() {
-        reader.mistyped(path, &expected, value);
+        reader.mistyped(path, expected, value);
         let hint = suggestion(&text, words.iter().copied());
         if let Some(problem) = reader.problems.last_mut() {
             problem.message.push_str(&hint);

@@ -5,12 +5,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::declaration::{Section, is_comment};
+use super::config::Config;
+use super::declaration::{Declared, Section, is_comment};
 use super::document::to_text;
 use super::key_path::{KeyPath, Step};
 use super::problems::Problems;
 use super::reader::{Reader, variable};
-use super::{Config, Declared};
 use base::secret::Secret;
 use base::url::{MASK, masked};
 

@@ -8,13 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use serde_json::{Map, Value};
 
+use super::config::{Config, documentation};
 use super::declaration::Declared;
 use super::document::{Document, to_text};
 use super::file;
 use super::key_path::{KeyPath, Step};
 use super::problems::{Problems, suggestion};
 use super::reader::{Environment, variable};
-use super::{Config, Permission, documentation};
+use super::tools::Permission;
 use base::error::{Error, Result};
 use base::url::MASK;
 
@@ -286,11 +287,11 @@ impl fmt::Debug for Settings {
 
 /// Why a client may not write a field, if so.
 fn refusal(key: &str, value: &Value) -> Option<String> {
-    let settings = || Config::SETTINGS.iter();
-    match settings().find(|setting| setting.key == key) {
+    let settings = || Config::KEYS.iter();
+    match settings().find(|setting| setting.name == key) {
         None => {
             let writable = settings().filter(|setting| setting.writable);
-            let hint = suggestion(key, writable.map(|setting| setting.key));
+            let hint = suggestion(key, writable.map(|setting| setting.name));
             Some(format!("there is no setting {key:?}{hint}"))
         }
         Some(setting) if !setting.writable => Some(format!(
@@ -315,10 +316,10 @@ fn names_variable(value: &Value) -> bool {
 
 /// The top-level keys whose values differ, in the order of the declaration.
 fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
-    Config::SETTINGS
+    Config::KEYS
         .iter()
-        .filter(|setting| before.get(setting.key) != after.get(setting.key))
-        .map(|setting| setting.key.to_owned())
+        .filter(|setting| before.get(setting.name) != after.get(setting.name))
+        .map(|setting| setting.name.to_owned())
         .collect()
 }
 

@@ -4,13 +4,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::Value;
 
-use super::absence::SettingRule;
 use super::collections::object;
-use super::declaration::{Declared, Rule, SettingDoc, section};
-use super::key_path::KeyPath;
-use super::reader::Reader;
+use super::declaration::{Declared, Rule, Setting, section};
+use super::rules::Parsed;
 
 section! {
     /// The section `tls`. Paths are absolute.
@@ -19,12 +16,12 @@ section! {
         /// File with the server's certificate and any intermediate certificates (PEM). With it,
         /// every port speaks TLS and nothing else. It is reloaded when it changes. A relative path
         /// is relative to the data directory; `hearth tls self-signed` creates such files.
-        pub cert: Option<PathBuf> = FilePath.optional("none: no TLS");
+        pub cert: Option<PathBuf> = FILE.optional("none: no TLS");
         /// File with the private key of `cert` (PEM).
-        pub key: Option<PathBuf> = FilePath.optional("none");
+        pub key: Option<PathBuf> = FILE.optional("none");
         /// File with certificates (PEM), such as that of your own certificate authority, which
         /// Hearth trusts in addition to the public ones when it calls others by https or wss.
-        pub ca_file: Option<PathBuf> = FilePath.optional("none");
+        pub ca_file: Option<PathBuf> = FILE.optional("none");
     }
 }
 
@@ -70,69 +67,35 @@ impl Tls {
         let paths = [&mut self.cert, &mut self.key, &mut self.ca_file];
         for path in paths.into_iter().flatten() {
             let joined = folder.join(&*path);
-            // Others, whom it is told to, may work in another directory.
+            // Child processes that get the path may work in another directory.
             *path = std::path::absolute(&joined).unwrap_or(joined);
         }
     }
 }
 
 /// The path of a file.
-struct FilePath;
+const FILE: Parsed<PathBuf> = Parsed {
+    expected: "a path of a file",
+    parse: |text| {
+        let fits = !text.trim().is_empty() && !text.contains('\0') && text.len() <= 4_096;
+        fits.then(|| text.into())
+    },
+};
 
-impl Rule for FilePath {
-    type Output = PathBuf;
-
-    fn expected(&self) -> String {
-        "a path of a file".to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<PathBuf> {
-        let text = reader.text(path, &self.expected(), value)?;
-        if text.trim().is_empty() || text.contains('\0') || text.len() > 4_096 {
-            reader.mistyped(path, &self.expected(), value);
-            return None;
-        }
-        Some(PathBuf::from(text))
-    }
-}
-
-/// The rule for `tls`: a certificate and its key go together.
-pub(super) struct TlsRule;
-
-impl Rule for TlsRule {
-    type Output = Tls;
-
-    fn expected(&self) -> String {
-        object::<Tls>().expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Tls> {
-        let tls = object::<Tls>().read(reader, path, value)?;
-        let (there, missing) = match (&tls.cert, &tls.key) {
-            (Some(_), None) => ("cert", "key"),
-            (None, Some(_)) => ("key", "cert"),
-            _ => return Some(tls),
-        };
-        reader.problem(
-            &path.key(there),
-            format!("\"{path}.{there}\" needs \"{path}.{missing}\" beside it"),
-        );
-        None
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tls::document(key, docs);
-    }
-}
-
-impl SettingRule for TlsRule {
-    fn absent(self) -> Tls {
-        Tls::absent()
-    }
-
-    fn default_text(&self) -> String {
-        "{}".to_owned()
-    }
+/// The setting `tls`: a certificate and its key go together.
+pub(super) fn tls() -> Setting<impl Rule<Output = Tls>, Tls> {
+    object::<Tls>()
+        .then(|reader, path, _, tls| {
+            let (there, missing) = match (&tls.cert, &tls.key) {
+                (Some(_), None) => ("cert", "key"),
+                (None, Some(_)) => ("key", "cert"),
+                _ => return Some(tls),
+            };
+            let message = format!("\"{path}.{there}\" needs \"{path}.{missing}\" as well");
+            reader.problem(&path.key(there), message);
+            None
+        })
+        .or_shown(Tls::absent(), "{}")
 }
 
 #[cfg(test)]
@@ -164,11 +127,11 @@ mod tests {
         for (text, says) in [
             (
                 r#"{"tls": {"cert": "a.pem"}}"#,
-                "\"tls.cert\" needs \"tls.key\" beside it",
+                "\"tls.cert\" needs \"tls.key\" as well",
             ),
             (
                 r#"{"tls": {"key": "a.pem"}}"#,
-                "\"tls.key\" needs \"tls.cert\" beside it",
+                "\"tls.key\" needs \"tls.cert\" as well",
             ),
             (r#"{"tls": {"ca_file": ""}}"#, "must be a path of a file"),
             (r#"{"tls": {"certificate": "a"}}"#, "unknown key"),

@@ -39,7 +39,7 @@ impl Rule for Parameters {
         let mut required = Vec::new();
         for (name, kind) in members.iter().filter(|(name, _)| !is_comment(name)) {
             let path = path.key(name);
-            if !(TOOL_NAME.check)(name) {
+            if !TOOL_NAME.fits(name) {
                 let message = format!("{name:?} is not a parameter name (A-Z a-z 0-9 _ -)");
                 reader.problem(&path, message);
             }

@@ -3,31 +3,27 @@
 use std::net::IpAddr;
 use std::path::PathBuf;
 
-use serde::{Serialize, Serializer};
-use serde_json::Value;
+use serde::{Deserialize, Serialize, Serializer};
 
-use super::absence::SettingRule;
 use super::address_patterns::AddressPatterns;
-use super::collections::{list, object};
-use super::custom_tools::{BUILTIN_TOOLS, CustomTool, Tool};
-use super::declaration::{Declared, Rule, SettingDoc, section};
-use super::key_path::KeyPath;
+use super::collections::{list, object, section_of};
+use super::custom_tools::{BUILTIN_TOOLS, CustomTool, custom_tool};
+use super::declaration::{Declared, Rule, Setting, section};
 use super::names::HOST;
-use super::reader::Reader;
-use super::rules::{Checked, Directory, Flag, integer};
+use super::rules::{Choice, DIRECTORY, Flag, Parsed, integer};
 
 section! {
     /// The section `tools`.
     #[derive(Clone, Debug)]
     pub struct Tools {
         /// Tools of your own: each a program (`command`) or an HTTP request (`http`).
-        pub custom: Vec<CustomTool> = list(Tool).or_shown(Vec::new(), "[]");
+        pub custom: Vec<CustomTool> = list(custom_tool()).or_shown(Vec::new(), "[]");
         /// The tool that reads web pages.
-        pub web_fetch: WebFetch = object();
+        pub web_fetch: WebFetch = section_of();
         /// The tools that read and write files in the workspace.
-        pub files: Files = object();
+        pub files: Files = section_of();
         /// The tool that runs shell commands in the workspace.
-        pub run_command: RunCommand = object();
+        pub run_command: RunCommand = section_of();
     }
 }
 
@@ -39,7 +35,7 @@ section! {
         pub enabled: bool = Flag.or(true);
         /// Hosts that may be fetched although they are not on the public internet: host names, or
         /// address patterns as in `allow_from`.
-        pub allow: Reachable = ReachableRule.or(Reachable::default());
+        pub allow: Reachable = places().or(Reachable::default());
         /// Longest fetch, in seconds, including redirects.
         pub timeout_seconds: u64 = integer(1..=300).or(20);
         /// Longest page, in bytes; the rest is not read.
@@ -55,7 +51,7 @@ section! {
         /// Whether the tools `list_files`, `read_file` and `write_file` are available.
         pub enabled: bool = Flag.or(true);
         /// The workspace directory. It must not contain the server's own data.
-        pub directory: Option<PathBuf> = Directory.optional("`files` in the data directory");
+        pub directory: Option<PathBuf> = DIRECTORY.optional("`files` in the data directory");
     }
 }
 
@@ -77,6 +73,25 @@ impl Default for Tools {
         Tools::absent()
     }
 }
+
+/// Whether a tool may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Permission {
+    /// The owner is asked each time.
+    Ask,
+    /// It runs by itself.
+    Allow,
+    /// It never runs and is not offered to the model.
+    Deny,
+}
+
+/// The words for [`Permission`].
+pub(super) const PERMISSIONS: Choice<Permission> = Choice(&[
+    ("ask", Permission::Ask),
+    ("allow", Permission::Allow),
+    ("deny", Permission::Deny),
+]);
 
 /// Places outside the public internet that the owner opens to `web_fetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,81 +130,53 @@ impl Serialize for Reachable {
     }
 }
 
-/// The rule for [`Reachable`].
-struct ReachableRule;
-
-impl Rule for ReachableRule {
-    type Output = Reachable;
-
-    fn expected(&self) -> String {
-        "an array of host names and address patterns (<a>.<b>.<c>.*, one address, a network such \
-         as 10.0.0.0/8 or fd00::/8, or *)"
-            .to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Reachable> {
-        if !value.is_array() {
-            reader.mistyped(path, &self.expected(), value);
-            return None;
-        }
+/// A host name or an address pattern.
+const PLACE: Parsed<Reachable> = Parsed {
+    expected: "a host name in lower case, such as nas.lan, or an address pattern as in allow_from",
+    parse: |text| {
         let mut reachable = Reachable::default();
-        for text in list(PLACE).read(reader, path, value)? {
-            match AddressPatterns::parse(&[&text]) {
-                Ok(patterns) => reachable.addresses.0.extend(patterns.0),
-                Err(_) => reachable.hosts.push(text),
+        match AddressPatterns::parse(&[text]) {
+            Ok(patterns) => reachable.addresses = patterns,
+            // A mistyped address would otherwise pass as a name of digits.
+            Err(_) if text.bytes().any(|byte| byte.is_ascii_lowercase()) => {
+                reachable.hosts.extend((HOST.parse)(text));
             }
+            Err(_) => {}
         }
-        Some(reachable)
-    }
-}
-
-const PLACE: Checked = Checked {
-    expected: "a host name in lower case, such as nas.lan, or an address pattern",
-    check: |text| {
-        // A mistyped address would else be taken for a name of digits.
-        let named = text.bytes().any(|byte| byte.is_ascii_lowercase());
-        AddressPatterns::parse(&[text]).is_ok() || (named && (HOST.check)(text))
+        (!reachable.addresses.is_empty() || !reachable.hosts.is_empty()).then_some(reachable)
     },
 };
 
-/// The rule for `tools`.
-pub(super) struct ToolsRule;
-
-impl Rule for ToolsRule {
-    type Output = Tools;
-
-    fn expected(&self) -> String {
-        object::<Tools>().expected()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Tools> {
-        let tools = object::<Tools>().read(reader, path, value)?;
-        for (index, tool) in tools.custom.iter().enumerate() {
-            let path = path.key("custom").index(index).key("name");
-            let before = &tools.custom[..index];
-            if let Some(earlier) = before.iter().position(|one| one.name == tool.name) {
-                let message = format!("\"{path}\" is {:?}, and so is item {earlier}", tool.name);
-                reader.problem(&path, message);
-            }
-            if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
-                let message = format!("\"{path}\" is {:?}, a built-in tool", tool.name);
-                reader.problem(&path, message);
-            }
+/// Places that [`Reachable`] allows.
+fn places() -> impl Rule<Output = Reachable> {
+    list(PLACE).then(|_, _, _, places| {
+        let mut all = Reachable::default();
+        for place in places {
+            all.addresses.0.extend(place.addresses.0);
+            all.hosts.extend(place.hosts);
         }
-        Some(tools)
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Tools::document(key, docs);
-    }
+        Some(all)
+    })
 }
 
-impl SettingRule for ToolsRule {
-    fn absent(self) -> Tools {
-        Tools::absent()
-    }
-
-    fn default_text(&self) -> String {
-        "{}".to_owned()
-    }
+/// The setting `tools`: every tool has a name of its own.
+pub(super) fn tools() -> Setting<impl Rule<Output = Tools>, Tools> {
+    object::<Tools>()
+        .then(|reader, path, _, tools| {
+            for (index, tool) in tools.custom.iter().enumerate() {
+                let path = path.key("custom").index(index).key("name");
+                let before = &tools.custom[..index];
+                if let Some(earlier) = before.iter().position(|one| one.name == tool.name) {
+                    let message =
+                        format!("\"{path}\" is {:?}, and so is item {earlier}", tool.name);
+                    reader.problem(&path, message);
+                }
+                if BUILTIN_TOOLS.contains(&tool.name.as_str()) {
+                    let message = format!("\"{path}\" is {:?}, a built-in tool", tool.name);
+                    reader.problem(&path, message);
+                }
+            }
+            Some(tools)
+        })
+        .or_shown(Tools::absent(), "{}")
 }

@@ -1,18 +1,14 @@
 //! `channels.webhook.accounts`: external systems that POST messages and get the
 //! replies by POST (contract sections 2 and 4.3).
 
-use std::marker::PhantomData;
-
-use serde_json::Value;
-
-use super::collections::{NamedMap, list, object};
-use super::declaration::{Rule, SettingDoc, section};
+use super::collections::{list, map_of, object, object_as};
+use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
 use super::names::{NAME, TOOL_NAME};
 use super::reader::Reader;
-use super::rules::{Checked, Flag, SecretText, Text, UrlText, integer};
+use super::rules::{Flag, Parsed, SecretText, Text, UrlText, integer};
+use super::tools::{PERMISSIONS, Permission};
 use super::webhook_map::WebhookMap;
-use super::{Config, Permission};
 use base::secret::Secret;
 use base::url::is_exposed;
 
@@ -40,7 +36,7 @@ section! {
         /// Model for this account's turns.
         pub model: Option<String> = Text(1..=200).optional("the server's `model`");
         /// Narrows `permission_mode` for this account's turns; it never widens it.
-        pub permission_mode: Option<Permission> = super::PERMISSIONS.optional("the server's");
+        pub permission_mode: Option<Permission> = PERMISSIONS.optional("the server's");
         /// The only tools offered in this account's turns.
         pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");
         /// Seconds that a turn of this account may run.
@@ -58,17 +54,18 @@ section! {
 /// Attempts at a callback that the schedule has (protocol section 4).
 const MOST_ATTEMPTS: u32 = 10;
 
-const INCOMING_PATH: Checked = Checked {
+const INCOMING_PATH: Parsed<String> = Parsed {
     expected: "a URL path that begins with /, has no query, and is neither / nor at or below \
                /assets, /auth, /health, /help, /register or /ws, which the server answers itself",
-    check: |path| {
+    parse: |path| {
         let plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\"<>\\{}".contains(&byte);
-        path.starts_with('/')
+        let fits = path.starts_with('/')
             && path.len() <= 255
             && path.bytes().all(plain)
             && !path.split('/').any(|part| part == "." || part == "..")
             && !path.trim_end_matches('/').is_empty()
-            && !TAKEN.iter().any(|taken| is_at_or_below(path, taken))
+            && !TAKEN.iter().any(|taken| is_at_or_below(path, taken));
+        fits.then(|| path.to_owned())
     },
 };
 
@@ -78,33 +75,9 @@ pub fn is_at_or_below(path: &str, place: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The rule for `accounts`.
-pub(super) struct Accounts;
-
-impl Accounts {
-    fn map() -> NamedMap<Account, Vec<(String, WebhookAccount)>> {
-        NamedMap {
-            value: Account,
-            key: NAME,
-            output: PhantomData,
-        }
-    }
-}
-
-impl Rule for Accounts {
-    type Output = Vec<WebhookAccount>;
-
-    fn expected(&self) -> String {
-        "an object from the name of each account to its settings".to_owned()
-    }
-
-    fn read(
-        &self,
-        reader: &mut Reader<'_>,
-        path: &KeyPath,
-        value: &Value,
-    ) -> Option<Vec<WebhookAccount>> {
-        let accounts = Accounts::map().read(reader, path, value)?;
+/// The accounts of a channel, by name.
+pub(super) fn accounts() -> impl Rule<Output = Vec<WebhookAccount>> {
+    map_of(NAME, account()).then(|reader, path, _, accounts: Vec<(String, WebhookAccount)>| {
         let named = accounts.into_iter().map(|(key, mut account)| {
             if !account.name.is_empty() && account.name != key {
                 let path = path.key(&key).key("name");
@@ -117,35 +90,17 @@ impl Rule for Accounts {
             account
         });
         Some(named.collect())
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        Accounts::map().document_members(key, docs);
-    }
+    })
 }
 
 /// One account, with warnings about what its owner may not intend.
-pub(super) struct Account;
-
-impl Rule for Account {
-    type Output = WebhookAccount;
-
-    fn expected(&self) -> String {
-        "the settings of an account, an object".to_owned()
-    }
-
-    fn read(
-        &self,
-        reader: &mut Reader<'_>,
-        path: &KeyPath,
-        value: &Value,
-    ) -> Option<WebhookAccount> {
-        let account = object::<WebhookAccount>().read(reader, path, value)?;
+fn account() -> impl Rule<Output = WebhookAccount> {
+    object_as::<WebhookAccount>("its settings").then(|reader, path, _, account| {
         if account.secret_previous.is_some() && account.secret.is_none() {
             let path = path.key("secret_previous");
             reader.problem(
                 &path,
-                format!("\"{path}\" needs a \"secret\" beside it, which replaces it"),
+                format!("\"{path}\" needs a \"secret\" as well, which replaces it"),
             );
         }
         if let Some(secret) = &account.secret {
@@ -154,52 +109,12 @@ impl Rule for Account {
                 let path = path.key("outgoing_url");
                 reader.warn(
                     &path,
-                    format!("\"{path}\" carries the secret unencrypted; https:// does not"),
+                    format!("\"{path}\" sends the secret unencrypted; https:// would not"),
                 );
             }
         }
         Some(account)
-    }
-
-    fn document_members(&self, key: &str, docs: &mut Vec<SettingDoc>) {
-        object::<WebhookAccount>().document_members(key, docs);
-    }
-}
-
-/// Paths of a channel that shares the tcp channels' ports must not be those
-/// that a section which is switched on answers: it would answer first. `place`
-/// is the channel's.
-pub(super) fn check_shared_paths(
-    reader: &mut Reader<'_>,
-    config: &Config,
-    place: &KeyPath,
-    accounts: &[WebhookAccount],
-) {
-    let switched_on = [
-        ("/metrics", "metrics", config.metrics.enabled),
-        ("/v1", "openai_api", config.openai_api.enabled),
-        ("/api", "openai_api", config.openai_api.enabled),
-    ];
-    for account in accounts {
-        let taken = switched_on
-            .iter()
-            .find(|(taken, _, enabled)| *enabled && is_at_or_below(&account.incoming_path, taken));
-        if let Some((taken, section, _)) = taken {
-            let path = place
-                .key("accounts")
-                .key(&account.name)
-                .key("incoming_path");
-            reader.problem(
-                &path,
-                format!(
-                    "\"{path}\" is {:?}, and \"{section}.enabled\" makes {taken} and all below it \
-                     the server's own; choose another path, or give the webhook channel a \
-                     \"port\" of its own",
-                    account.incoming_path
-                ),
-            );
-        }
-    }
+    })
 }
 
 /// Every account needs a path of its own. `lists` are the accounts of each

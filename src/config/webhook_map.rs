@@ -3,8 +3,7 @@
 use serde_json::Value;
 
 use super::declaration::{Rule, section};
-use super::key_path::KeyPath;
-use super::reader::Reader;
+use super::rules::Parsed;
 
 /// Longest template, in characters.
 const TEMPLATE_CHARACTERS: usize = 10_000;
@@ -14,11 +13,11 @@ section! {
     #[derive(Clone, Debug)]
     pub struct WebhookMap {
         /// The message that the assistant gets.
-        pub message: Template = TemplateRule.required();
+        pub message: Template = TEMPLATE.required();
         /// The speaker's name.
-        pub user_id: Option<Template> = TemplateRule.optional("none");
+        pub user_id: Option<Template> = TEMPLATE.optional("none");
         /// The name of the conversation: requests with the same name continue it.
-        pub conversation_id: Option<Template> = TemplateRule
+        pub conversation_id: Option<Template> = TEMPLATE
             .optional("every request begins a conversation");
     }
 }
@@ -99,28 +98,14 @@ impl Template {
     }
 }
 
-/// The rule for a template.
-struct TemplateRule;
-
-impl Rule for TemplateRule {
-    type Output = Template;
-
-    fn expected(&self) -> String {
-        "a JSON pointer such as /sender/name, or a text with pointers in braces such as \
-         \"{/sender/name} says {/text}\""
-            .to_owned()
-    }
-
-    fn read(&self, reader: &mut Reader<'_>, path: &KeyPath, value: &Value) -> Option<Template> {
-        let text = reader.text(path, &self.expected(), value)?;
-        let fitting = (1..=TEMPLATE_CHARACTERS).contains(&text.chars().count());
-        let template = fitting.then(|| Template::parse(&text)).flatten();
-        if template.is_none() {
-            reader.mistyped(path, &self.expected(), value);
-        }
-        template
-    }
-}
+const TEMPLATE: Parsed<Template> = Parsed {
+    expected: "a JSON pointer such as /sender/name, or a text with pointers in braces such as \
+               \"{/sender/name} says {/text}\"",
+    parse: |text| {
+        let fits = (1..=TEMPLATE_CHARACTERS).contains(&text.chars().count());
+        Template::parse(text).filter(|_| fits)
+    },
+};
 
 #[cfg(test)]
 mod tests {

@@ -87,7 +87,7 @@ fn what_cannot_be_started_is_refused() {
         ),
         (
             r#""a.b":{"command":"x"},"a b":{"command":"y"}"#,
-            "is too much like \"a.b\"",
+            "is too similar to \"a.b\"",
         ),
         (r#""a":"x""#, "must be an object with command"),
     ] {

@@ -49,7 +49,7 @@ fn all_problems_come_at_once_with_their_lines() {
             "config.json line 7: unknown key \"turn_second\" in \"limits\" (did you mean \"turn_seconds\"?)",
             "config.json line 8: \"limits.tool_rounds\" must be an integer from 1 to 1000, not 0",
             "config.json line 11: \"channels[0].port\" must be an integer from 0 to 65535, not 70000",
-            "config.json line 13: \"channels[0].allow_from[1]\": \"192.168.*\" is not an address pattern; it must be <a>.<b>.<c>.*, one IPv4 or IPv6 address, a network such as 10.0.0.0/8 or fd00::/8, or *",
+            "config.json line 13: \"channels[0].allow_from[1]\" must be an address pattern (<a>.<b>.<c>.*, one address, a network such as 10.0.0.0/8 or fd00::/8, or *), not \"192.168.*\"",
             "config.json line 15: \"channels[1].url\" is required: a URL that begins with wss:// or ws://",
         ],
     );
@@ -147,11 +147,11 @@ fn top_level_settings_are_strict() {
         ),
         (
             r#"{"trusted_proxies":["proxy"]}"#,
-            "\"proxy\" is not an address pattern",
+            "\"trusted_proxies[0]\" must be an address pattern",
         ),
         (
             r#"{"trusted_proxies":"10.0.0.1"}"#,
-            "\"trusted_proxies\" must be an array of address patterns",
+            "\"trusted_proxies\" must be an array, each an address pattern",
         ),
         (
             r#"{"session_days":0}"#,
@@ -290,7 +290,7 @@ fn what_an_owner_may_not_intend_is_a_warning() {
             &account(
                 r#""incoming_path":"/a","outgoing_url":"http://a.example/","secret":"0123456789abcdef""#,
             ),
-            "carries the secret unencrypted",
+            "sends the secret unencrypted",
         ),
     ] {
         let warnings = read(text).unwrap().warnings().join("\n");

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::{OFFLINE, PRESETS, Preset};
+use base::secret::Secret;
 
 const KEYS: &[(&str, &str)] = &[
     ("OPENAI_API_KEY", "sk-environment"),
