@@ -1,12 +1,12 @@
-//! The household's limit on what models may cost.
+//! The monthly token budget.
 
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
 use config::{Config, OFFLINE};
 use store::{Store, Usage};
 
-/// Whether the model may be asked once more, `unsaved` being what the turn has
-/// used that is not in the database yet.
+/// Checks that the budget allows another request. `unsaved` is what the turn has
+/// used so far and the database does not count yet.
 ///
 /// # Errors
 /// `server_error` with HTTP 503 when the month's tokens are used up.

@@ -1,4 +1,25 @@
 //! The agent: from a person's message to a reply, through model and tools.
+//!
+//! A turn goes through these functions:
+//!
+//! 1. [`Assistant::from_config`] makes provider and tools, once for each
+//!    configuration in force.
+//! 2. [`turn::run`] runs a turn, from its beginning or from the steps that an
+//!    earlier run left on disk.
+//! 3. `History::open` reads the past of the conversation and the memories that fit
+//!    the message; `History::context` fits them into the model's token budget
+//!    ([`context::fit::fit`]) and summarises what no longer fits.
+//! 4. [`permission::offered`] chooses the tools that the model may call.
+//! 5. [`model::Provider::complete`] asks the model; [`provider`] has the walk
+//!    through it.
+//! 6. `settle_calls` gives each call its result: [`permission::decide`] allows it,
+//!    refuses it or asks the owner, and [`tool::Tool::run`] runs it. A question to
+//!    the owner suspends the turn.
+//! 7. Steps 3 to 6 repeat until the model answers without calls, repeats itself
+//!    ([`repetition`]) or has used all its rounds.
+//!
+//! Its modules, lowest first: [`model`], [`message_text`], [`provider`], [`tool`],
+//! [`mcp`], [`context`], [`turn`].
 
 mod assistant;
 mod budget;

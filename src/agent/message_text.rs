@@ -20,29 +20,29 @@ use store::Message;
 
 /// Characters kept of a speaker's name.
 pub(crate) const NAME_CHARS: usize = 64;
-/// The name of a speaker that nobody knows.
+/// The name of an unknown speaker.
 const UNKNOWN: &str = "unknown";
-/// The fence around what comes from outside.
+/// The fence around text from outside.
 pub(crate) const OUTSIDE_TAG: &str = "outside";
-/// The fence around what is told of older turns.
+/// The fence around the summary of older turns.
 pub(crate) const EARLIER_TAG: &str = "earlier";
-/// The fence around what was remembered.
+/// The fence around memories.
 pub(crate) const MEMORIES_TAG: &str = "memories";
 
 const SCHEDULED: &str = "\n\n[scheduled for ";
 const LATE: &str = "\n\n[late: due at ";
 
-/// Explains the mark to the model.
+/// Explains the mark of a schedule to the model.
 pub(crate) const SCHEDULE_NOTE: &str = "A message that ends in [scheduled ...] or [late ...] was set \
     up earlier to come to you now, and perhaps nobody is there: do what it asks for, and put a \
     reminder in words for its reader.";
 
-/// Whether what comes in through this channel is written by strangers.
+/// Whether strangers may write what arrives through this channel.
 pub fn is_untrusted(channel: &str) -> bool {
     channel.starts_with("webhook:")
 }
 
-/// A user's message as the model sees it.
+/// A user message as the model sees it.
 pub(crate) fn user_text(message: &Message, untrusted: bool) -> String {
     let content = &message.content;
     let name = match &message.speaker {
@@ -78,7 +78,7 @@ pub(crate) fn printable_name(name: &str) -> String {
     }
 }
 
-/// The code of a fence: 80 bits of a digest of what stands in it.
+/// The code of a fence: 80 bits of a digest of its contents.
 fn code(body: &str) -> String {
     base32_lower(&sha256(body.as_bytes())[..10])
 }
@@ -88,7 +88,7 @@ pub(crate) fn fenced(tag: &str, body: &str) -> String {
     format!("<{tag} {code}>\n{body}\n</{tag} {code}>")
 }
 
-/// What stands in the fence that a text begins with, and what follows it.
+/// The contents of the fence that a text begins with, and what follows it.
 fn unfenced<'a>(tag: &str, text: &'a str) -> Option<(&'a str, &'a str)> {
     let rest = text.strip_prefix('<')?.strip_prefix(tag)?;
     let (code, rest) = rest.strip_prefix(' ')?.split_once(">\n")?;
@@ -101,13 +101,13 @@ fn after_fence<'a>(tag: &str, text: &'a str) -> Option<&'a str> {
     unfenced(tag, text)?.1.strip_prefix('\n')
 }
 
-/// What a tool said, from the content of a result: without fence.
+/// A tool's own text from the content of a result, without the fence.
 pub(crate) fn tool_text(content: &str) -> &str {
     unfenced(OUTSIDE_TAG, content).map_or(content, |(text, _)| text)
 }
 
-/// What a person said, from the text of a user message: without fences, what
-/// was added, name, and a schedule's mark.
+/// A person's own text from a user message, without fences, summary, memories,
+/// name and mark.
 pub(crate) fn spoken_text(text: &str) -> &str {
     let text = after_fence(EARLIER_TAG, text).unwrap_or(text);
     let text = after_fence(MEMORIES_TAG, text).unwrap_or(text);
@@ -124,8 +124,7 @@ pub(crate) fn spoken_text(text: &str) -> &str {
     unmarked(body)
 }
 
-/// The message of a schedule whose time was `due`, and which comes at that
-/// time or late.
+/// The message of a schedule that was `due` at this time.
 pub fn marked_as_scheduled(prompt: &str, due: &str, is_late: bool) -> String {
     let mark = if is_late { LATE } else { SCHEDULED };
     format!("{prompt}{mark}{due}]")
@@ -145,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mark_is_seen_and_taken_off() {
+    fn a_mark_is_added_and_removed() {
         let time = "2026-11-22 08:00";
         let scheduled = marked_as_scheduled("Bins", time, false);
         let late = marked_as_scheduled("Bins", time, true);

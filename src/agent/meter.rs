@@ -1,11 +1,11 @@
-//! What asking models has come to since the server started.
+//! Counts of the requests to models since the server started.
 
 use std::time::Duration;
 
 use crate::model::{ModelReply, ProviderError};
 use base::measure::{Counter, Histogram, MILLISECOND, SECOND};
 
-/// Bounds of how long a model takes.
+/// Buckets for the time that a model takes.
 const TIMES: &[u64] = &[
     100 * MILLISECOND,
     250 * MILLISECOND,
@@ -20,12 +20,12 @@ const TIMES: &[u64] = &[
     300 * SECOND,
 ];
 
-/// The counts, kept across changes of the configuration.
+/// The counts. They outlive changes of the configuration.
 #[derive(Debug)]
 pub struct ModelMeter {
     /// How long answered requests took.
     pub answered: Histogram,
-    /// Requests without an answer, but those that somebody stopped.
+    /// Requests that failed, except those that were stopped.
     pub failed: Counter,
     /// Tokens of the requests, cached ones included.
     pub input: Counter,
@@ -48,7 +48,7 @@ impl Default for ModelMeter {
 }
 
 impl ModelMeter {
-    /// Notes what came of a request.
+    /// Records the outcome of a request.
     pub fn note(&self, took: Duration, answer: &Result<ModelReply, ProviderError>) {
         match answer {
             Ok(reply) => {

@@ -1,5 +1,5 @@
-//! What a model is asked and what it answers: messages, tool specifications,
-//! request, reply and error, and the [`Provider`] that exchanges them.
+//! Requests to models and their replies: messages, tool specifications, errors,
+//! and the [`Provider`] trait. Everything else in this crate builds on it.
 
 use std::time::{Duration, Instant};
 
@@ -13,27 +13,26 @@ use store::{ToolCall, Usage};
 /// One message of the model's view of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ChatMessage {
-    /// What a person (or a system that speaks for one) said.
+    /// From a person, or from a program on behalf of one.
     User {
-        /// The message, with whatever the context put around it.
+        /// The message, with what the context added to it.
         text: String,
     },
-    /// What the model said and which tools it called.
+    /// From the model.
     Assistant {
         /// May be empty when the model only called tools.
         text: String,
         /// In the order in which the model wrote them.
         calls: Vec<ToolCall>,
-        /// Members of the message that the provider which wrote them wants
-        /// back, such as its own record of how it thought.
+        /// Members that the provider wants back, such as the model's thoughts.
         extra: Option<Value>,
     },
-    /// What came of one call. Every call has exactly one, after its reply and
+    /// The result of one call. Every call has exactly one, after its reply and
     /// before the next user message.
     ToolResult {
         /// The [`ToolCall::id`] that it answers.
         call_id: String,
-        /// The called tool's name: some APIs want it beside the id.
+        /// The tool's name: some APIs require it beside the id.
         tool: String,
         /// The result, or what went wrong, cut to the limit of
         /// [`tool::output`](crate::tool::output).
@@ -43,12 +42,12 @@ pub enum ChatMessage {
     },
 }
 
-/// A tool as the model is told of it.
+/// A tool, as it is described to the model.
 #[derive(Clone, Debug)]
 pub struct ToolSpec {
     /// As the model calls it; unique among the tools of one request.
     pub name: String,
-    /// What it does and when to use it, for the model.
+    /// What it does and when to use it.
     pub description: String,
     /// JSON Schema, an object schema.
     pub parameters: Value,
@@ -58,80 +57,83 @@ pub struct ToolSpec {
 pub struct ModelRequest<'a> {
     /// The provider's own name of the model.
     pub model: &'a str,
-    /// Instructions that stand before the conversation; may be empty.
+    /// The system prompt; may be empty.
     pub system: &'a str,
     /// The conversation so far, oldest first, ending with a user message or a
     /// tool's result.
     pub messages: &'a [ChatMessage],
-    /// What the model may call. Empty means that it must answer in words.
+    /// What the model may call. If empty, it must answer in words.
     pub tools: &'a [ToolSpec],
-    /// 0 to 2; `None` leaves it to the provider.
+    /// 0 to 2; `None` means the provider's default.
     pub temperature: Option<f64>,
-    /// Most tokens of the reply; `None` leaves it to the provider.
+    /// Most tokens of the reply; `None` means the provider's default.
     pub max_tokens: Option<u32>,
-    /// Whether pieces of text are wanted as they come.
+    /// Whether to pass on pieces of text as they arrive.
     pub stream: bool,
-    /// When the turn's time is up.
+    /// The turn's time limit.
     pub deadline: Instant,
-    /// Whether somebody stopped the turn.
+    /// Stops the request.
     pub cancel: &'a Cancel,
 }
 
 /// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelReply {
-    /// The reply, or what the model said before its calls; may be empty then.
+    /// May be empty if there are calls.
     pub text: String,
-    /// The tools it wants run. None means that the reply is finished.
+    /// The tools to run. If there are none, the reply is finished.
     pub calls: Vec<ToolCall>,
-    /// Members of the assistant message that the same provider wants back.
+    /// As in [`ChatMessage::Assistant`].
     pub extra: Option<Value>,
     /// As the provider counted.
     pub usage: Usage,
     /// Whether the usage is only estimated, because the provider does not count.
     pub is_estimated: bool,
-    /// The model that answered, when it need not be the one that was asked.
+    /// The model that answered, if the provider knows.
     pub model: Option<String>,
 }
 
 /// A kind of model API.
 pub trait Provider: Send + Sync {
-    /// Asks the model. `on_text` gets the pieces of the reply's text as they
-    /// come (when `stream`); together they are `ModelReply::text`.
+    /// Asks the model. With `stream`, `on_text` gets the pieces of the reply's
+    /// text as they arrive; together they are `ModelReply::text`.
     ///
-    /// Retries are made inside, only before the first piece was given out, and
-    /// never beyond the deadline.
+    /// Retries happen inside, but only before the first piece and never beyond the
+    /// deadline.
+    ///
+    /// # Errors
+    /// Why the model gave no answer.
     fn complete(
         &self,
         request: &ModelRequest<'_>,
         on_text: &mut dyn FnMut(&str),
     ) -> Result<ModelReply, ProviderError>;
 
-    /// The models that may answer and how they stand, in the order in which they
-    /// are asked, when there are several; `model` is the first one's.
-    fn standings(&self, model: &str) -> Vec<Standing> {
+    /// The health of each model if there are several, in the order in which they
+    /// are asked; `model` is the first one's name.
+    fn health(&self, model: &str) -> Vec<ModelHealth> {
         let _ = model;
         Vec::new()
     }
 }
 
-/// How one of several models stands.
+/// Whether one of several models answers.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Standing {
+pub struct ModelHealth {
     /// As the configuration names its provider.
     pub provider: String,
     /// Its name there.
     pub model: String,
-    /// How much longer it is left alone, because it did not answer.
+    /// How much longer it is not asked, because it did not answer.
     pub rest_left: Option<Duration>,
 }
 
 /// Why a model gave no answer.
 #[derive(Clone, Debug)]
 pub enum ProviderError {
-    /// Somebody stopped the turn.
+    /// The turn was stopped.
     Cancelled,
-    /// The turn's time was up.
+    /// The turn reached its time limit.
     TimedOut,
     /// Anything else. Neither text holds a key.
     Failed {
@@ -139,11 +141,10 @@ pub enum ProviderError {
         public: String,
         /// For the log: what the provider said.
         detail: String,
-        /// What it depends on.
+        /// What is to blame.
         cause: Cause,
     },
-    /// The conversation is longer than the model takes; the texts are as those
-    /// of `Failed`. A shorter one may be answered.
+    /// The conversation is too long for the model. The texts are as in `Failed`.
     ContextOverflow {
         /// For the person who asked.
         public: String,
@@ -152,7 +153,7 @@ pub enum ProviderError {
     },
 }
 
-/// What a failure depends on.
+/// What is to blame for a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// The server: it is down, overloaded or broken, or refuses the key, the
@@ -163,9 +164,8 @@ pub enum Cause {
 }
 
 impl ProviderError {
-    /// As the house's error: `server_error`, HTTP 504 when time was up. A stopped
-    /// turn is 409: the request met a decision made meanwhile. (The turn loop
-    /// ends a stopped turn by itself and does not come here.)
+    /// As an error of Hearth: `server_error`, with HTTP 504 after a timeout. A
+    /// stopped turn gives 409, but the turn loop ends such a turn by itself.
     pub fn into_error(self) -> Error {
         match self {
             ProviderError::Cancelled => {
@@ -182,15 +182,8 @@ impl ProviderError {
     }
 }
 
-/// Time left until `deadline`, or [`ProviderError::TimedOut`].
-pub fn time_left(deadline: Instant) -> Result<Duration, ProviderError> {
-    deadline
-        .checked_duration_since(Instant::now())
-        .ok_or(ProviderError::TimedOut)
-}
-
-/// An id for a call whose model gave none: 9 alphanumeric characters, which is
-/// the strictest rule among the servers (Mistral's).
+/// An id for a call to which the model gave none: 9 alphanumeric characters, the
+/// strictest rule of any server (Mistral's).
 pub(crate) fn make_call_id() -> String {
     random_bytes::<9>()
         .iter()

@@ -1,4 +1,4 @@
-//! Work that several threads share.
+//! Runs tool calls in parallel.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -15,7 +15,7 @@ pub fn run_parallel<T: Send>(
 ) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<Option<T>>> = Mutex::new((0..count).map(|_| None).collect());
-    let help = || {
+    let take_part = || {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
             if number >= count {
@@ -29,12 +29,12 @@ pub fn run_parallel<T: Send>(
     thread::scope(|scope| {
         for number in 1..count.min(most) {
             let thread = thread::Builder::new().name(format!("tool-{number}"));
-            if let Err(error) = thread.spawn_scoped(scope, help) {
-                log::warn!("tools run one after the other: no thread: {error}");
+            if let Err(error) = thread.spawn_scoped(scope, take_part) {
+                log::warn!("tools run one after the other: cannot start a thread: {error}");
                 break;
             }
         }
-        help();
+        take_part();
     });
     let done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
     done.into_iter().flatten().collect()

@@ -1,10 +1,10 @@
-//! Models that go round in circles: the same call, the same result, again.
+//! Detects a model that repeats a tool call and gets the same result each time.
 
 use serde_json::Value;
 
 use store::{Step, ToolCall};
 
-/// Equal calls with equal results after which the model is told.
+/// Equal calls with equal results after which the model gets a hint.
 pub const HINT_AFTER: usize = 3;
 /// Equal calls with equal results after which it gets no more tools.
 pub const STOP_AFTER: usize = 5;
@@ -25,7 +25,7 @@ pub fn most_repeated(steps: &[Step]) -> Option<(&str, usize)> {
         .max_by_key(|(_, count)| *count)
 }
 
-/// What the model is told of it, if it is time for that.
+/// The hint for the model, if there were enough repetitions.
 pub fn hint(tool: &str, count: usize) -> Option<String> {
     match count {
         STOP_AFTER.. => Some(format!(

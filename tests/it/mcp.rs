@@ -218,7 +218,7 @@ fn what_a_server_does_wrong_stays_with_its_call() {
     let stub = Stub::new();
     let (mut home, mut client) = ready(&stub, json!({"timeout_seconds": 20}));
     for (call, said) in [
-        ("fail", "did not run to its end: no such room"),
+        ("fail", "failed: no such room"),
         ("big", "it sent a message of more than 8 MiB"),
         ("noise", "answered: quiet again"),
         ("ask", "answered: asked"),

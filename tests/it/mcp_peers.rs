@@ -147,7 +147,7 @@ fn python_servers_answer() {
             ),
             (
                 "get_current_time {\"timezone\": \"Nowhere/Land\"}",
-                "did not run to its end",
+                "failed",
             ),
         ],
     );

@@ -59,7 +59,7 @@ fn models_are_asked_only_where_they_are_trusted() {
     });
     let address = serve(&server, "application/json", reply.to_string());
     for (ca_file, says) in [
-        (None, "no TLS connection that can be trusted"),
+        (None, "no trusted TLS certificate"),
         (Some(&server.certificate), "secret answer"),
     ] {
         let home = Home::start(json!({

@@ -9,18 +9,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::{ChatMessage, ToolSpec};
 
-/// What a message costs beside its text.
+/// The tokens of a message beside its text.
 const MESSAGE_TOKENS: usize = 4;
 /// The last character of Unicode's Latin blocks.
 const LAST_LATIN: char = '\u{24F}';
-/// Estimates below this say little: what every request costs outweighs them.
+/// Smaller estimates say little: the fixed cost of a request outweighs them.
 const LEAST_TELLING: usize = 256;
-/// Figures further off than this count something else than the request, for
-/// example only what the server did not have in its cache.
+/// Counts further off than this are not of the whole request, but for example
+/// only of what the server had not cached.
 const CREDIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
-/// How far estimates are corrected.
+/// Limits of the correction.
 const CORRECTION: (f64, f64) = (0.5, 2.0);
-/// Models of which figures are kept.
+/// Models that are remembered.
 const MODELS: usize = 64;
 
 /// The tokens of a text.
@@ -63,7 +63,7 @@ pub fn message_tokens<'a>(messages: impl IntoIterator<Item = &'a ChatMessage>) -
         .sum()
 }
 
-/// The tokens of the tools that a model is told of.
+/// The tokens of tool specifications.
 pub fn tool_tokens(tools: &[ToolSpec]) -> usize {
     let of_tool = |tool: &ToolSpec| {
         let parameters = tool.parameters.to_string().len();
@@ -72,16 +72,16 @@ pub fn tool_tokens(tools: &[ToolSpec]) -> usize {
     tools.iter().map(of_tool).sum()
 }
 
-/// What was learned of one model at one provider.
+/// What earlier requests have shown of one model at one provider.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TokenSample {
-    /// By what an estimate is multiplied: from 0.5 to 2.
+    /// Corrects an estimate: 0.5 to 2.
     pub factor: f64,
-    /// Most tokens of a request, by the last refusal of a longer one.
+    /// Most tokens of a request, after the server rejected a longer one.
     pub ceiling: Option<usize>,
 }
 
-/// Figures by provider and model, kept while the server runs.
+/// Samples by provider and model, kept while the server runs.
 #[derive(Debug, Default)]
 pub struct TokenCalibration {
     samples: Mutex<HashMap<(String, String), TokenSample>>,

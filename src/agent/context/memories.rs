@@ -1,4 +1,4 @@
-//! Which memories go with a message.
+//! The memories that go with a message.
 
 use crate::message_text::printable_name;
 use crate::tool::output::shorten;
@@ -12,8 +12,8 @@ const MOST_BYTES: usize = 1_500;
 /// Characters kept of each.
 const MEMORY_CHARS: usize = 400;
 
-/// The memories that fit `message`, a line each, best first, with who said them
-/// and when; none where none fits.
+/// The memories that fit `message`, one a line, best first, with speaker and day;
+/// none if none fits.
 pub(crate) fn relevant(store: &Store, message: &str) -> Result<Option<String>> {
     let mut lines = String::new();
     for memory in store.relevant_memories(message, MOST_MEMORIES)? {

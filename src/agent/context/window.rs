@@ -1,18 +1,16 @@
-//! How many tokens a request to a model may take.
-
-use ureq::http::Uri;
+//! How many tokens of a model's context window a request may use.
 
 use crate::provider::OLLAMA_CONTEXT;
-use base::address::is_local_host;
+use base::url::{Host, Url};
 use config::{Api, Config, Preset};
 
-/// The window of a model that nothing is known of, and of those that people
-/// run at home: many servers load them with no more.
+/// The window of an unknown model, and of models that people run at home: many
+/// servers load them with no more.
 const SMALL_WINDOW: usize = 8_192;
-/// The window of a model of the large providers: hardly any has less.
+/// The window of the large providers' models: hardly any has less.
 const LARGE_WINDOW: usize = 128_000;
 
-/// The large providers, by where they are: a host or the end of one.
+/// The hosts of the large providers, or the ends of their names.
 const LARGE_HOSTS: [&str; 12] = [
     "anthropic.com",
     "azure.com",
@@ -27,8 +25,8 @@ const LARGE_HOSTS: [&str; 12] = [
     "together.xyz",
     "x.ai",
 ];
-/// Models of the large providers whose window is another one, by the beginning
-/// of their names; the first that fits counts.
+/// Models of the large providers with another window, by the beginning of their
+/// names; the first match counts.
 const MODELS: [(&str, usize); 8] = [
     ("claude", 200_000),
     ("gpt-3.5-turbo-instruct", 4_096),
@@ -42,7 +40,7 @@ const MODELS: [(&str, usize); 8] = [
 
 /// Tokens that are left for a reply of unknown length.
 const USUAL_REPLY: usize = 4_096;
-/// Least that is kept free beside the reply: estimates are not exact.
+/// Tokens that are kept free at least, beside the reply: estimates are not exact.
 const LEAST_MARGIN: usize = 1_024;
 
 /// The window of `model`, in tokens: `context_tokens` where it is set.
@@ -53,21 +51,18 @@ pub fn context_window(config: &Config, model: &str) -> usize {
     let preset = Preset::of(&config.provider);
     match preset.map(|preset| preset.api) {
         Some(Api::Offline) => return LARGE_WINDOW,
-        // It is told to take so much.
+        // Every request sets it.
         Some(Api::Ollama) => return OLLAMA_CONTEXT as usize,
         _ => {}
     }
     let is_large = match &config.base_url {
-        Some(url) => {
-            let uri: Option<Uri> = url.parse().ok();
-            uri.as_ref().and_then(Uri::host).is_some_and(is_large_host)
-        }
+        Some(url) => Url::parse(url).is_ok_and(|url| is_large_host(&url.authority.host)),
         None => preset.is_some_and(|preset| preset.key_variable.is_some()),
     };
     if !is_large {
         return SMALL_WINDOW;
     }
-    // OpenRouter and others put the maker before the name.
+    // OpenRouter and others put the vendor before the name.
     let name = model.rsplit('/').next().unwrap_or(model);
     let of_name = MODELS.iter().find(|(start, _)| name.starts_with(start));
     match of_name {
@@ -77,12 +72,15 @@ pub fn context_window(config: &Config, model: &str) -> usize {
     }
 }
 
-fn is_large_host(host: &str) -> bool {
+fn is_large_host(host: &Host) -> bool {
+    let Host::Name(name) = host else {
+        return false;
+    };
     let is_of = |domain: &str| {
-        host.strip_suffix(domain)
+        name.strip_suffix(domain)
             .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    !is_local_host(host) && LARGE_HOSTS.iter().any(|domain| is_of(domain))
+    !host.is_local() && LARGE_HOSTS.iter().any(|domain| is_of(domain))
 }
 
 /// Most tokens of a request to `model`: its window without the reply

@@ -72,7 +72,7 @@ impl AttemptError {
     /// The provider's content filter withheld the reply, for this finish reason.
     pub fn withheld(reason: &str) -> AttemptError {
         AttemptError::Unusable {
-            says: "withheld the reply: its content filter took offence",
+            says: "withheld the reply because of its content filter",
             detail: reason.to_owned(),
             retry: Retry::Never,
             cause: Cause::Request,

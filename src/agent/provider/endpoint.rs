@@ -1,15 +1,13 @@
-//! Where a model server is, what it is called towards people, and its key, which
-//! no text that leaves here may hold.
-
-use ureq::http::Uri;
+//! Where a model server is, what people call it, and its key, which is removed
+//! from every text that leaves this module.
 
 use crate::model::{Cause, ProviderError};
-use base::address::is_local_host;
 use base::secret::Secret;
+use base::url::{Host, Url, masked};
 use config::{Api, ModelChoice, Preset};
 use net::http_client::ClientError;
 
-/// Longest text of a server that is repeated to a person, in characters.
+/// Most characters of a server's own words that a person is shown.
 const QUOTED: usize = 200;
 /// Shortest piece of a key that is recognised when a server quotes it.
 const KEY_PIECE: usize = 6;
@@ -24,7 +22,7 @@ pub struct Endpoint {
     pub host: String,
     /// Whether it is on this machine or a private network.
     pub is_local: bool,
-    /// How addresses of such servers end, for whoever has a wrong one.
+    /// How addresses of such servers usually end, as advice for a wrong one.
     pub path_hint: &'static str,
     key: Option<Secret>,
 }
@@ -44,13 +42,13 @@ impl Endpoint {
         })
     }
 
-    /// The server at `base_url`. A slash at the end and a pasted path of a
-    /// method are taken off.
+    /// The server at `base_url`, without a slash at the end or the path of a
+    /// method, which people paste.
     pub fn new(name: &str, base_url: &str, key: Option<Secret>) -> Endpoint {
         Endpoint::below(name, base_url, &["/chat/completions", "/responses"], key)
     }
 
-    /// The same, with the paths that are taken off, one after the other.
+    /// [`Endpoint::new`] with the `paths` to take off the end, one after the other.
     pub fn below(name: &str, base_url: &str, paths: &[&str], key: Option<Secret>) -> Endpoint {
         let mut trimmed = base_url.trim().trim_end_matches('/');
         for path in paths {
@@ -59,29 +57,37 @@ impl Endpoint {
                 .unwrap_or(trimmed)
                 .trim_end_matches('/');
         }
-        let uri: Option<Uri> = trimmed.parse().ok();
-        let host = uri.as_ref().and_then(Uri::host).unwrap_or(trimmed);
-        let place = match uri.as_ref().and_then(Uri::port_u16) {
-            Some(port) => format!("{host}:{port}"),
-            None => host.to_owned(),
-        };
-        // A user name in the address would come back in error messages.
-        let base_url = match (trimmed.split_once("://"), trimmed.rsplit_once('@')) {
-            (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://{rest}"),
+        let url = Url::parse(trimmed).ok();
+        let base_url = match &url {
+            // A user name would come back in error messages.
+            Some(url) if url.user.is_some() => {
+                let user = None;
+                Url {
+                    user,
+                    ..url.clone()
+                }
+                .text()
+            }
             _ => trimmed.to_owned(),
         };
-        let subject = match name {
-            "The model server" => format!("The model server at {place}"),
-            name => format!("{name} ({place})"),
+        let authority = url.map(|url| url.authority);
+        let address = match &authority {
+            Some(authority) => authority.to_string(),
+            None => masked(trimmed),
         };
+        let subject = match name {
+            "The model server" => format!("The model server at {address}"),
+            name => format!("{name} ({address})"),
+        };
+        let host = authority.map(|authority| authority.host);
         Endpoint {
             subject,
-            is_local: is_local_host(host),
+            is_local: host.as_ref().is_some_and(Host::is_local),
             path_hint: match paths.contains(&"/v1") {
                 true => "",
                 false => ", which usually ends in /v1",
             },
-            host: host.to_owned(),
+            host: host.map(|host| host.to_string()).unwrap_or_default(),
             base_url,
             key: key.filter(|key| !key.is_empty()),
         }
@@ -92,8 +98,8 @@ impl Endpoint {
         self.key.as_ref()
     }
 
-    /// `text` without the key, in whole or in recognisable pieces (servers like
-    /// to quote the beginning and the end), for logs.
+    /// `text` for the log: without the key, whole or in recognisable pieces
+    /// (servers like to quote its beginning and end).
     pub fn scrub(&self, text: &str) -> String {
         let Some(key) = self.key.as_ref().map(Secret::expose) else {
             return text.to_owned();
@@ -113,7 +119,7 @@ impl Endpoint {
         clean
     }
 
-    /// A server's own words for a person: one line, short, without the key.
+    /// The server's own words for a person: one short line without the key.
     pub fn quote(&self, text: &str) -> String {
         let text = self.scrub(text);
         let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -133,11 +139,12 @@ impl Endpoint {
         ProviderError::Failed {
             cause,
             public: format!("{} {says}", self.subject),
-            detail: self.scrub(&format!("{}: {detail}", self.base_url)),
+            detail: self.scrub(&format!("{}: {detail}", masked(&self.base_url))),
         }
     }
 
-    /// A failed exchange with this server, which had `answered` or not.
+    /// A failed exchange with this server. `answered` says whether the head of an
+    /// answer had arrived.
     pub fn unanswered(&self, error: &ClientError, answered: bool) -> ProviderError {
         let says = match error {
             ClientError::Cancelled => return ProviderError::Cancelled,
@@ -145,12 +152,12 @@ impl Endpoint {
             ClientError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
             ClientError::Unreachable(_) | ClientError::Forbidden(_) => "cannot be reached",
             ClientError::Address(_) => "has an address that cannot be used: see base_url",
-            ClientError::Untrusted(_) => "offers no TLS connection that can be trusted",
+            ClientError::Untrusted(_) => "has no trusted TLS certificate",
             ClientError::NotHttp(_) => "answered something that is not HTTP",
             ClientError::Interrupted { .. } => "closed the connection without an answer",
             ClientError::Silent(_) if !answered => "did not answer in time",
-            ClientError::Silent(_) => "fell silent in the middle of its reply",
-            ClientError::TooLarge(_) => "answered more than Hearth accepts",
+            ClientError::Silent(_) => "stopped sending in the middle of its reply",
+            ClientError::TooLarge(_) => "sent a larger answer than Hearth accepts",
         };
         let cause = match error {
             ClientError::TooLarge(_) => Cause::Request,

@@ -9,9 +9,9 @@ use super::retry::{Retry, RetryDecision};
 use crate::model::{Cause, ProviderError};
 use net::http_client::ClientResponse;
 
-/// Longer waits than this that a server asks for are not kept: a person waits.
+/// The longest wait, in seconds, that a server may ask for: a person is waiting.
 const LONGEST_WAIT: f64 = 60.0;
-/// Most characters of a body that says nothing in JSON.
+/// Most characters that are kept of a body that is not JSON.
 const EXCERPT: usize = 300;
 
 /// An error that a server reported: by its HTTP status, or inside a reply of
@@ -23,9 +23,9 @@ pub struct ErrorResponse {
     pub message: String,
     /// `error.code`, `error.type` and `error.param`, in lower case.
     pub labels: String,
-    /// The server's own word on trying again (`x-should-retry`).
+    /// Whether the server wants a retry (`x-should-retry`).
     should_retry: Option<bool>,
-    /// How long it asks to wait, in seconds.
+    /// How long the server asks to wait, in seconds.
     wait: Option<f64>,
     request_id: Option<String>,
     location: Option<String>,
@@ -159,11 +159,11 @@ impl ErrorResponse {
         ])
     }
 
-    /// When to try again: the server's word first, then by status.
+    /// When to retry: as the server says, or by the status.
     fn retry(&self) -> Retry {
         let by_status = match self.status {
             429 => !self.is_quota(),
-            // Some servers say 200 and put the name of the trouble into the reply.
+            // Some servers answer 200 and put the name of the error into the reply.
             200 => self.mentions(&[
                 "overloaded",
                 "rate_limit",
@@ -171,7 +171,7 @@ impl ErrorResponse {
                 "server_error",
                 "api_error",
             ]),
-            // The model wrote a call that the server could not read (Groq).
+            // The model wrote a call that the server could not parse (Groq).
             400 => self.mentions(&["tool_use_failed"]),
             408 | 409 | 500..=599 => true,
             _ => false,
@@ -186,7 +186,7 @@ impl ErrorResponse {
         }
     }
 
-    /// What it comes to, for a request to `model`.
+    /// The error to report for a request to `model`, and whether to retry.
     pub fn into_decision(self, endpoint: &Endpoint, model: &str) -> RetryDecision {
         let status = self.status;
         let quoted = endpoint.quote(&self.message);
@@ -203,22 +203,22 @@ impl ErrorResponse {
                     )
                 }
                 401 if endpoint.key().is_none() => {
-                    format!("wants an API key ({status}): set api_key")
+                    format!("requires an API key ({status}): set api_key")
                 }
                 401 => format!("refused the API key ({status})"),
                 402 => format!("says that the account has no credit left ({status})"),
-                403 => format!("does not permit this request ({status})"),
+                403 => format!("forbids this request ({status})"),
                 404 if self.is_json && self.mentions(&["model"]) => {
                     format!("does not know the model {model:?} ({status})")
                 }
                 404 => format!(
-                    "has nothing to chat with at this address ({status}): see base_url{}",
+                    "has no chat API at this address ({status}): see base_url{}",
                     endpoint.path_hint
                 ),
                 429 if self.is_quota() => {
                     format!("says that the account's quota is used up ({status})")
                 }
-                429 => format!("gets too many requests ({status}): try again in a while"),
+                429 => format!("gets too many requests ({status}): try again later"),
                 503 => format!("is overloaded or still loading the model ({status})"),
                 529 => format!("is overloaded ({status})"),
                 408 | 409 | 500..=599 => format!("failed ({status})"),

@@ -1,6 +1,6 @@
-//! Server-sent events, by the rules of the WHATWG HTML standard (section 9.2.6),
-//! with bounds, and with one exception: an unfinished event at the end of the
-//! stream is handed out, since some model servers forget the last blank line.
+//! Server-sent events, by the WHATWG HTML standard (section 9.2.6), with bounds
+//! and one exception: an unfinished event at the end of the stream counts, because
+//! some model servers forget the last blank line.
 
 use net::http_client::{ClientError, ClientResponse};
 
@@ -12,7 +12,10 @@ const PIECE: usize = 8 * 1024;
 
 /// Where the bytes come from.
 pub trait Source {
-    /// At least one byte, or 0 at the end.
+    /// Reads at least one byte, or 0 at the end.
+    ///
+    /// # Errors
+    /// When the connection fails or is too slow.
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError>;
 }
 
@@ -37,7 +40,7 @@ pub struct EventStream<'a, S: Source> {
     /// What was read; the lines before `line` are done.
     buffer: Vec<u8>,
     line: usize,
-    /// Where the search for the end of the line goes on.
+    /// Where the search for the end of the line continues.
     seen: usize,
     total: usize,
     ended: bool,
@@ -70,8 +73,7 @@ impl<'a, S: Source> EventStream<'a, S> {
     /// The next event that has data; `None` at the end.
     ///
     /// # Errors
-    /// Those of the
-    /// source, [`ClientError::TooLarge`] beyond a bound.
+    /// Those of the source, and [`ClientError::TooLarge`] beyond a bound.
     pub fn next(&mut self) -> Result<Option<Event<'_>>, ClientError> {
         self.name.clear();
         self.data.clear();

@@ -1,4 +1,4 @@
-//! What goes back to a server that sent it: members that only their origin
+//! What goes back to the server that sent it: members that only their origin
 //! understands, and the arguments of earlier calls.
 
 use std::borrow::Cow;
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 use serde_json::json;
 use store::ToolCall;
 
-/// Wraps members that only the server at `origin` gets back: another one may
-/// refuse them, and could not read another's signatures.
+/// Wraps members that only the server at `origin` gets back: others may reject
+/// them, and could not read its signatures.
 pub fn wrap_members(members: Map<String, Value>, origin: &str) -> Option<Value> {
     (!members.is_empty()).then(|| json!({ "origin": origin, "members": members }))
 }
@@ -22,8 +22,8 @@ pub fn own_members<'v>(extra: &'v Value, origin: &str) -> Option<&'v Map<String,
         .flatten()
 }
 
-/// Arguments as they may go back to a server: many parse them, and answer a
-/// whole conversation with an error for one broken call in its past.
+/// Arguments as they may go back to a server: many parse them, and reject a whole
+/// conversation because of one broken call in its past.
 pub fn sendable(arguments: &str) -> Cow<'_, str> {
     if arguments.trim().is_empty() {
         "{}".into()

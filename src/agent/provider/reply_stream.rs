@@ -1,30 +1,32 @@
-//! How a model's text reaches the person: without the thoughts that some models
-//! put before it, and piece by piece if that is wanted.
+//! The text of a model's reply on its way to the person: without the thoughts that
+//! some models put before it, and piece by piece if streaming is wanted.
 
 const OPEN: &str = "<think>";
 const CLOSE: &str = "</think>";
 
-/// Gathers the text of one reply.
+/// Collects the text of one reply.
 pub struct ReplyStream<'a> {
-    /// Gets the pieces; `None` when nobody listens.
+    /// Gets the pieces; `None` if nothing is streamed.
     listener: Option<&'a mut dyn FnMut(&str)>,
-    /// What was said so far.
+    /// The text so far.
     text: String,
-    /// What cannot be told yet to be text or thought.
+    /// What may be text or thought: not yet known.
     held: String,
-    state: State,
-    /// Said before the reply, once there is a reply.
+    state: ThoughtState,
+    /// Comes before the reply, once there is one.
     note: Option<String>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum State {
+enum ThoughtState {
     /// Nothing but white space and perhaps a part of the opening tag was seen.
     Beginning,
+    /// Between the tags.
     Thinking,
     /// After thoughts: white space before the text is dropped.
-    Clearing,
-    Speaking,
+    Trimming,
+    /// In the text: every piece is passed on.
+    Text,
 }
 
 impl<'a> ReplyStream<'a> {
@@ -34,7 +36,7 @@ impl<'a> ReplyStream<'a> {
             listener,
             text: String::new(),
             held: String::new(),
-            state: State::Beginning,
+            state: ThoughtState::Beginning,
             note,
         }
     }
@@ -42,20 +44,20 @@ impl<'a> ReplyStream<'a> {
     /// Takes a piece as the model wrote it.
     pub fn push(&mut self, piece: &str) {
         match self.state {
-            State::Speaking => self.say(piece),
-            State::Clearing => self.clear(piece),
-            State::Beginning => {
+            ThoughtState::Text => self.emit(piece),
+            ThoughtState::Trimming => self.trim(piece),
+            ThoughtState::Beginning => {
                 self.held.push_str(piece);
                 let begun = self.held.trim_start();
                 if let Some(thought) = begun.strip_prefix(OPEN) {
                     self.held = thought.to_owned();
-                    self.state = State::Thinking;
+                    self.state = ThoughtState::Thinking;
                     self.look_for_end();
                 } else if !OPEN.starts_with(begun) {
                     self.release();
                 }
             }
-            State::Thinking => {
+            ThoughtState::Thinking => {
                 self.held.push_str(piece);
                 self.look_for_end();
             }
@@ -81,7 +83,7 @@ impl<'a> ReplyStream<'a> {
     /// The whole text, at the end of the reply. Thoughts that never ended leave
     /// none.
     pub fn finish(&mut self) -> String {
-        if self.state == State::Beginning && !self.held.trim_start().is_empty() {
+        if self.state == ThoughtState::Beginning && !self.held.trim_start().is_empty() {
             self.release();
         }
         std::mem::take(&mut self.text)
@@ -92,8 +94,8 @@ impl<'a> ReplyStream<'a> {
             Some(place) => {
                 let rest = self.held.split_off(place + CLOSE.len());
                 self.held.clear();
-                self.state = State::Clearing;
-                self.clear(&rest);
+                self.state = ThoughtState::Trimming;
+                self.trim(&rest);
             }
             None => {
                 // Only what may be the beginning of the closing tag is kept.
@@ -106,26 +108,26 @@ impl<'a> ReplyStream<'a> {
         }
     }
 
-    fn clear(&mut self, piece: &str) {
+    fn trim(&mut self, piece: &str) {
         let piece = piece.trim_start();
         if !piece.is_empty() {
-            self.state = State::Speaking;
-            self.say(piece);
+            self.state = ThoughtState::Text;
+            self.emit(piece);
         }
     }
 
     fn release(&mut self) {
-        self.state = State::Speaking;
+        self.state = ThoughtState::Text;
         let held = std::mem::take(&mut self.held);
-        self.say(&held);
+        self.emit(&held);
     }
 
-    fn say(&mut self, piece: &str) {
+    fn emit(&mut self, piece: &str) {
         if piece.is_empty() {
             return;
         }
         if let Some(note) = self.note.take() {
-            self.say(&note);
+            self.emit(&note);
         }
         self.text.push_str(piece);
         if let Some(listener) = &mut self.listener {

@@ -1,5 +1,5 @@
-//! When a failed try is made again (providers' own SDKs do the same: two more
-//! tries, doubling waits with jitter).
+//! Retries, as the providers' own SDKs make them: two more attempts, with
+//! exponential backoff and jitter.
 
 use std::time::{Duration, Instant};
 
@@ -7,36 +7,39 @@ use crate::model::ProviderError;
 use base::secret::random_fraction;
 use net::cancel::Cancel;
 
-/// Tries in all.
+/// Attempts in all.
 const TRIES: u32 = 3;
-/// Tries that cost no wait, in all: after a change of the request, or on a fresh
-/// connection. More causes than this do not exist.
+/// Immediate retries in all, after a change of the request or on a fresh
+/// connection. There are no more causes than this.
 const FREE_TRIES: u32 = 8;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LONGEST_WAIT: Duration = Duration::from_secs(8);
 
-/// Whether and when a failed try may be made again.
+/// Whether and when to retry.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Retry {
-    /// It would fail again, or part of the reply was already given out.
+    /// Another attempt would fail too, or a part of the reply was already shown.
     Never,
-    /// After the usual wait.
+    /// After a wait that grows with each attempt.
     Backoff,
-    /// After the wait that the server asks for.
+    /// After the wait that the server asked for.
     After(Duration),
-    /// At once: the cause is gone. Does not count as one of the tries.
+    /// At once, because the cause is gone. Does not count as an attempt.
     Now,
 }
 
-/// A failed try.
+/// A failed attempt.
 #[derive(Debug)]
 pub struct RetryDecision {
     pub error: ProviderError,
     pub retry: Retry,
 }
 
-/// Makes tries until one succeeds, trying again is of no use, the deadline would
+/// Makes attempts until one succeeds, a retry is of no use, the deadline would
 /// pass, or the turn is stopped (which also ends a wait).
+///
+/// # Errors
+/// That of the last attempt, or [`ProviderError::Cancelled`].
 pub fn with_retries<T>(
     deadline: Instant,
     cancel: &Cancel,
@@ -58,14 +61,14 @@ pub fn with_retries<T>(
                 continue;
             }
             Retry::After(wait) => wait,
-            Retry::Backoff | Retry::Now => usual_wait(tries),
+            Retry::Backoff | Retry::Now => backoff(tries),
         };
         tries += 1;
         let left = deadline.saturating_duration_since(Instant::now());
         if tries >= TRIES || wait >= left {
             return Err(error);
         }
-        log::info!("the model is asked again in {} ms", wait.as_millis());
+        log::info!("retrying the model request in {} ms", wait.as_millis());
         if cancel.wait(wait) {
             return Err(ProviderError::Cancelled);
         }
@@ -74,7 +77,7 @@ pub fn with_retries<T>(
 
 /// 0.5 s, 1 s, 2 s, ... up to 8 s, less up to a quarter, so that many callers
 /// that failed together do not come back together.
-fn usual_wait(tries: u32) -> Duration {
+fn backoff(tries: u32) -> Duration {
     let wait = FIRST_WAIT
         .saturating_mul(1 << tries.min(8))
         .min(LONGEST_WAIT);
@@ -121,7 +124,7 @@ mod tests {
     #[test]
     fn waits_double_up_to_a_limit() {
         for (tries, longest) in [(0, 500), (1, 1000), (2, 2000), (4, 8000), (40, 8000)] {
-            let wait = usual_wait(tries).as_millis();
+            let wait = backoff(tries).as_millis();
             assert!(
                 wait <= longest && wait >= longest * 3 / 4,
                 "{wait} {longest}"

@@ -77,7 +77,7 @@ fn a_provider_that_cannot_be_made_explains_itself() {
 }
 
 #[test]
-fn errors_become_those_of_the_house() {
+fn provider_errors_become_errors_of_hearth() {
     let failed = ProviderError::Failed {
         public: "The model server is away".to_owned(),
         detail: "/private".to_owned(),

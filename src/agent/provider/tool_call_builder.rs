@@ -1,4 +1,4 @@
-//! Tool calls as they are gathered from a reply, piece by piece or whole.
+//! Tool calls as they are put together from a reply, whole or in pieces.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::extra::wrap_members;
 use crate::model::make_call_id;
 use store::ToolCall;
 
-/// A call as it is gathered.
+/// A call that may not be complete yet.
 #[derive(Clone, Debug, Default)]
 pub struct ToolCallBuilder {
     pub id: String,
@@ -84,7 +84,7 @@ pub fn merge_member(members: &mut Map<String, Value>, name: &str, piece: &Value)
     }
 }
 
-/// Finished calls: each with a name, an id of its own and arguments of its own.
+/// The finished calls: each with a name, a unique id and its own arguments.
 pub fn finish_calls(builders: Vec<ToolCallBuilder>, origin: &str) -> Vec<ToolCall> {
     let mut calls: Vec<ToolCall> = Vec::with_capacity(builders.len());
     for builder in builders {

@@ -1,5 +1,5 @@
-//! The tool calls of one reply: each gets its result, is refused, or waits for
-//! the owner's word.
+//! The tool calls of one reply: each is run, refused, or waits for the owner's
+//! approval.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -18,16 +18,16 @@ use base::ids::TurnId;
 use config::Permission;
 use store::{Approval, NewApproval, Step, ToolCall};
 
-/// Tools that run at a time within one turn.
+/// Most tools that run in parallel within one turn.
 const MOST_AT_A_TIME: usize = 4;
 /// Bytes of a tool's result that subscribers are shown.
 const SUMMARY_BYTES: usize = 200;
 
-/// What is to be done about one call.
+/// What to do about one call.
 enum Plan {
     Run(Arc<dyn Tool>, Map<String, Value>),
     Refuse(String),
-    /// The owner, for this reason.
+    /// Ask the owner, for this reason.
     Ask(String),
 }
 
@@ -38,8 +38,8 @@ type Settled = (ToolCall, std::result::Result<Runnable, String>);
 type Runnable = (Arc<dyn Tool>, Map<String, Value>);
 
 impl Loop<'_, '_> {
-    /// Notes a reply with calls. Their ids become unique within the turn, since
-    /// some models count from one again in each reply.
+    /// Adds a reply with calls. Makes their ids unique within the turn, because some
+    /// models count from one again in each reply.
     pub(super) fn add_calls(&mut self, mut reply: ModelReply) {
         let round = self.steps.len();
         for place in 0..reply.calls.len() {
@@ -62,10 +62,9 @@ impl Loop<'_, '_> {
         });
     }
 
-    /// Gives every open call of the last reply its result, in their order. What
-    /// only reads runs side by side; before and after a tool with an effect,
-    /// everything else is done. Calls that need the owner's word come last: for
-    /// them the turn is put away.
+    /// Gives every open call of the last reply its result, in their order.
+    /// Read-only tools run in parallel; a tool with an effect runs alone. Calls that
+    /// need an approval come last: the turn is suspended for them.
     pub(super) fn settle_calls(
         &mut self,
         approvals: &[Approval],
@@ -79,7 +78,7 @@ impl Loop<'_, '_> {
                     together.push((call, Ok((tool, arguments))));
                 }
                 Plan::Run(tool, arguments) => {
-                    self.run_together(std::mem::take(&mut together))?;
+                    self.run_read_only(std::mem::take(&mut together))?;
                     self.run_alone(&call, tool.as_ref(), &arguments)?;
                 }
                 Plan::Ask(reason) => questions.push(NewApproval {
@@ -90,7 +89,7 @@ impl Loop<'_, '_> {
                 }),
             }
         }
-        self.run_together(together)?;
+        self.run_read_only(together)?;
         if questions.is_empty() {
             self.save()?;
             return Ok(None);
@@ -189,10 +188,10 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Runs tools that only read, side by side, and notes all results in the
-    /// order of the calls.
-    fn run_together(&mut self, calls: Vec<Settled>) -> Result<(), Stop> {
-        self.check_going_on()?;
+    /// Runs read-only tools in parallel and adds all results in the order of the
+    /// calls.
+    fn run_read_only(&mut self, calls: Vec<Settled>) -> Result<(), Stop> {
+        self.check_stop()?;
         let (context, turn) = (self.tool_context(), self.run.turn.id);
         let results = run_parallel(calls.len(), MOST_AT_A_TIME, |number| {
             let (call, runnable) = &calls[number];
@@ -206,15 +205,14 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    /// Runs a tool with an effect: that it runs is on disk before, and its
-    /// result after.
+    /// Runs a tool with an effect. Its start is on disk before, its result after.
     fn run_alone(
         &mut self,
         call: &ToolCall,
         tool: &dyn Tool,
         arguments: &Map<String, Value>,
     ) -> Result<(), Stop> {
-        self.check_going_on()?;
+        self.check_stop()?;
         self.add(Step::Started {
             call_id: call.id.clone(),
         });
@@ -254,7 +252,7 @@ impl Loop<'_, '_> {
     }
 }
 
-/// Runs one tool, whatever it does: a panic is a failed call.
+/// Runs one tool. A panic counts as a failed call.
 fn run_tool(
     turn: TurnId,
     call: &ToolCall,

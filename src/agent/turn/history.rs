@@ -1,9 +1,9 @@
-//! The past of a conversation during one run of a turn: read, fitted, and
-//! folded into its summary when it has become too long.
+//! The past of a conversation during one run of a turn: read, fitted into the
+//! token budget, and summarised when it has become too long.
 //!
-//! Folding costs one call of the model, inside the turn that needs it; it
-//! empties the room by half, so that most turns need none. What a person said
-//! stays on disk whole: only the model's view shrinks.
+//! A summary costs one model call, inside the turn that needs it. It frees about
+//! half of the budget, so that most turns need none. Messages stay on disk whole:
+//! only the model's view shrinks.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -27,7 +27,7 @@ const BYTES_PER_TOKEN: usize = 8;
 /// Bytes of the past that are read however small the budget is, and however
 /// large.
 const READ_BYTES: (usize, usize) = (64 * 1024, 8 * 1024 * 1024);
-/// Below this no request has room for an answer to anything.
+/// A smaller budget is of no use.
 const LEAST_BUDGET: usize = 256;
 
 /// The past of a conversation, for one run of one turn.
@@ -51,8 +51,10 @@ pub struct History<'a> {
 }
 
 impl<'a> History<'a> {
-    /// Reads what the run's model is shown of the past, and the memories that
-    /// fit the message if they may go with it.
+    /// Reads the past, and the memories that fit the message if they may be added.
+    ///
+    /// # Errors
+    /// When the database cannot be read.
     pub fn open(run: &'a TurnContext<'a>, model: &'a str, may_recall: bool) -> Result<History<'a>> {
         let config = &run.assistant.config;
         let address = config.base_url.as_deref().unwrap_or_default();
@@ -80,9 +82,12 @@ impl<'a> History<'a> {
         })
     }
 
-    /// What the model is shown next, after these steps of the present turn and
-    /// with these tools. Folds the oldest turns where they have no place any
-    /// more; what that took is added to `usage`.
+    /// The next request's content, after these steps of the present turn and with
+    /// these tools. Summarises the oldest turns if they no longer fit; adds the cost
+    /// to `usage`.
+    ///
+    /// # Errors
+    /// When the turn is stopped, or the database fails.
     pub fn context(
         &mut self,
         steps: &[Step],
@@ -93,7 +98,7 @@ impl<'a> History<'a> {
         let budget = self.token_budget();
         let mut fitted = fit(&self.input(steps), tool_tokens, budget, false);
         if fitted.left_out > 0 && !self.has_summarised {
-            self.fold(fitted.left_out, budget, usage)?;
+            self.summarise_oldest(fitted.left_out, budget, usage)?;
             fitted = fit(&self.input(steps), tool_tokens, self.token_budget(), false);
         }
         if fitted.left_out > 0 {
@@ -106,8 +111,11 @@ impl<'a> History<'a> {
         Ok(context)
     }
 
-    /// Notes that the model has answered the newest context, of which it
-    /// counted so many tokens (0 if it did not).
+    /// Records that the model has answered the newest context, and how many tokens
+    /// it counted (0 if it did not count).
+    ///
+    /// # Errors
+    /// When the summary cannot be saved.
     pub fn answered(&mut self, counted: u64) -> Result<()> {
         let calibration = &self.run.assistant.calibration;
         calibration.record_count(&self.provider, self.model, self.sent, counted);
@@ -120,8 +128,8 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Halves the budget after the model refused the newest context as too
-    /// long. Returns whether there is anything left to try.
+    /// Halves the budget after the model rejected the newest context as too long.
+    /// Returns whether another attempt makes sense.
     pub fn shrink(&mut self) -> bool {
         let sent = (self.sent as f64 * self.factor()) as usize;
         // A message that is too long by itself says nothing of the model.
@@ -169,9 +177,14 @@ impl<'a> History<'a> {
         }
     }
 
-    /// Puts a summary in place of the oldest `count` turns; a note that they
-    /// are missing where there is none to be had.
-    fn fold(&mut self, count: usize, budget: TokenBudget, usage: &mut Usage) -> Result<(), Stop> {
+    /// Replaces the oldest `count` turns by a summary, or by a note that they are
+    /// left out if the model gives none.
+    fn summarise_oldest(
+        &mut self,
+        count: usize,
+        budget: TokenBudget,
+        usage: &mut Usage,
+    ) -> Result<(), Stop> {
         self.has_summarised = true;
         let began = Instant::now();
         let written = self.summarise(count, budget, usage)?;
@@ -200,7 +213,7 @@ impl<'a> History<'a> {
         Ok(())
     }
 
-    /// Asks the model for a summary; none when it gave none.
+    /// Asks the model for a summary; `None` if it gave none.
     fn summarise(
         &self,
         count: usize,
@@ -209,7 +222,7 @@ impl<'a> History<'a> {
     ) -> Result<Option<String>, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
-        // It answers by rules and can summarise nothing.
+        // It answers from rules and cannot summarise.
         if config.provider == OFFLINE {
             return Ok(None);
         }
@@ -254,7 +267,7 @@ impl<'a> History<'a> {
     }
 }
 
-/// The household's prompt, and below it what the client wants of this turn.
+/// The prompt of the settings, followed by the instructions of the client.
 fn system_prompt<'a>(run: &TurnContext<'a>) -> Cow<'a, str> {
     let own = run.assistant.config.system_prompt.as_str();
     match &run.turn.instructions {

@@ -1,8 +1,8 @@
-//! The turn loop: asks the model, runs the tools it calls, and asks again,
+//! The turn loop: asks the model, runs the tools that it calls, and asks again,
 //! until there is a reply, a question to the owner, or an error.
 //!
 //! Every step is on disk before anything with an effect depends on it, so that
-//! the loop can begin again after a crash from the steps alone.
+//! the loop can continue from the steps alone after a crash.
 
 mod calls;
 mod history;
@@ -27,13 +27,13 @@ pub enum Progress<'a> {
     Text(&'a str),
     /// The model calls a tool.
     ToolCall(&'a ToolCall),
-    /// A call has its result; `summary` is its beginning.
+    /// A call has its result.
     ToolResult {
         /// The [`ToolCall::id`] that it answers.
         call_id: &'a str,
         /// False when the tool failed, was refused or does not exist.
         ok: bool,
-        /// At most 200 bytes.
+        /// The beginning of the result, at most 200 bytes.
         summary: &'a str,
     },
 }
@@ -43,11 +43,11 @@ pub enum Progress<'a> {
 pub enum Outcome {
     /// With the reply.
     Replied(String),
-    /// Put away, with these questions to the owner, which are on disk.
+    /// Suspended until the owner answers these questions, which are on disk.
     Suspended(Vec<Approval>),
     /// Without a reply.
     Failed(Error),
-    /// Somebody stopped it.
+    /// Stopped by a person.
     Cancelled,
 }
 
@@ -56,10 +56,9 @@ pub enum Outcome {
 pub struct Ran {
     /// How it ended.
     pub outcome: Outcome,
-    /// Tokens of this run's model calls alone; those of earlier runs of the
-    /// turn were reported then.
+    /// Tokens of this run alone; earlier runs of the turn have reported theirs.
     pub usage: Usage,
-    /// The model that answered last, or was asked.
+    /// The model that answered last, or else the one that was asked.
     pub model: String,
 }
 
@@ -118,7 +117,7 @@ impl Loop<'_, '_> {
         let most_rounds = run.assistant.config.limits.tool_rounds;
         let mut nudge = None;
         loop {
-            self.check_going_on()?;
+            self.check_stop()?;
             if let Some(questions) = self.settle_calls(&approvals)? {
                 return Ok(Outcome::Suspended(questions));
             }
@@ -155,7 +154,7 @@ impl Loop<'_, '_> {
         }
     }
 
-    fn check_going_on(&self) -> Result<(), Stop> {
+    fn check_stop(&self) -> Result<(), Stop> {
         if self.run.cancel.is_cancelled() {
             return Err(Stop::Cancelled);
         }
@@ -165,8 +164,8 @@ impl Loop<'_, '_> {
         Ok(())
     }
 
-    /// What holds for this turn. A turn that has lost its account may do
-    /// nothing unasked.
+    /// The permissions of this turn. A turn whose account no longer exists may do
+    /// nothing without approval.
     fn rules(&self) -> Rules<'_> {
         let run = self.run;
         let config = &run.assistant.config;
@@ -181,8 +180,8 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Whether memories may go with the message unasked: to a stranger only
-    /// what could be looked up without asking.
+    /// Whether memories may be added to the message. A stranger's message gets
+    /// them only if `recall` needs no approval.
     fn may_recall(&self) -> bool {
         match permission::decide("recall", &self.rules(), false) {
             Permission::Allow => true,
@@ -191,8 +190,8 @@ impl Loop<'_, '_> {
         }
     }
 
-    /// Asks the model; once more with less of the past when the conversation
-    /// is too long for it.
+    /// Asks the model, and once more with less of the past if the conversation is
+    /// too long for it.
     fn ask_model(
         &mut self,
         history: &mut History<'_>,
@@ -247,7 +246,7 @@ impl Loop<'_, '_> {
                     if refused.is_none() && !is_heard && history.shrink() =>
                 {
                     log::info!(
-                        "turn {}: too long for the model: once more with less",
+                        "turn {}: too long for the model: retrying with less of the past",
                         run.turn.id
                     );
                     refused = Some((error, context));

@@ -17,27 +17,27 @@ pub struct TurnContext<'a> {
     pub assistant: &'a Assistant,
     /// Where the steps go.
     pub store: &'a Store,
-    /// Tells the model what time it is.
+    /// Gives the tools the time.
     pub clock: &'a Clock,
-    /// Where programs run that custom tools name.
+    /// The working directory of custom tools' programs.
     pub data_dir: &'a PathBuf,
-    /// The turn as its row says.
+    /// As it is in the database.
     pub turn: &'a Turn,
     /// The person's message that the turn answers.
     pub message: &'a Message,
     /// Whether earlier runs may have left steps and approvals.
     pub is_resumed: bool,
-    /// The webhook account that asked, which may narrow what is permitted.
+    /// The webhook account of the message, which may narrow the permissions.
     pub account: Option<&'a WebhookAccount>,
     /// When this run's time is up.
     pub deadline: Instant,
-    /// Set by whoever stops the turn.
+    /// Stops the turn.
     pub cancel: &'a Cancel,
-    /// Whether somebody wants the pieces of text as they come.
+    /// Whether somebody wants the text as it is written.
     pub is_streamed: &'a dyn Fn() -> bool,
 }
 
-/// Why the loop cannot go on.
+/// Why a run ended early.
 pub enum Stop {
     /// Of this error.
     Failed(Error),

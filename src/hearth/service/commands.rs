@@ -231,7 +231,7 @@ fn server_info(service: &Service) -> Result<Value> {
     let assistant = service.assistant();
     let config = &assistant.config;
     let month = service.store.tokens_of_month(service.clock.now())?;
-    let standings = assistant.provider.standings(&config.model);
+    let standings = assistant.provider.health(&config.model);
     let (running, waiting) = service.queue.load();
     let mut turns: Map<String, Value> = counts
         .turns

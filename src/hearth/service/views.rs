@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use agent::model::Standing;
+use agent::model::ModelHealth;
 use net::relay_links::LinkStatus;
 use protocol::event;
 use serde_json::json;
@@ -49,7 +49,7 @@ pub fn relays(standings: Vec<LinkStatus>) -> Value {
 }
 
 /// How the models stand that may answer, when there are several.
-pub fn standings(standings: Vec<Standing>) -> Value {
+pub fn standings(standings: Vec<ModelHealth>) -> Value {
     standings
         .into_iter()
         .map(|standing| {

@@ -9,9 +9,9 @@ use crate::provider::plain_schema::parameters_of;
 use serde_json::json;
 use store::ToolCall;
 
-/// The limit on a reply where nobody set one: the API demands a number.
+/// The default limit on the tokens of a reply: the API requires a number.
 const LIMIT: u32 = 8192;
-/// The same for models that write less.
+/// The default for models that cannot write that much.
 const SMALL_LIMIT: u32 = 4096;
 
 /// The body. The order is that in which the API compares beginnings: tools,

@@ -1,5 +1,5 @@
-//! A circuit breaker: whoever has failed is left alone for a while, and twice as
-//! long each time that it fails again.
+//! A circuit breaker: a server that failed gets no requests for a while, and for
+//! twice as long each time that it fails again.
 
 use std::time::{Duration, Instant};
 
@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 const FIRST_REST: Duration = Duration::from_secs(60);
 /// The longest.
 const LONGEST_REST: Duration = Duration::from_secs(60 * 60);
-/// How long one trial after a rest keeps others from trying, too.
+/// How long one trial after a rest keeps other callers from trying.
 const TRIAL: Duration = Duration::from_secs(60);
 
-/// Whether a server may be asked.
+/// The state of one server.
 #[derive(Debug, Default)]
 pub struct Breaker {
     failures: u32,
@@ -18,7 +18,7 @@ pub struct Breaker {
 }
 
 impl Breaker {
-    /// Whether it may be asked now. After a rest one caller may, to try.
+    /// Whether to send a request now. After a rest, one caller may try.
     pub fn admit(&mut self, now: Instant) -> bool {
         match self.resting_until {
             None => true,
@@ -45,7 +45,7 @@ impl Breaker {
         rest
     }
 
-    /// How much longer it rests; nothing when it may be asked.
+    /// How much longer it rests; `None` if it does not.
     pub fn rest_left(&self, now: Instant) -> Option<Duration> {
         self.resting_until?
             .checked_duration_since(now)

@@ -1,11 +1,11 @@
-//! Several models in order: the next is asked when one does not answer.
+//! Several providers in order: when one does not answer, the next is asked.
 
 mod breaker;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::model::{Cause, ModelReply, ModelRequest, Provider, ProviderError, Standing};
+use crate::model::{Cause, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError};
 use breaker::Breaker;
 use config::ModelChoice;
 
@@ -49,8 +49,8 @@ impl Fallback {
         }
     }
 
-    /// Those that are not resting in their order, then the others: better to ask
-    /// them again than nobody.
+    /// First the providers that are not resting, then the others: asking them again
+    /// is better than asking none.
     fn order(&self) -> Vec<&Entry> {
         let now = Instant::now();
         let (ready, resting): (Vec<&Entry>, Vec<&Entry>) = self
@@ -91,7 +91,7 @@ impl Provider for Fallback {
                 }) => {
                     let rest = entry.rest();
                     log::warn!(
-                        "{public}; it is left alone for {} s ({detail})",
+                        "{public}; it is not asked again for {} s ({detail})",
                         rest.as_secs()
                     );
                     failures.push((public, detail));
@@ -103,7 +103,7 @@ impl Provider for Fallback {
                     entry.rest();
                     return Err(ProviderError::TimedOut);
                 }
-                // Not the server's fault: it works.
+                // The request is to blame: the server works.
                 Err(error) => {
                     entry.breaker().worked();
                     return Err(error);
@@ -118,9 +118,9 @@ impl Provider for Fallback {
         })
     }
 
-    fn standings(&self, model: &str) -> Vec<Standing> {
+    fn health(&self, model: &str) -> Vec<ModelHealth> {
         let now = Instant::now();
-        let standing = |entry: &Entry| Standing {
+        let standing = |entry: &Entry| ModelHealth {
             provider: entry.name.clone(),
             model: entry.model.as_deref().unwrap_or(model).to_owned(),
             rest_left: entry.breaker().rest_left(now),

@@ -75,9 +75,9 @@ fn the_next_is_asked_when_one_does_not_answer_and_then_at_once() {
         // The first rests, and is not asked.
         assert_eq!(asked().reply(&fallback).text, "Ho");
         assert_eq!(first.heard().len(), 1);
-        let standings = fallback.standings("a");
-        assert_eq!(standings[0].model, "a");
-        assert!(standings[0].rest_left.is_some() && standings[1].rest_left.is_none());
+        let health = fallback.health("a");
+        assert_eq!(health[0].model, "a");
+        assert!(health[0].rest_left.is_some() && health[1].rest_left.is_none());
     }
 }
 
@@ -124,7 +124,7 @@ fn what_another_would_refuse_too_is_not_asked_again() {
         let fallback = of(&[&first.url(), &second.url()]);
         asked().failure(&fallback);
         assert!(second.heard().is_empty());
-        assert_eq!(fallback.standings("a")[0].rest_left, None);
+        assert_eq!(fallback.health("a")[0].rest_left, None);
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a message asks for, told by rules.
+//! What a message asks for, found by rules.
 
 /// What a person asks for, as far as rules can tell.
 #[derive(Debug, PartialEq)]
@@ -18,12 +18,12 @@ pub enum Intent<'a> {
     Other,
 }
 
-/// Reads a message. Only the beginning and a few fixed phrases count.
+/// The intent of a message. Only its beginning and a few fixed phrases count.
 pub fn intent_of(text: &str) -> Intent<'_> {
     let text = text.trim();
     let lower = text.to_ascii_lowercase();
     let lower = lower.strip_prefix("please ").unwrap_or(&lower);
-    // ASCII lower case keeps the length, so places in one are places in the other.
+    // ASCII lower case keeps the length, so offsets fit both texts.
     let original = &text[text.len() - lower.len()..];
     let after = |beginnings: &[&str]| {
         let beginning = beginnings.iter().find(|word| lower.starts_with(**word))?;

@@ -1,6 +1,6 @@
 //! The provider that needs neither key nor network: it answers from rules, uses
-//! the tools, and says plainly what it is. A new household can try everything
-//! with it before it connects a model.
+//! the tools, and says plainly what it is. With it, people can try everything
+//! before they connect a model.
 
 mod intent;
 
@@ -17,12 +17,12 @@ use serde_json::json;
 use store::ToolCall;
 
 const HOW_TO_CONNECT: &str = "To connect a real model, for example one that Ollama or llama.cpp \
-serves in the house:\n\n\
+serves on your network:\n\n\
 \x20   hearth config set model NAME\n\
 \x20   hearth config set provider ollama\n\n\
 (Others: llamacpp, openai, anthropic, ...: `hearth config keys` lists them. Those on the internet \
 need an api_key. `hearth doctor` says whether it works.)";
-/// Longest text of a person that is repeated, in characters.
+/// Most characters of a person's text that are repeated.
 const REPEATED: usize = 200;
 
 /// The stand-in for a model.
@@ -114,7 +114,7 @@ fn answer(messages: &[ChatMessage], tools: &[ToolSpec]) -> Answer {
         Intent::Remember(content) => call_with("remember", "content", content, tools),
         Intent::Recall(query) => call_with("recall", "query", query, tools),
         Intent::Forget(what) if is_memory_id(what) => call_with("forget", "memory_id", what, tools),
-        // Which memory it is, `after_results` takes from what comes back.
+        // `after_results` finds the memory in the result.
         Intent::Forget(query) => call_with("recall", "query", query, tools),
         Intent::Search(query) => call_with("search_conversations", "query", query, tools),
         Intent::Run(tool, arguments) => match tools.iter().find(|spec| spec.name == tool) {
@@ -174,16 +174,16 @@ fn call_with(tool: &str, usual_name: &str, value: &str, tools: &[ToolSpec]) -> A
 fn not_offered(tool: &str, tools: &[ToolSpec]) -> String {
     let names: Vec<&str> = tools.iter().map(|spec| spec.name.as_str()).collect();
     if names.is_empty() {
-        format!("That needs the tool {tool:?}, but I am not offered any tools.")
+        format!("That needs the tool {tool:?}, but no tools are available.")
     } else {
         format!(
-            "That needs the tool {tool:?}, which I am not offered. There are: {}.",
+            "That needs the tool {tool:?}, which is not available. Available tools: {}.",
             names.join(", ")
         )
     }
 }
 
-/// Turns results (newest first) into a sentence, or goes on with what they were for.
+/// Turns results (newest first) into a reply, or makes the next call.
 fn after_results(
     intent: &Intent<'_>,
     results: &[(&str, &str, bool)],
@@ -202,8 +202,8 @@ fn after_results(
         .iter()
         .rev()
         .map(|(tool, content, ok)| match (*ok, *tool, content.trim()) {
-            (false, tool, reason) => format!("The tool {tool} did not run to its end: {reason}"),
-            (true, tool, "") => format!("The tool {tool} is done and has nothing to say."),
+            (false, tool, reason) => format!("The tool {tool} failed: {reason}"),
+            (true, tool, "") => format!("The tool {tool} is done and returned nothing."),
             (true, "current_time", time) => format!("It is {time}."),
             (true, "remember", said) => format!("I will remember that. ({said})"),
             (true, "recall", found) => format!("This is what I remember:\n{found}"),

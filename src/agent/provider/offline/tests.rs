@@ -42,7 +42,7 @@ fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
 }
 
 #[test]
-fn wishes_become_calls() {
+fn intents_become_calls() {
     for (said, tool, arguments) in [
         ("What time is it?", "current_time", json!({})),
         ("today's date? I mean the date", "current_time", json!({})),
@@ -101,7 +101,7 @@ fn what_is_no_call_is_answered_plainly() {
             "    hearth config set model NAME\n    hearth config set provider ollama",
         ),
         ("who are you?", "offline stand-in"),
-        ("run nothing {}", "There are: current_time, remember"),
+        ("run nothing {}", "Available tools: current_time, remember"),
         (
             "Why is the sky blue?",
             "cannot think about: \"Why is the sky blue?\"",
@@ -117,7 +117,7 @@ fn what_is_no_call_is_answered_plainly() {
     let Answer::Say(text) = answer(&[user("what time is it")], &[]) else {
         panic!("a tool was called that is not offered");
     };
-    assert!(text.contains("not offered any tools"), "{text}");
+    assert!(text.contains("no tools are available"), "{text}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn results_become_sentences() {
             "light",
             "the owner refused it",
             false,
-            "The tool light did not run to its end: the owner refused it",
+            "The tool light failed: the owner refused it",
         ),
         (
             "run light {}",

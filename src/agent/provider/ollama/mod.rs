@@ -1,5 +1,5 @@
-//! Ollama's own API. Unlike its imitation of OpenAI's, it lets the size of the
-//! context be set, without which long conversations are cut silently.
+//! Ollama's own API. Unlike its OpenAI-compatible one, it can set the size of the
+//! context, without which Ollama silently cuts long conversations.
 
 use serde_json::Value;
 
@@ -13,9 +13,8 @@ use crate::model::ChatMessage;
 use serde_json::json;
 use store::ToolCall;
 
-/// The size of the context where none is set, in tokens: more than Ollama's own
-/// 4,096. It stays the same in every request, because a change loads the model
-/// anew.
+/// The default size of the context in tokens: more than Ollama's own 4,096. It is
+/// the same in every request, because a change makes Ollama reload the model.
 pub const CONTEXT: u32 = 16_384;
 /// The member in which thoughts go back.
 const THOUGHTS: &str = "thinking";
@@ -50,7 +49,7 @@ fn body(context: &RequestContext<'_>) -> Value {
     if let Some(max_tokens) = request.max_tokens {
         options["num_predict"] = json!(max_tokens);
     }
-    // Without a word on it, Ollama streams.
+    // Ollama streams by default.
     let mut body = json!({ "model": request.model, "stream": request.stream, "options": options });
     match context.effort() {
         None => {}

@@ -143,7 +143,7 @@ fn failures_are_told_in_words() {
         ),
         (
             whole(404, "", "404 page not found"),
-            "has nothing to chat with at this address",
+            "has no chat API at this address",
         ),
         (
             streamed(NDJSON, &broken, 64),

@@ -13,8 +13,8 @@ use base::secret::{base32_lower, sha256};
 use serde_json::json;
 use store::ToolCall;
 
-/// The body of a request. What stays the same through a conversation stands
-/// before what grows, so that a server that compares beginnings finds them equal.
+/// The body of a request. What stays the same in a conversation comes before what
+/// grows, so that a server can reuse its cache of the beginning.
 pub struct Body<'a>(pub &'a RequestContext<'a>);
 
 impl Body<'_> {
@@ -128,14 +128,14 @@ impl Serialize for Messages<'_> {
         let mut messages = serializer.serialize_seq(None)?;
         let request = body.0.request;
         if !request.system.is_empty() {
-            messages.serialize_element(&Said {
+            messages.serialize_element(&TextMessage {
                 role: "system",
                 content: request.system,
             })?;
         }
         for message in request.messages {
             match message {
-                ChatMessage::User { text } => messages.serialize_element(&Said {
+                ChatMessage::User { text } => messages.serialize_element(&TextMessage {
                     role: "user",
                     content: text,
                 })?,
@@ -152,10 +152,10 @@ impl Serialize for Messages<'_> {
                     content,
                     ok,
                     ..
-                } => messages.serialize_element(&Outcome {
+                } => messages.serialize_element(&ToolMessage {
                     role: "tool",
                     tool_call_id: &body.call_id(call_id),
-                    content: Told { content, ok: *ok },
+                    content: ResultText { content, ok: *ok },
                 })?,
             }
         }
@@ -164,25 +164,25 @@ impl Serialize for Messages<'_> {
 }
 
 #[derive(serde::Serialize)]
-struct Said<'a> {
+struct TextMessage<'a> {
     role: &'a str,
     content: &'a str,
 }
 
 #[derive(serde::Serialize)]
-struct Outcome<'a> {
+struct ToolMessage<'a> {
     role: &'a str,
     tool_call_id: &'a str,
-    content: Told<'a>,
+    content: ResultText<'a>,
 }
 
-/// This API has no mark for a failed call but the text.
-struct Told<'a> {
+/// This API can mark a failed call only in the text.
+struct ResultText<'a> {
     content: &'a str,
     ok: bool,
 }
 
-impl Serialize for Told<'_> {
+impl Serialize for ResultText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         if self.ok {
             serializer.serialize_str(self.content)

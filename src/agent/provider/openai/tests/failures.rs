@@ -63,10 +63,7 @@ fn failures_are_told_in_the_servers_name_and_without_the_key() {
             answer(400, &error(&quoting)),
             "refused the request (400): Incorrect API key provided: [key]",
         ),
-        (
-            answer(403, &error("no")),
-            "does not permit this request (403)",
-        ),
+        (answer(403, &error("no")), "forbids this request (403)"),
         (
             answer(402, &error("no")),
             "says that the account has no credit left (402)",
@@ -77,7 +74,7 @@ fn failures_are_told_in_the_servers_name_and_without_the_key() {
         ),
         (
             answer(404, &json!({"detail": "Not Found"})),
-            "has nothing to chat with at this address (404): see base_url, which usually ends in /v1",
+            "has no chat API at this address (404): see base_url, which usually ends in /v1",
         ),
         (
             answer(
