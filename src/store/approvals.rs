@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{row, rows};
+use crate::query::{self, row, rows};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -259,13 +259,13 @@ pub(crate) fn expire_undecided(write: &Write<'_>, turn: TurnId) -> Outcome<()> {
 }
 
 fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
-    row(
+    query::find(
         connection,
+        "approval",
         "SELECT * FROM approvals WHERE id = ?",
-        params![id],
+        id,
         from_row,
-    )?
-    .ok_or_else(|| Error::not_found(format!("there is no approval {id}")).into())
+    )
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {

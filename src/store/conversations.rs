@@ -5,7 +5,7 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{row, rows};
+use crate::query::{self, check_changed, row, rows};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::{ConversationId, MessageId};
@@ -96,13 +96,11 @@ impl Store {
     pub fn rename_conversation(&self, id: ConversationId, title: &str) -> Result<()> {
         let title = title.to_owned();
         self.write(move |write| {
-            match write.execute(
+            let renamed = write.execute(
                 "UPDATE conversations SET title = ?2 WHERE id = ?1",
                 params![id, title],
-            )? {
-                0 => Err(not_found(id).into()),
-                _ => Ok(()),
-            }
+            )?;
+            check_changed(renamed, "conversation", id)
         })
     }
 
@@ -127,10 +125,8 @@ impl Store {
             }
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
-            match write.execute("DELETE FROM conversations WHERE id = ?", params![id])? {
-                0 => Err(not_found(id).into()),
-                _ => Ok(()),
-            }
+            let deleted = write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
+            check_changed(deleted, "conversation", id)
         })
     }
 }
@@ -139,17 +135,13 @@ pub(crate) const PAGE_OF_CONVERSATIONS: &str =
     "SELECT * FROM conversations WHERE latest < ?1 ORDER BY latest DESC LIMIT ?2";
 
 pub(crate) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
-    row(
+    query::find(
         connection,
+        "conversation",
         "SELECT * FROM conversations WHERE id = ?",
-        params![id],
+        id,
         conversation_from_row,
-    )?
-    .ok_or_else(|| not_found(id).into())
-}
-
-pub(crate) fn not_found(id: ConversationId) -> Error {
-    Error::not_found(format!("there is no conversation {id}"))
+    )
 }
 
 /// The conversation of a new message.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{row, rows};
+use crate::query::{self, row, rows};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -351,13 +351,13 @@ fn oldest_undelivered(
 }
 
 fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {
-    row(
+    query::find(
         connection,
+        "delivery",
         "SELECT * FROM deliveries WHERE id = ?",
-        params![id],
+        id,
         from_row,
-    )?
-    .ok_or_else(|| Error::not_found(format!("there is no delivery {id}")).into())
+    )
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Delivery> {

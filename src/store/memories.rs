@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 
 use crate::database::Store;
 use crate::fulltext;
-use crate::query::{row, rows};
+use crate::query::{check_changed, row, rows};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::MemoryId;
@@ -131,10 +131,8 @@ impl Store {
     /// `not_found`.
     pub fn forget(&self, id: MemoryId) -> Result<()> {
         self.write(move |write| {
-            match write.execute("DELETE FROM memories WHERE id = ?", params![id])? {
-                0 => Err(Error::not_found(format!("there is no memory {id}")).into()),
-                _ => Ok(()),
-            }
+            let deleted = write.execute("DELETE FROM memories WHERE id = ?", params![id])?;
+            check_changed(deleted, "memory", id)
         })
     }
 }

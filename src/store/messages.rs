@@ -5,11 +5,11 @@ use rusqlite::{Connection, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{length, row};
+use crate::query::{self, length};
 use crate::words::words;
 use crate::{conversations, fulltext};
 use base::clock::Timestamp;
-use base::error::{Error, Result};
+use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
 
 /// Most messages of one page, whatever a caller asks for.
@@ -122,13 +122,13 @@ impl Store {
     /// `not_found`.
     pub fn message(&self, id: MessageId) -> Result<Message> {
         self.read(|connection| {
-            row(
+            query::find(
                 connection,
+                "message",
                 "SELECT * FROM messages WHERE id = ?",
-                params![id],
+                id,
                 message_from_row,
-            )?
-            .ok_or_else(|| Error::not_found(format!("there is no message {id}")).into())
+            )
         })
     }
 

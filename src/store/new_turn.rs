@@ -8,7 +8,7 @@ use crate::failure::Outcome;
 use crate::idempotency::{self, IdempotencyKey};
 use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
-use crate::query::row;
+use crate::query::{find, row};
 use crate::replayed_history::{self, ReplayedHistory};
 use crate::turns::{self, Turn, TurnState};
 use crate::usage::Usage;
@@ -146,18 +146,21 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
 /// The conversation of a new message; created if the target says so.
 fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Placement> {
     match &new.target {
-        Target::Existing(id) => row(
-            write.connection,
-            "SELECT external_name FROM conversations WHERE id = ?",
-            params![id],
-            |row| {
-                Ok(Placement {
-                    conversation_id: *id,
-                    external_name: row.get(0)?,
-                })
-            },
-        )?
-        .ok_or_else(|| conversations::not_found(*id).into()),
+        Target::Existing(id) => {
+            let external_name = "SELECT external_name FROM conversations WHERE id = ?";
+            find(
+                write.connection,
+                "conversation",
+                external_name,
+                *id,
+                |row| {
+                    Ok(Placement {
+                        conversation_id: *id,
+                        external_name: row.get(0)?,
+                    })
+                },
+            )
+        }
         Target::New => conversations::create(
             write,
             &new.channel,

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{row, rows};
+use crate::query::{self, check_changed, row, rows};
 use crate::schema::OpenError;
 use crate::tokens::{SESSION, UserRole};
 use crate::{integrity, schedules};
@@ -195,13 +195,13 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
         params![UserRole::Admin, id],
         |_| Ok(()),
     )?;
-    let user = row(
+    let user = query::find(
         connection,
+        "user",
         "SELECT * FROM users WHERE id = ?",
-        params![id],
+        id,
         from_row,
-    )?
-    .ok_or_else(|| not_found(id))?;
+    )?;
     if user.role == UserRole::Admin && other_admin.is_none() {
         return Err(Error::invalid_request(format!(
             "{:?} is the last admin; make another one first",
@@ -214,9 +214,7 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
 
 /// Revokes the session tokens of the user whose row was `changed`.
 fn end_sessions(write: &Write<'_>, id: UserId, changed: usize) -> Outcome<()> {
-    if changed == 0 {
-        return Err(not_found(id).into());
-    }
+    check_changed(changed, "user", id)?;
     write.execute(
         "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
         params![id, SESSION],
@@ -231,10 +229,6 @@ fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {
         params![fold(name)],
         from_row,
     )
-}
-
-fn not_found(id: UserId) -> Error {
-    Error::not_found(format!("there is no user {id}"))
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<User> {

@@ -2,9 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use std::fmt::Display;
+
 use rusqlite::{Connection, Row, ToSql};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
+use base::error::Error;
 
 /// All rows of a cached statement.
 pub(crate) fn rows<T>(
@@ -34,6 +37,35 @@ pub(crate) fn row<T>(
         Ok(ControlFlow::Break(()))
     })?;
     Ok(found)
+}
+
+/// The row of a `what` by its id, the only parameter of the statement.
+///
+/// # Errors
+/// `not_found`.
+pub(crate) fn find<T, I: ToSql + Display>(
+    connection: &Connection,
+    what: &str,
+    sql: &str,
+    id: I,
+    from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+) -> Outcome<T> {
+    row(connection, sql, &[&id], from_row)?.ok_or_else(|| not_found(what, id))
+}
+
+pub(crate) fn not_found(what: &str, id: impl Display) -> Failure {
+    Error::not_found(format!("there is no {what} {id}")).into()
+}
+
+/// Checks that a statement changed the row of a `what`.
+///
+/// # Errors
+/// `not_found` when it changed none.
+pub(crate) fn check_changed(changed: usize, what: &str, id: impl Display) -> Outcome<()> {
+    match changed {
+        0 => Err(not_found(what, id)),
+        _ => Ok(()),
+    }
 }
 
 /// Calls `take` with each row of a cached statement until it breaks.

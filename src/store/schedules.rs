@@ -11,7 +11,7 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::Message;
 use crate::new_turn::{self, Begun, NewTurn, Target};
-use crate::query::{row, rows};
+use crate::query::{self, check_changed, row, rows};
 use crate::turns::Turn;
 use base::calendar::Timing;
 use base::clock::Timestamp;
@@ -160,10 +160,8 @@ impl Store {
     /// `not_found`.
     pub fn delete_schedule(&self, id: ScheduleId) -> Result<()> {
         self.write(move |write| {
-            match write.execute("DELETE FROM schedules WHERE id = ?", params![id])? {
-                0 => Err(not_found(id).into()),
-                _ => Ok(()),
-            }
+            let deleted = write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
+            check_changed(deleted, "schedule", id)
         })
     }
 
@@ -317,17 +315,13 @@ fn all(connection: &Connection) -> Outcome<Vec<Schedule>> {
 }
 
 fn find(connection: &Connection, id: ScheduleId) -> Outcome<Schedule> {
-    row(
+    query::find(
         connection,
+        "schedule",
         "SELECT * FROM schedules WHERE id = ?",
-        params![id],
+        id,
         from_row,
-    )?
-    .ok_or_else(|| not_found(id).into())
-}
-
-fn not_found(id: ScheduleId) -> Error {
-    Error::not_found(format!("there is no schedule {id}"))
+    )
 }
 
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Schedule> {

@@ -3,9 +3,9 @@
 use rusqlite::{Row, params};
 
 use crate::database::Store;
-use crate::query::{row, rows};
+use crate::query::{check_changed, find, row, rows};
 use base::clock::Timestamp;
-use base::error::{Error, Result};
+use base::error::Result;
 use base::ids::{TokenId, UserId};
 pub use base::role::UserRole;
 
@@ -69,13 +69,10 @@ impl Store {
     /// `not_found` when its owner does not exist.
     pub fn add_token(&self, new: NewToken) -> Result<Token> {
         self.write(move |write| {
-            let user = row(
-                write.connection,
-                "SELECT name FROM users WHERE id = ?",
-                params![new.user_id],
-                |row| row.get(0),
-            )?
-            .ok_or_else(|| Error::not_found(format!("there is no user {}", new.user_id)))?;
+            let user_name = "SELECT name FROM users WHERE id = ?";
+            let user = find(write.connection, "user", user_name, new.user_id, |row| {
+                row.get(0)
+            })?;
             let token = Token {
                 id: write.id(),
                 user,
@@ -158,10 +155,8 @@ impl Store {
     /// `not_found`.
     pub fn revoke_token(&self, id: TokenId) -> Result<()> {
         self.write(move |write| {
-            match write.execute("DELETE FROM tokens WHERE id = ?", params![id])? {
-                0 => Err(Error::not_found(format!("there is no token {id}")).into()),
-                _ => Ok(()),
-            }
+            let deleted = write.execute("DELETE FROM tokens WHERE id = ?", params![id])?;
+            check_changed(deleted, "token", id)
         })
     }
 }

@@ -8,7 +8,7 @@ use crate::deliveries::{self, Delivery, NewDelivery};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
-use crate::query::{row, rows};
+use crate::query::{self, rows};
 use crate::steps::{Step, insert_steps};
 use crate::usage::{self, Usage};
 use crate::words::words;
@@ -239,8 +239,7 @@ pub(crate) const UNFINISHED_BY_STATE: &str = "SELECT state, count(*) \
      FROM turns INDEXED BY turns_unfinished WHERE finished_at IS NULL GROUP BY state";
 
 pub(crate) fn find(connection: &Connection, id: TurnId) -> Outcome<Turn> {
-    row(connection, FIND_TURN, params![id], from_row)?
-        .ok_or_else(|| Error::not_found(format!("there is no turn {id}")).into())
+    query::find(connection, "turn", FIND_TURN, id, from_row)
 }
 
 /// The turn, if it has not ended.

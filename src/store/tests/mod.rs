@@ -9,7 +9,6 @@ mod people;
 mod plans;
 mod schedules;
 mod search_speed;
-mod throughput;
 mod turns;
 mod usage;
 mod writing;
