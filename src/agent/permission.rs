@@ -7,10 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value};
-
 use super::tool::output::shorten;
-use super::tool::{Source, Tool, Toolbox};
+use super::tool::{Arguments, Source, Tool, Toolbox};
 use crate::model::ToolSpec;
 use config::{Permission, WebhookAccount};
 
@@ -95,18 +93,16 @@ pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
 /// going to do, or its name and its arguments. Nothing in it can break out of
 /// its line or change the direction of its text; what is shown is whole or it is
 /// said how much is missing.
-pub fn reason(tool: &dyn Tool, arguments: &Map<String, Value>) -> String {
+pub fn reason(tool: &dyn Tool, arguments: &Arguments) -> String {
     if let Some(intent) = tool.intent(arguments) {
         return format!("The assistant wants to {}", shown(&intent, INTENT_CHARS));
     }
     let name = printable(&tool.spec().name);
-    let action = match tool.source() {
+    let action = match &tool.definition().source {
         Source::Builtin | Source::Custom => format!("run \"{name}\""),
         Source::Mcp(server) => {
-            format!(
-                "use \"{name}\" of the MCP server \"{}\"",
-                printable(&server)
-            )
+            let server = printable(server);
+            format!("use \"{name}\" of the MCP server \"{server}\"")
         }
     };
     if arguments.is_empty() {
@@ -155,11 +151,11 @@ fn printable(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::Permission::{Allow, Ask, Deny};
     use super::*;
-    use crate::tool::ToolContext;
+    use crate::tool::{Definition, ToolContext};
 
     const ALL: [Permission; 3] = [Ask, Allow, Deny];
 
@@ -319,41 +315,36 @@ mod tests {
 
     /// A tool that never runs.
     struct Switch {
-        spec: ToolSpec,
-        source: Source,
+        definition: Definition,
         intent: Option<String>,
     }
 
     impl Tool for Switch {
-        fn spec(&self) -> &ToolSpec {
-            &self.spec
+        fn definition(&self) -> &Definition {
+            &self.definition
         }
 
-        fn source(&self) -> Source {
-            self.source.clone()
-        }
-
-        fn is_read_only(&self) -> bool {
-            false
-        }
-
-        fn intent(&self, _: &Map<String, Value>) -> Option<String> {
+        fn intent(&self, _: &Arguments) -> Option<String> {
             self.intent.clone()
         }
 
-        fn run(&self, _: &Map<String, Value>, _: &ToolContext<'_>) -> Result<String, String> {
+        fn run(&self, _: &Arguments, _: &ToolContext<'_>) -> Result<String, String> {
             Err("it never runs".to_owned())
         }
     }
 
     fn reason_of(source: Source, intent: Option<&str>, arguments: Value) -> String {
         let switch = Switch {
-            spec: ToolSpec {
-                name: "light_switch".to_owned(),
-                description: String::new(),
-                parameters: json!({}),
+            definition: Definition {
+                spec: ToolSpec {
+                    name: "light_switch".to_owned(),
+                    description: String::new(),
+                    parameters: json!({}),
+                },
+                source,
+                is_read_only: false,
+                brings_outside_text: false,
             },
-            source,
             intent: intent.map(str::to_owned),
         };
         reason(&switch, arguments.as_object().unwrap())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::content::text_of;
 use super::peer::{CallError, ReadTimeout};
@@ -12,7 +12,7 @@ use super::session::RemoteTool;
 use super::transport::seconds;
 use crate::model::ToolSpec;
 use crate::tool::output::shorten;
-use crate::tool::{Source, Tool, ToolContext};
+use crate::tool::{Arguments, Definition, Source, Tool, ToolContext, cancelled, turn_is_over};
 use net::cancel::Cancel;
 
 /// Most time for one call, however much progress it makes, unless the
@@ -28,7 +28,7 @@ pub(super) struct McpTool {
     server: Arc<Kept>,
     /// Its name at the server.
     remote_name: String,
-    spec: ToolSpec,
+    definition: Definition,
 }
 
 impl McpTool {
@@ -37,17 +37,25 @@ impl McpTool {
         McpTool {
             server: Arc::clone(server),
             remote_name: tool.name.clone(),
-            spec: ToolSpec {
-                name,
-                description: shorten(tool.description.trim(), DESCRIPTION_CHARS).into_owned(),
-                parameters: tool.schema.clone(),
+            definition: Definition {
+                spec: ToolSpec {
+                    name,
+                    description: shorten(tool.description.trim(), DESCRIPTION_CHARS).into_owned(),
+                    parameters: tool.schema.clone(),
+                },
+                source: Source::Mcp(server.name().to_owned()),
+                // What a server says of itself gives it no right to be run again
+                // after a crash.
+                is_read_only: false,
+                // Nobody here knows where a server has its text from.
+                brings_outside_text: true,
             },
         }
     }
 
     fn call(
         &self,
-        arguments: &Map<String, Value>,
+        arguments: &Arguments,
         turn_deadline: Instant,
         cancel: &Cancel,
     ) -> Result<Value, CallError> {
@@ -70,7 +78,7 @@ impl McpTool {
     }
 
     fn failure(&self, error: &CallError, turn_deadline: Instant) -> String {
-        let tool = &self.spec.name;
+        let tool = &self.definition.spec.name;
         let server = self.server.name();
         match error {
             CallError::Refused(refusal) => format!("the MCP server {server:?} answered: {refusal}"),
@@ -84,45 +92,22 @@ impl McpTool {
                 "the tool {tool:?} was stopped: the MCP server {server:?} did not answer within {}",
                 seconds(*limit)
             ),
-            CallError::TimedOut if Instant::now() >= turn_deadline => {
-                format!("the tool {tool:?} was stopped: the time for this turn is up")
-            }
+            CallError::TimedOut if Instant::now() >= turn_deadline => turn_is_over(tool),
             CallError::TimedOut => format!(
                 "the tool {tool:?} was stopped: it was not done within {}",
                 seconds(CALL_LIMIT)
             ),
-            CallError::Cancelled => {
-                format!("the tool {tool:?} was stopped because the turn was cancelled")
-            }
+            CallError::Cancelled => cancelled(tool),
         }
     }
 }
 
 impl Tool for McpTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn source(&self) -> Source {
-        Source::Mcp(self.server.name().to_owned())
-    }
-
-    /// Never: what a server says of itself gives it no right to be run again
-    /// after a crash.
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
-    /// Always: nobody here knows where a server has its text from.
-    fn brings_outside_text(&self) -> bool {
-        true
-    }
-
-    fn run(
-        &self,
-        arguments: &Map<String, Value>,
-        context: &ToolContext<'_>,
-    ) -> Result<String, String> {
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         match self.call(arguments, context.deadline, context.cancel) {
             Ok(result) => text_of(&result),
             Err(error) => Err(self.failure(&error, context.deadline)),

@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
-
+use super::definition::{Arguments, Definition, RunLimit, Tool, ToolContext, cancelled};
 use super::process;
-use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
-use crate::model::ToolSpec;
 use base::secret::Secret;
 use config::CustomTool;
 use net::cancel::Cancel;
@@ -18,11 +15,10 @@ use net::process::{End, exit_reason};
 /// A program that is run without a shell, with the arguments as JSON on its
 /// standard input and its standard output as the result.
 pub(super) struct CommandTool {
-    spec: ToolSpec,
+    definition: Definition,
     argv: Vec<String>,
     environment: BTreeMap<String, Secret>,
     directory: Option<PathBuf>,
-    is_read_only: bool,
     timeout_seconds: u64,
     output_bytes: usize,
 }
@@ -36,11 +32,10 @@ impl CommandTool {
         directory: Option<&Path>,
     ) -> CommandTool {
         CommandTool {
-            spec: spec_of(tool),
+            definition: Definition::custom(tool),
             argv: argv.to_owned(),
             environment: environment.clone(),
             directory: directory.map(Path::to_owned),
-            is_read_only: tool.read_only,
             timeout_seconds: tool.timeout_seconds,
             output_bytes: tool.output_bytes,
         }
@@ -48,12 +43,12 @@ impl CommandTool {
 
     fn execute(
         &self,
-        arguments: &Map<String, Value>,
+        arguments: &Arguments,
         data_dir: &Path,
         turn_deadline: Instant,
         cancel: &Cancel,
     ) -> Result<String, String> {
-        let name = &self.spec.name;
+        let name = &self.definition.spec.name;
         let limit = RunLimit::new(self.timeout_seconds, turn_deadline);
         let directory = self.directory.as_deref().unwrap_or(data_dir);
         let mut command = self.command(directory)?;
@@ -99,7 +94,7 @@ impl CommandTool {
         let (program, rest) = self
             .argv
             .split_first()
-            .ok_or_else(|| format!("the tool {:?} names no program", self.spec.name))?;
+            .ok_or_else(|| format!("the tool {:?} names no program", self.definition.spec.name))?;
         let mut command = process::command(program);
         command.args(rest).current_dir(directory);
         for (name, value) in &self.environment {
@@ -110,27 +105,11 @@ impl CommandTool {
 }
 
 impl Tool for CommandTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn source(&self) -> Source {
-        Source::Custom
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.is_read_only
-    }
-
-    fn brings_outside_text(&self) -> bool {
-        true
-    }
-
-    fn run(
-        &self,
-        arguments: &Map<String, Value>,
-        context: &ToolContext<'_>,
-    ) -> Result<String, String> {
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         self.execute(
             arguments,
             context.data_dir,

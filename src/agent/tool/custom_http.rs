@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use ureq::http::HeaderValue;
 
+use super::definition::{Arguments, Definition, RunLimit, Tool, ToolContext, cancelled};
 use super::output::Captured;
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
-use super::{RunLimit, Source, Tool, ToolContext, cancelled, spec_of};
-use crate::model::ToolSpec;
 use base::secret::Secret;
 use config::CustomTool;
 use net::cancel::Cancel;
@@ -21,12 +20,11 @@ const ERROR_BODY_BYTES: usize = 1_000;
 
 /// An HTTP request whose parts are templates and whose response is the result.
 pub(super) struct HttpTool {
-    spec: ToolSpec,
+    definition: Definition,
     method: String,
     url: String,
     headers: Vec<(String, Secret)>,
     body: Option<Value>,
-    is_read_only: bool,
     timeout_seconds: u64,
     output_bytes: usize,
     http_client: Arc<HttpClient>,
@@ -50,12 +48,11 @@ impl HttpTool {
         http_client: Arc<HttpClient>,
     ) -> HttpTool {
         HttpTool {
-            spec: spec_of(tool),
+            definition: Definition::custom(tool),
             method: method.to_owned(),
             url: url.to_owned(),
             headers: headers.to_owned(),
             body: body.cloned(),
-            is_read_only: tool.read_only,
             timeout_seconds: tool.timeout_seconds,
             output_bytes: tool.output_bytes,
             http_client,
@@ -64,11 +61,11 @@ impl HttpTool {
 
     fn execute(
         &self,
-        arguments: &Map<String, Value>,
+        arguments: &Arguments,
         turn_deadline: Instant,
         cancel: &Cancel,
     ) -> Result<String, String> {
-        let name = &self.spec.name;
+        let name = &self.definition.spec.name;
         let limit = RunLimit::new(self.timeout_seconds, turn_deadline);
         let request = self.request(arguments)?;
         let mut headers: Vec<(&str, &str)> = request
@@ -103,9 +100,9 @@ impl HttpTool {
     }
 
     /// The request for these arguments.
-    fn request(&self, arguments: &Map<String, Value>) -> Result<Prepared, String> {
+    fn request(&self, arguments: &Arguments) -> Result<Prepared, String> {
         let values = Values {
-            parameters: properties(&self.spec.parameters),
+            parameters: properties(&self.definition.spec.parameters),
             arguments,
         };
         let url = values.expand(&self.url, percent_encode);
@@ -160,7 +157,7 @@ impl HttpTool {
         if (200..300).contains(&status) {
             return Ok(Ok(read(answer, self.output_bytes)?.into_text()));
         }
-        let name = &self.spec.name;
+        let name = &self.definition.spec.name;
         if (300..400).contains(&status) {
             return Ok(Err(format!(
                 "the tool {name:?} was answered with status {status}, a redirect, which is not followed"
@@ -174,27 +171,11 @@ impl HttpTool {
 }
 
 impl Tool for HttpTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn source(&self) -> Source {
-        Source::Custom
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.is_read_only
-    }
-
-    fn brings_outside_text(&self) -> bool {
-        true
-    }
-
-    fn run(
-        &self,
-        arguments: &Map<String, Value>,
-        context: &ToolContext<'_>,
-    ) -> Result<String, String> {
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         self.execute(arguments, context.deadline, context.cancel)
     }
 }

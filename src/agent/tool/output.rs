@@ -3,7 +3,10 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
+
+use super::definition::Arguments;
+use base::clock::Timestamp;
 
 /// Most characters of a tool's result that the model is shown.
 pub const MAX_RESULT_CHARS: usize = 16_000;
@@ -46,7 +49,7 @@ const PAGE_CHARS: usize = 15_000;
 ///
 /// # Errors
 /// The offset is beyond the text.
-pub fn page(text: &str, arguments: &Map<String, Value>) -> Result<String, String> {
+pub fn page(text: &str, arguments: &Arguments) -> Result<String, String> {
     let offset = arguments.get("offset").and_then(Value::as_i64).unwrap_or(0);
     let count = text.chars().count();
     let first = usize::try_from(offset)
@@ -83,6 +86,15 @@ pub fn text_of(mut bytes: Vec<u8>) -> Option<String> {
         Ok(text) => text,
         Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
     })
+}
+
+/// A time to the minute, as in `2026-11-21 09:30 UTC`.
+pub(super) fn minute(time: Timestamp) -> String {
+    let text = time.to_string();
+    match (text.get(..10), text.get(11..16)) {
+        (Some(date), Some(minute)) => format!("{date} {minute} UTC"),
+        _ => text,
+    }
 }
 
 /// The first `most` characters of `text`, followed by an ellipsis when
@@ -258,6 +270,12 @@ mod tests {
         ] {
             assert_eq!(shorten(text, most), shortened);
         }
+    }
+
+    #[test]
+    fn times_are_told_to_the_minute() {
+        let time = Timestamp::from_millis(1_795_253_400_125);
+        assert_eq!(minute(time), "2026-11-21 09:30 UTC");
     }
 
     #[test]

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
+use serde_json::json;
 
+use super::definition::{
+    Arguments, Definition, RunLimit, Tool, ToolContext, cancelled, required_text,
+};
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
-use super::{RunLimit, Source, Tool, ToolContext, cancelled};
-use crate::model::ToolSpec;
 use net::process::{End, exit_reason};
-use serde_json::json;
 
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";
@@ -19,7 +19,7 @@ const SHELL: &str = "/bin/sh";
 /// is over, so is everything that it has started and that has not left its
 /// process group.
 pub(super) struct RunCommand {
-    spec: ToolSpec,
+    definition: Definition,
     directory: Option<PathBuf>,
     timeout_seconds: u64,
     output_bytes: usize,
@@ -29,15 +29,13 @@ impl RunCommand {
     /// The tool that runs commands in this workspace.
     pub(super) fn new(settings: &config::RunCommand, directory: Option<&Path>) -> RunCommand {
         RunCommand {
-            spec: ToolSpec {
-                name: NAME.to_owned(),
-                description: "Run a shell command in the workspace directory.".to_owned(),
-                parameters: json!({
-                    "type": "object",
-                    "properties": {"command": {"type": "string"}},
-                    "required": ["command"],
-                }),
-            },
+            definition: Definition::builtin(
+                NAME,
+                "Run a shell command in the workspace directory.",
+                json!({"command": {"type": "string"}}),
+                &["command"],
+            )
+            .bringing_outside_text(),
             directory: directory.map(Path::to_owned),
             timeout_seconds: settings.timeout_seconds,
             output_bytes: settings.output_bytes,
@@ -46,33 +44,17 @@ impl RunCommand {
 }
 
 impl Tool for RunCommand {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn source(&self) -> Source {
-        Source::Builtin
-    }
-
-    fn is_read_only(&self) -> bool {
-        false
-    }
-
-    fn brings_outside_text(&self) -> bool {
-        true
-    }
-
-    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+    fn intent(&self, arguments: &Arguments) -> Option<String> {
         let command = arguments.get("command")?.as_str()?;
         Some(format!("run the command: {command}"))
     }
 
-    fn run(
-        &self,
-        arguments: &Map<String, Value>,
-        context: &ToolContext<'_>,
-    ) -> Result<String, String> {
-        let text = super::builtin::required_text(arguments, "command")?;
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
+        let text = required_text(arguments, "command")?;
         if text.contains('\0') {
             return Err("a command cannot hold a NUL".to_owned());
         }

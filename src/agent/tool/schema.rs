@@ -1,10 +1,12 @@
 //! The part of JSON Schema that tools need: checking what a model wrote, and
-//! naming types for people.
+//! naming types for people. Own code: libraries cost 0.1 to 2.3 MB and 10 to 98
+//! crates, and do not tell a model how to do better.
 
 use serde_json::{Map, Value};
 
-use super::ToolSpec;
+use super::definition::Arguments;
 use super::output::shorten;
+use crate::model::ToolSpec;
 
 /// Most problems that one answer names.
 const MAX_PROBLEMS: usize = 5;
@@ -18,8 +20,9 @@ const MAX_PROBLEMS: usize = 5;
 /// Where the schema allows neither, a null for an optional member counts as
 /// absent and a whole number written as `3.0` as an integer.
 ///
-/// The error is a sentence for the model that says how to do better.
-pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Map<String, Value>, String> {
+/// # Errors
+/// At most five problems, in a sentence for the model that says how to do better.
+pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Arguments, String> {
     let mut members = if arguments.trim().is_empty() {
         Map::new()
     } else {

@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::{Tool, ToolContext, Toolbox, check_arguments};
+use super::definition::{Tool, ToolContext};
+use super::schema::check_arguments;
+use super::toolbox::Toolbox;
 use base::clock::Clock;
 use base::ids::ConversationId;
 use base::secret::reference;

@@ -74,7 +74,7 @@ impl Loop<'_, '_> {
         for call in self.open_calls() {
             match self.plan(&call, approvals)? {
                 Plan::Refuse(why) => together.push((call, Err(why))),
-                Plan::Run(tool, arguments) if tool.is_read_only() => {
+                Plan::Run(tool, arguments) if tool.definition().is_read_only => {
                     together.push((call, Ok((tool, arguments))));
                 }
                 Plan::Run(tool, arguments) => {
@@ -136,7 +136,7 @@ impl Loop<'_, '_> {
             .steps
             .iter()
             .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
-        if was_started && !tool.is_read_only() {
+        if was_started && !tool.definition().is_read_only {
             return Ok(Plan::Refuse(
                 "the server was interrupted while this ran: it may or may not have taken effect"
                     .to_owned(),
@@ -199,7 +199,8 @@ impl Loop<'_, '_> {
             run_tool(turn, call, tool.as_ref(), arguments, &context)
         });
         for ((call, runnable), result) in calls.iter().zip(results) {
-            let outside = matches!(runnable, Ok((tool, _)) if tool.brings_outside_text());
+            let outside =
+                matches!(runnable, Ok((tool, _)) if tool.definition().brings_outside_text);
             self.add_result(call, result, outside);
         }
         Ok(())
@@ -224,7 +225,7 @@ impl Loop<'_, '_> {
             arguments,
             &self.tool_context(),
         );
-        self.add_result(call, result, tool.brings_outside_text());
+        self.add_result(call, result, tool.definition().brings_outside_text);
         self.save()
     }
 

@@ -210,7 +210,7 @@ fn list_tools(service: &Service) -> Value {
                 "name": spec.name,
                 "description": spec.description,
                 "parameters": parameter_types(&spec.parameters),
-                "source": match tool.source() {
+                "source": match &tool.definition().source {
                     Source::Builtin => "builtin".to_owned(),
                     Source::Custom => "custom".to_owned(),
                     Source::Mcp(server) => format!("mcp:{server}"),

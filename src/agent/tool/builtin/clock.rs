@@ -2,32 +2,34 @@
 //! prompt stays the same from turn to turn and can be cached.
 
 use jiff::tz::TimeZone;
-use serde_json::{Map, Value};
-
-use super::{Builtin, text};
-use crate::tool::ToolContext;
-use base::calendar::Zone;
-use base::clock::Timestamp;
 use serde_json::json;
 
-pub(super) fn current_time() -> Builtin {
-    Builtin::new(
-        "current_time",
-        "The present date, weekday and time.",
-        json!({"time_zone": {
-            "type": "string",
-            "description": "IANA name, e.g. Europe/Berlin; the household's zone if absent",
-        }}),
-        &[],
+use super::function::{FunctionTool, public};
+use crate::tool::definition::{Arguments, Definition, ToolContext, text};
+use base::calendar::Zone;
+use base::clock::Timestamp;
+
+pub(super) fn current_time() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "current_time",
+            "The present date, weekday and time.",
+            json!({"time_zone": {
+                "type": "string",
+                "description": "IANA name, e.g. Europe/Berlin; the household's zone if absent",
+            }}),
+            &[],
+        )
+        .read_only(),
+        intent: |_| Some("look at the clock".to_owned()),
         run,
-    )
-    .read_only()
+    }
 }
 
-fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let zone = match text(arguments, "time_zone") {
         None => context.config.zone(),
-        Some(name) => Zone::named(name).map_err(|error| error.message().to_owned())?,
+        Some(name) => Zone::named(name).map_err(public)?,
     };
     describe(context.clock.now(), zone.rules().clone())
 }
@@ -70,8 +72,8 @@ fn describe(now: Timestamp, zone: TimeZone) -> Result<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::household::Household;
     use super::*;
+    use crate::tool::testing::Household;
 
     #[test]
     fn the_time_is_told_in_words_and_in_iso_8601() {

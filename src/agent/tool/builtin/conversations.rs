@@ -1,10 +1,10 @@
 //! Earlier conversations.
 
-use serde_json::{Map, Value};
-
-use super::{Builtin, minute, required_text};
-use crate::tool::ToolContext;
 use serde_json::json;
+
+use super::function::{FunctionTool, public};
+use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tool::output::minute;
 use store::{Message, Role, excerpt};
 
 /// Messages that one answer lists, unless the model asks for another number.
@@ -14,28 +14,34 @@ const MAX_LIMIT: u64 = 20;
 /// Characters shown of each message.
 const SHOWN_CHARS: usize = 300;
 
-pub(super) fn search() -> Builtin {
-    Builtin::new(
-        "search_conversations",
-        "Find messages of all conversations that hold all words, newest first.",
-        json!({
-            "query": {"type": "string"},
-            "limit": {"type": "integer", "description": "1-20, default 5"},
-        }),
-        &["query"],
+pub(super) fn search() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "search_conversations",
+            "Find messages of all conversations that hold all words, newest first.",
+            json!({
+                "query": {"type": "string"},
+                "limit": {"type": "integer", "description": "1-20, default 5"},
+            }),
+            &["query"],
+        )
+        .bringing_outside_text()
+        .read_only(),
+        intent: |arguments| {
+            let query = text(arguments, "query")?;
+            Some(format!("search all conversations for: {query}"))
+        },
         run,
-    )
-    .bringing_outside_text()
-    .read_only()
+    }
 }
 
-fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
     let limit = limit(arguments)?;
     let messages = context
         .store
         .search_messages(query, limit)
-        .map_err(|error| error.message().to_owned())?;
+        .map_err(public)?;
     if messages.is_empty() {
         return Ok(format!("No message holds all words of {query:?}."));
     }
@@ -46,7 +52,7 @@ fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<Stri
     Ok(lines.join("\n"))
 }
 
-fn limit(arguments: &Map<String, Value>) -> Result<usize, String> {
+fn limit(arguments: &Arguments) -> Result<usize, String> {
     let Some(limit) = arguments.get("limit") else {
         return Ok(DEFAULT_LIMIT as usize);
     };
@@ -75,8 +81,8 @@ fn line(message: &Message, query: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::household::Household;
     use super::*;
+    use crate::tool::testing::Household;
     use base::clock::Timestamp;
     use base::ids::{ConversationId, MessageId};
 

@@ -1,53 +1,64 @@
 //! What the assistant was asked to remember.
 
-use serde_json::{Map, Value};
-
-use super::{Builtin, minute, required_text};
-use crate::tool::ToolContext;
-use base::error::Error;
-use base::ids::MemoryId;
 use serde_json::json;
+
+use super::function::{FunctionTool, public};
+use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tool::output::minute;
+use base::ids::MemoryId;
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;
 /// Most memories that one answer lists.
 const MAX_RECALLED: usize = 10;
 
-pub(super) fn remember() -> Builtin {
-    Builtin::new(
-        "remember",
-        "Keep a fact for later conversations.",
-        json!({"content": {"type": "string", "description": "One self-contained sentence"}}),
-        &["content"],
-        run_remember,
-    )
+pub(super) fn remember() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "remember",
+            "Keep a fact for later conversations.",
+            json!({"content": {"type": "string", "description": "One self-contained sentence"}}),
+            &["content"],
+        ),
+        intent: |arguments| Some(format!("remember: {}", text(arguments, "content")?)),
+        run: run_remember,
+    }
 }
 
-pub(super) fn recall() -> Builtin {
-    Builtin::new(
-        "recall",
-        "Find remembered facts, with their ids.",
-        json!({"query": {"type": "string", "description": "A few key words"}}),
-        &["query"],
-        run_recall,
-    )
-    .read_only()
+pub(super) fn recall() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "recall",
+            "Find remembered facts, with their ids.",
+            json!({"query": {"type": "string", "description": "A few key words"}}),
+            &["query"],
+        )
+        .read_only(),
+        intent: |arguments| {
+            let query = text(arguments, "query")?;
+            Some(format!("look up what it remembers about: {query}"))
+        },
+        run: run_recall,
+    }
 }
 
-pub(super) fn forget() -> Builtin {
-    Builtin::new(
-        "forget",
-        "Delete a remembered fact.",
-        json!({"memory_id": {"type": "string", "description": "From recall"}}),
-        &["memory_id"],
-        run_forget,
-    )
+pub(super) fn forget() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "forget",
+            "Delete a remembered fact.",
+            json!({"memory_id": {"type": "string", "description": "From recall"}}),
+            &["memory_id"],
+        ),
+        intent: |arguments| {
+            let id = text(arguments, "memory_id")?;
+            Some(format!("forget the memory {id}"))
+        },
+        run: run_forget,
+    }
 }
 
-fn run_remember(
-    arguments: &Map<String, Value>,
-    context: &ToolContext<'_>,
-) -> Result<String, String> {
+fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let content = required_text(arguments, "content")?;
     let length = content.chars().count();
     if length > MAX_MEMORY_CHARS {
@@ -58,13 +69,13 @@ fn run_remember(
     let memory = context
         .store
         .remember(content, context.speaker)
-        .map_err(told)?;
+        .map_err(public)?;
     Ok(format!("Remembered as {}.", memory.id))
 }
 
-fn run_recall(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
-    let memories = context.store.recall(query, MAX_RECALLED).map_err(told)?;
+    let memories = context.store.recall(query, MAX_RECALLED).map_err(public)?;
     if memories.is_empty() {
         return Ok(format!("Nothing remembered fits {query:?}."));
     }
@@ -82,23 +93,18 @@ fn run_recall(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Resu
     Ok(lines.join("\n"))
 }
 
-fn run_forget(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let id: MemoryId = required_text(arguments, "memory_id")?
         .parse()
-        .map_err(told)?;
-    context.store.forget(id).map_err(told)?;
+        .map_err(public)?;
+    context.store.forget(id).map_err(public)?;
     Ok(format!("Forgot {id}."))
-}
-
-/// What the model is told of an error of the house.
-fn told(error: Error) -> String {
-    error.message().to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::household::Household;
     use super::*;
+    use crate::tool::testing::Household;
 
     #[test]
     fn a_fact_is_remembered_recalled_and_forgotten() {

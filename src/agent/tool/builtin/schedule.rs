@@ -1,35 +1,38 @@
 //! Reminders and routines: prompts that run at a time of their own.
 
-use serde_json::{Map, Value};
-
-use super::{Builtin, required_text, text};
-use crate::message_text::is_untrusted;
-use crate::tool::ToolContext;
-use base::calendar::Timing;
-use base::error::Error;
-use base::ids::ScheduleId;
 use serde_json::json;
+
+use super::function::{FunctionTool, public};
+use crate::message_text::is_untrusted;
+use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
+use base::calendar::Timing;
+use base::ids::ScheduleId;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
-pub(super) fn schedule() -> Builtin {
-    Builtin::new(
-        "schedule",
-        "Set a prompt that comes to you in this conversation later: a reminder or a routine.",
-        json!({
-            "action": {"type": "string", "enum": ["create", "list", "cancel"]},
-            "prompt": {"type": "string"},
-            "at": {"type": "string", "description": "Once, local: 2026-11-22T18:30, 18:30, +20m"},
-            "cron": {"type": "string", "description": "Repeated, local: five fields"},
-            "webhook": {"type": "string", "description": "Account that gets the reply too"},
-            "schedule_id": {"type": "string"},
-        }),
-        &["action"],
+pub(super) fn schedule() -> FunctionTool {
+    FunctionTool {
+        definition: Definition::builtin(
+            "schedule",
+            "Set a prompt that comes to you in this conversation later: a reminder or a routine.",
+            json!({
+                "action": {"type": "string", "enum": ["create", "list", "cancel"]},
+                "prompt": {"type": "string"},
+                "at": {
+                    "type": "string",
+                    "description": "Once, local: 2026-11-22T18:30, 18:30, +20m",
+                },
+                "cron": {"type": "string", "description": "Repeated, local: five fields"},
+                "webhook": {"type": "string", "description": "Account that gets the reply too"},
+                "schedule_id": {"type": "string"},
+            }),
+            &["action"],
+        ),
+        intent,
         run,
-    )
+    }
 }
 
-/// What a call does, for the person who is asked about it.
-pub(super) fn intent(arguments: &Map<String, Value>) -> Option<String> {
+fn intent(arguments: &Arguments) -> Option<String> {
     let argument = |name| text(arguments, name);
     Some(match argument("action")? {
         "list" => "look at the schedules".to_owned(),
@@ -41,7 +44,7 @@ pub(super) fn intent(arguments: &Map<String, Value>) -> Option<String> {
     })
 }
 
-fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     match text(arguments, "action") {
         Some("create") => create(arguments, context),
         Some("list") => list(context),
@@ -52,7 +55,7 @@ fn run(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<Stri
 
 /// What is set up in a webhook's turn stays with that account: its replies go
 /// there, under its permissions, and what it says comes from outside.
-fn create(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let prompt = required_text(arguments, "prompt")?;
     let named = text(arguments, "webhook");
     let account = match (context.account, named) {
@@ -64,7 +67,7 @@ fn create(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<S
         (own, named) => own.or(named),
     };
     if let Some(name) = named {
-        context.config.existing_account(name).map_err(told)?;
+        context.config.existing_account(name).map_err(public)?;
     }
     let zone = context.config.zone();
     let timing = Timing::new(
@@ -73,7 +76,7 @@ fn create(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<S
         &zone,
         context.clock.now(),
     )
-    .map_err(told)?;
+    .map_err(public)?;
     let channel = match is_untrusted(context.channel) {
         true => context.channel,
         false => SCHEDULE_CHANNEL,
@@ -88,13 +91,13 @@ fn create(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<S
             account: account.map(str::to_owned),
             timing,
         })
-        .map_err(told)?;
+        .map_err(public)?;
     let next = zone.minute(schedule.timing.next_at);
     Ok(format!("Set as {}; it comes at {next}.", schedule.id))
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
-    let schedules = context.store.schedules().map_err(told)?;
+    let schedules = context.store.schedules().map_err(public)?;
     let lines: Vec<String> = schedules
         .iter()
         .filter(|schedule| is_visible(schedule, context))
@@ -106,15 +109,15 @@ fn list(context: &ToolContext<'_>) -> Result<String, String> {
     })
 }
 
-fn cancel(arguments: &Map<String, Value>, context: &ToolContext<'_>) -> Result<String, String> {
+fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let id: ScheduleId = required_text(arguments, "schedule_id")?
         .parse()
-        .map_err(told)?;
-    let schedule = context.store.schedule(id).map_err(told)?;
+        .map_err(public)?;
+    let schedule = context.store.schedule(id).map_err(public)?;
     if !is_visible(&schedule, context) {
         return Err(format!("there is no schedule {id}"));
     }
-    context.store.delete_schedule(id).map_err(told)?;
+    context.store.delete_schedule(id).map_err(public)?;
     Ok(format!("Cancelled {id}."))
 }
 
@@ -136,15 +139,10 @@ fn line(schedule: &Schedule, context: &ToolContext<'_>) -> String {
     )
 }
 
-/// What the model is told of an error of the house.
-fn told(error: Error) -> String {
-    error.message().to_owned()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::household::Household;
     use super::*;
+    use crate::tool::testing::Household;
 
     #[test]
     fn a_schedule_is_set_listed_and_cancelled() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
 use base::secret::reference;

@@ -328,7 +328,7 @@ fn a_silent_server_does_not_hold_the_turn() {
         let tool = tool("GET", address, &[], None);
         let began = Instant::now();
         let result = tool.execute(
-            &Map::new(),
+            &Arguments::new(),
             Instant::now() + Duration::from_millis(500),
             &Cancel::default(),
         );
@@ -359,7 +359,7 @@ fn cancelling_breaks_the_request() {
         let tool = tool("GET", address, &[], None);
         let began = Instant::now();
         let result = tool.execute(
-            &Map::new(),
+            &Arguments::new(),
             Instant::now() + Duration::from_secs(60),
             &cancel,
         );

@@ -6,14 +6,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::FileType;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::builtin::{minute, required_text, text};
-use super::output::{page, text_of};
-use super::{Source, Tool, ToolContext};
-use crate::model::ToolSpec;
+use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
+use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
-use serde_json::json;
 pub(super) use workspace::Workspace;
 
 /// Most bytes of a file that are read.
@@ -26,106 +23,84 @@ const MAX_LISTED: usize = 300;
 /// The three tools, for the workspace in this directory or its usual place.
 pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     let path = json!({"type": "string", "description": "Such as notes/list.txt"});
-    let tool = |name: &str, description: &str, parameters: Value, act: Act| {
-        Arc::new(FileTool {
-            spec: ToolSpec {
-                name: name.to_owned(),
-                description: description.to_owned(),
-                parameters,
-            },
-            directory: directory.map(Path::to_owned),
-            act,
-        }) as Arc<dyn Tool>
-    };
-    vec![
-        tool(
-            "list_files",
-            "List a directory of your workspace.",
-            json!({"type": "object", "properties": {"path": {"type": "string"}}}),
-            Act::List,
-        ),
-        tool(
-            "read_file",
-            "Read a text file of your workspace.",
-            json!({
-                "type": "object",
-                "properties": {
-                    "path": path,
-                    "offset": {"type": "integer", "description": "Read on at this character"},
-                },
-                "required": ["path"],
-            }),
-            Act::Read,
-        ),
-        tool(
-            "write_file",
-            "Write a whole text file in your workspace.",
-            json!({
-                "type": "object",
-                "properties": {"path": path, "content": {"type": "string"}},
-                "required": ["path", "content"],
-            }),
-            Act::Write,
-        ),
+    let list = Definition::builtin(
+        "list_files",
+        "List a directory of your workspace.",
+        json!({"path": {"type": "string"}}),
+        &[],
+    );
+    let read = Definition::builtin(
+        "read_file",
+        "Read a text file of your workspace.",
+        json!({
+            "path": path,
+            "offset": {"type": "integer", "description": "Read on at this character"},
+        }),
+        &["path"],
+    );
+    let write = Definition::builtin(
+        "write_file",
+        "Write a whole text file in your workspace.",
+        json!({"path": path, "content": {"type": "string"}}),
+        &["path", "content"],
+    );
+    // Nobody knows who put a file there.
+    let reader = |definition: Definition| definition.read_only().bringing_outside_text();
+    [
+        (reader(list), Action::List),
+        (reader(read), Action::Read),
+        (write, Action::Write),
     ]
+    .map(|(definition, action)| {
+        Arc::new(FileTool {
+            definition,
+            directory: directory.map(Path::to_owned),
+            action,
+        }) as Arc<dyn Tool>
+    })
+    .into()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Act {
+#[derive(Clone, Copy)]
+enum Action {
     List,
     Read,
     Write,
 }
 
 struct FileTool {
-    spec: ToolSpec,
+    definition: Definition,
     directory: Option<PathBuf>,
-    act: Act,
+    action: Action,
 }
 
 impl Tool for FileTool {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn source(&self) -> Source {
-        Source::Builtin
-    }
-
-    fn is_read_only(&self) -> bool {
-        self.act != Act::Write
-    }
-
-    /// Who put a file there, nobody knows.
-    fn brings_outside_text(&self) -> bool {
-        self.act != Act::Write
-    }
-
-    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+    fn intent(&self, arguments: &Arguments) -> Option<String> {
         let path = text(arguments, "path");
-        Some(match self.act {
-            Act::List => match path {
+        Some(match self.action {
+            Action::List => match path {
                 Some(path) => format!("list the files in {path}"),
                 None => "list the files in its workspace".to_owned(),
             },
-            Act::Read => format!("read the file {}", path?),
-            Act::Write => {
+            Action::Read => format!("read the file {}", path?),
+            Action::Write => {
                 let bytes = arguments.get("content")?.as_str()?.len();
                 format!("write the file {} ({bytes} bytes)", path?)
             }
         })
     }
 
-    fn run(
-        &self,
-        arguments: &Map<String, Value>,
-        context: &ToolContext<'_>,
-    ) -> Result<String, String> {
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
-        match self.act {
-            Act::List => list(&workspace, text(arguments, "path").unwrap_or_default()),
-            Act::Read => read(&workspace, required_text(arguments, "path")?, arguments),
-            Act::Write => write(&workspace, required_text(arguments, "path")?, arguments),
+        let path = || required_text(arguments, "path");
+        match self.action {
+            Action::List => list(&workspace, text(arguments, "path").unwrap_or_default()),
+            Action::Read => read(&workspace, path()?, arguments),
+            Action::Write => write(&workspace, path()?, arguments),
         }
     }
 }
@@ -156,11 +131,7 @@ fn list(workspace: &Workspace, path: &str) -> Result<String, String> {
     Ok(lines.join("\n"))
 }
 
-fn read(
-    workspace: &Workspace,
-    path: &str,
-    arguments: &Map<String, Value>,
-) -> Result<String, String> {
+fn read(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<String, String> {
     let content = workspace.read(path, MAX_READ)?;
     let size = content.size;
     let is_whole = size <= MAX_READ as u64;
@@ -177,11 +148,7 @@ fn read(
     Ok(shown)
 }
 
-fn write(
-    workspace: &Workspace,
-    path: &str,
-    arguments: &Map<String, Value>,
-) -> Result<String, String> {
+fn write(workspace: &Workspace, path: &str, arguments: &Arguments) -> Result<String, String> {
     let content = arguments.get("content").and_then(Value::as_str);
     let content = content.unwrap_or_default();
     if content.len() > MAX_WRITTEN {

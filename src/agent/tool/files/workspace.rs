@@ -35,7 +35,7 @@ const UNFINISHED: &str = ".hearth-unfinished-";
 
 /// The directory, which need not exist yet.
 #[derive(Clone, Debug)]
-pub(in crate::tool) struct Workspace {
+pub(crate) struct Workspace {
     root: PathBuf,
     data_dir: PathBuf,
 }
@@ -123,7 +123,7 @@ impl<'p> Steps<'p> {
 impl Workspace {
     /// The workspace in this directory, or in the usual place of the data
     /// directory.
-    pub(in crate::tool) fn new(directory: Option<&Path>, data_dir: &Path) -> Workspace {
+    pub(crate) fn new(directory: Option<&Path>, data_dir: &Path) -> Workspace {
         Workspace {
             root: directory.map_or_else(|| data_dir.join(DEFAULT_NAME), Path::to_owned),
             data_dir: data_dir.to_owned(),
@@ -132,7 +132,7 @@ impl Workspace {
 
     /// Makes the directory if need be and returns its path without symbolic
     /// links.
-    pub(in crate::tool) fn make(&self) -> Result<PathBuf, String> {
+    pub(crate) fn make(&self) -> Result<PathBuf, String> {
         let made = DirBuilder::new()
             .recursive(true)
             .mode(0o700)

@@ -18,7 +18,7 @@ pub(super) const WINDOWS_1252: [char; 32] = [
 /// else a mark at its beginning or, in HTML, its own word does. What names none
 /// is UTF-8 if it can be, else windows-1252. Bytes that fit no encoding are
 /// replaced.
-pub(in crate::tool) fn decode<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
+pub(crate) fn decode<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
     match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => return String::from_utf8_lossy(rest),
         [0xFF, 0xFE, rest @ ..] => return Cow::Owned(utf_16(rest, u16::from_le_bytes)),

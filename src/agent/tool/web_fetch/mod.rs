@@ -5,13 +5,14 @@ mod address;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
-use super::builtin::required_text;
 use super::custom_http::{cause, read};
+use super::definition::{
+    Arguments, Definition, RunLimit, Tool, ToolContext, cancelled, required_text,
+};
 use super::output::{page, shorten};
-use super::{RunLimit, Source, Tool, ToolContext, cancelled, readable};
-use crate::model::ToolSpec;
+use super::readable;
 use address::{check, join};
 use base::address::AddressScope;
 use config::{self, Reachable};
@@ -19,7 +20,6 @@ use net::http_client::{
     AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient, is_own_network,
 };
 use net::tls::Trust;
-use serde_json::json;
 
 const NAME: &str = "web_fetch";
 /// Most redirects that are followed.
@@ -35,7 +35,7 @@ const ACCEPT: &str =
 
 /// Fetches one address and follows its redirects, each checked like the first.
 pub(super) struct WebFetch {
-    spec: ToolSpec,
+    definition: Definition,
     timeout_seconds: u64,
     max_bytes: usize,
     http_client: HttpClient,
@@ -45,19 +45,18 @@ impl WebFetch {
     /// The tool as it is set.
     pub(super) fn new(settings: &config::WebFetch, trust: Trust) -> WebFetch {
         WebFetch {
-            spec: ToolSpec {
-                name: NAME.to_owned(),
-                description: "Read a web page, or another text on the web.".to_owned(),
-                parameters: json!({
-                    "type": "object",
-                    "properties": {
-                        "url": {"type": "string"},
-                        "offset": {"type": "integer", "description": "Read on at this character"},
-                        "links": {"type": "boolean", "description": "List its links instead"},
-                    },
-                    "required": ["url"],
+            definition: Definition::builtin(
+                NAME,
+                "Read a web page, or another text on the web.",
+                json!({
+                    "url": {"type": "string"},
+                    "offset": {"type": "integer", "description": "Read on at this character"},
+                    "links": {"type": "boolean", "description": "List its links instead"},
                 }),
-            },
+                &["url"],
+            )
+            .read_only()
+            .bringing_outside_text(),
             timeout_seconds: settings.timeout_seconds,
             max_bytes: settings.max_bytes,
             http_client: HttpClient::checking(guard(settings.allow.clone())).trusting(trust),
@@ -210,23 +209,11 @@ impl Kind {
 }
 
 impl Tool for WebFetch {
-    fn spec(&self) -> &ToolSpec {
-        &self.spec
+    fn definition(&self) -> &Definition {
+        &self.definition
     }
 
-    fn source(&self) -> Source {
-        Source::Builtin
-    }
-
-    fn is_read_only(&self) -> bool {
-        true
-    }
-
-    fn brings_outside_text(&self) -> bool {
-        true
-    }
-
-    fn intent(&self, arguments: &Map<String, Value>) -> Option<String> {
+    fn intent(&self, arguments: &Arguments) -> Option<String> {
         let url = arguments.get("url")?.as_str()?;
         Some(format!(
             "fetch {}",
@@ -234,11 +221,7 @@ impl Tool for WebFetch {
         ))
     }
 
-    fn run(
-        &self,
-        arguments: &Map<String, Value>,
-        context: &ToolContext<'_>,
-    ) -> Result<String, String> {
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
         let url = required_text(arguments, "url")?;
         let document = self.fetch(url.to_owned(), context)?;
         let mut lines = vec![document.url.clone()];

@@ -1,0 +1,234 @@
+//! What a tool is: its definition, what it may use while it runs, and how long.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::model::ToolSpec;
+use base::clock::Clock;
+use base::ids::ConversationId;
+use config::{Config, CustomTool};
+use net::cancel::Cancel;
+use store::Store;
+
+/// Arguments by name.
+pub type Arguments = Map<String, Value>;
+
+/// Where a tool comes from, as `list_tools` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Part of the program.
+    Builtin,
+    /// Declared under `tools.custom` of the configuration.
+    Custom,
+    /// An MCP server of this name.
+    Mcp(String),
+}
+
+/// What is known of a tool without running it.
+#[derive(Clone, Debug)]
+pub struct Definition {
+    /// Name, description and parameters, for the model.
+    pub spec: ToolSpec,
+    /// Where it comes from.
+    pub source: Source,
+    /// Whether it only reads, so that running it twice, or beside others, does
+    /// no harm.
+    pub is_read_only: bool,
+    /// Whether its results hold text that nobody of the household wrote: the
+    /// model is then shown them as data from outside.
+    pub brings_outside_text: bool,
+}
+
+impl Definition {
+    /// A built-in tool that has an effect and answers in its own words.
+    /// `properties` are the schemas of its parameters by name.
+    pub(super) fn builtin(
+        name: &str,
+        description: &str,
+        properties: Value,
+        required: &[&str],
+    ) -> Definition {
+        let mut parameters = json!({"type": "object", "properties": properties});
+        if !required.is_empty() {
+            parameters["required"] = json!(required);
+        }
+        Definition {
+            spec: ToolSpec {
+                name: name.to_owned(),
+                description: description.to_owned(),
+                parameters,
+            },
+            source: Source::Builtin,
+            is_read_only: false,
+            brings_outside_text: false,
+        }
+    }
+
+    /// A tool of the configuration.
+    pub(super) fn custom(tool: &CustomTool) -> Definition {
+        Definition {
+            spec: ToolSpec {
+                name: tool.name.clone(),
+                description: tool.description.clone(),
+                parameters: tool.parameters.clone(),
+            },
+            source: Source::Custom,
+            is_read_only: tool.read_only,
+            brings_outside_text: true,
+        }
+    }
+
+    /// The same tool, whose results may have been written by anybody.
+    pub(super) fn bringing_outside_text(mut self) -> Definition {
+        self.brings_outside_text = true;
+        self
+    }
+
+    /// The same tool, which changes nothing.
+    pub(super) fn read_only(mut self) -> Definition {
+        self.is_read_only = true;
+        self
+    }
+}
+
+/// What a tool may use while it runs.
+pub struct ToolContext<'a> {
+    /// For memories, schedules and earlier conversations.
+    pub store: &'a Store,
+    /// The settings of the turn.
+    pub config: &'a Config,
+    /// The household's time.
+    pub clock: &'a Clock,
+    /// The conversation in which it was called.
+    pub conversation_id: ConversationId,
+    /// Where the message came from, as [`Turn::channel`](store::Turn::channel).
+    pub channel: &'a str,
+    /// The webhook account that gets the reply.
+    pub account: Option<&'a str>,
+    /// Who asked.
+    pub speaker: Option<&'a str>,
+    /// When the tool must be finished: its own limit or the turn's, whichever
+    /// is sooner.
+    pub deadline: Instant,
+    /// Set when somebody stops the turn; a tool that waits must heed it.
+    pub cancel: &'a Cancel,
+    /// Where programs run by default.
+    pub data_dir: &'a PathBuf,
+}
+
+/// Something that the model can do.
+pub trait Tool: Send + Sync {
+    /// What is known of it.
+    fn definition(&self) -> &Definition;
+
+    /// Name, description and parameters.
+    fn spec(&self) -> &ToolSpec {
+        &self.definition().spec
+    }
+
+    /// What a run with these arguments does, for the person who is asked about
+    /// it: the end of a sentence that begins with "The assistant wants to".
+    /// Arguments may be in it as they are. None where the tool's name and its
+    /// arguments say as much.
+    fn intent(&self, arguments: &Arguments) -> Option<String> {
+        let _ = arguments;
+        None
+    }
+
+    /// Runs it. `arguments` has passed [`check_arguments`](super::check_arguments).
+    ///
+    /// # Errors
+    /// What went wrong, for the model: it is the result, and the turn goes on.
+    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String>;
+}
+
+/// When a run must be over: after its own limit or at the end of the turn,
+/// whichever comes first.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunLimit {
+    pub(super) deadline: Instant,
+    /// The tool's own limit in seconds, where that is what ends it.
+    own_seconds: Option<u64>,
+}
+
+impl RunLimit {
+    pub(super) fn new(own_seconds: u64, turn_deadline: Instant) -> RunLimit {
+        // A limit beyond what the clock can hold is no limit of its own.
+        match Instant::now().checked_add(Duration::from_secs(own_seconds)) {
+            Some(own) if own < turn_deadline => RunLimit {
+                deadline: own,
+                own_seconds: Some(own_seconds),
+            },
+            _ => RunLimit {
+                deadline: turn_deadline,
+                own_seconds: None,
+            },
+        }
+    }
+
+    /// What the model reads of a run that was not over in time.
+    pub(super) fn exceeded(&self, tool: &str) -> String {
+        match self.own_seconds {
+            Some(seconds) => {
+                format!("the tool {tool:?} was stopped: it did not finish within {seconds} seconds")
+            }
+            None => turn_is_over(tool),
+        }
+    }
+}
+
+/// What the model reads of a run that the end of the turn's time stopped.
+pub fn turn_is_over(tool: &str) -> String {
+    format!("the tool {tool:?} was stopped: the time for this turn is up")
+}
+
+/// What the model reads of a run that a person stopped.
+pub fn cancelled(tool: &str) -> String {
+    format!("the tool {tool:?} was stopped because the turn was cancelled")
+}
+
+/// A string argument without white space around it; absent and blank are the
+/// same.
+pub(super) fn text<'a>(arguments: &'a Arguments, name: &str) -> Option<&'a str> {
+    arguments
+        .get(name)?
+        .as_str()
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+}
+
+/// A string argument that must say something.
+pub(super) fn required_text<'a>(arguments: &'a Arguments, name: &str) -> Result<&'a str, String> {
+    text(arguments, name).ok_or_else(|| format!("the argument \"{name}\" must not be empty"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearer_limit_counts_and_a_huge_one_does_not_overflow() {
+        let turn = Instant::now() + Duration::from_secs(60);
+        let own = RunLimit::new(5, turn);
+        assert!(own.deadline < turn);
+        assert!(own.exceeded("x").contains("within 5 seconds"));
+        for seconds in [600, u64::MAX] {
+            let limit = RunLimit::new(seconds, turn);
+            assert_eq!(limit.deadline, turn);
+            assert!(limit.exceeded("x").contains("the time for this turn is up"));
+        }
+    }
+
+    #[test]
+    fn blank_is_absent() {
+        let arguments = json!({"a": " x ", "b": " ", "c": 1});
+        let arguments = arguments.as_object().unwrap();
+        assert_eq!(text(arguments, "a"), Some("x"));
+        for name in ["b", "c", "d"] {
+            assert_eq!(text(arguments, name), None);
+            assert!(required_text(arguments, name).is_err());
+        }
+    }
+}
