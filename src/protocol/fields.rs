@@ -9,8 +9,8 @@ use base::error::{Error, Result};
 #[derive(Debug)]
 pub struct Fields(Map<String, Value>);
 
-/// What a value is called in an error message.
-fn kind(value: &Value) -> &'static str {
+/// A value's JSON type, for error messages.
+fn json_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
@@ -32,12 +32,15 @@ impl Fields {
     }
 
     /// The same, where the text is called `subject` in errors.
+    ///
+    /// # Errors
+    /// As [`Fields::parse`].
     pub fn parse_as(subject: &str, text: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
             Ok(Value::Object(members)) => Ok(Fields(members)),
             Ok(other) => Err(Error::invalid_request(format!(
                 "{subject} must be a JSON object, not {}",
-                kind(&other)
+                json_type(&other)
             ))),
             Err(error) => Err(Error::invalid_request(format!(
                 "{subject} is not valid JSON: {error}"
@@ -56,12 +59,18 @@ impl Fields {
     }
 
     /// A string that must be there.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is absent or something else.
     pub fn string(&mut self, name: &str) -> Result<String> {
         self.optional_string(name)?
             .ok_or_else(|| missing(name, "a string"))
     }
 
     /// A string that may be absent.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is something else.
     pub fn optional_string(&mut self, name: &str) -> Result<Option<String>> {
         match self.take(name) {
             None => Ok(None),
@@ -71,6 +80,9 @@ impl Fields {
     }
 
     /// A boolean that may be absent.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is something else.
     pub fn optional_bool(&mut self, name: &str) -> Result<Option<bool>> {
         match self.take(name) {
             None => Ok(None),
@@ -80,6 +92,9 @@ impl Fields {
     }
 
     /// A whole number in `range` that may be absent.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is something else or out of range.
     pub fn optional_integer(
         &mut self,
         name: &str,
@@ -103,6 +118,9 @@ impl Fields {
     }
 
     /// An object that must be there.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is absent or something else.
     pub fn object(&mut self, name: &str) -> Result<Map<String, Value>> {
         match self.take(name) {
             None => Err(missing(name, "an object")),
@@ -112,6 +130,9 @@ impl Fields {
     }
 
     /// A list of strings that may be absent.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is something else.
     pub fn optional_strings(&mut self, name: &str) -> Result<Option<Vec<String>>> {
         let expected = "an array of strings";
         match self.take(name) {
@@ -136,6 +157,6 @@ fn missing(name: &str, expected: &str) -> Error {
 fn mistyped(name: &str, expected: &str, found: &Value) -> Error {
     Error::invalid_request(format!(
         "\"{name}\" must be {expected}, not {}",
-        kind(found)
+        json_type(found)
     ))
 }

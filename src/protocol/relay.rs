@@ -1,4 +1,4 @@
-//! What a relay says to its machines, and they to it (protocol section 6).
+//! What a relay and its machines send each other (protocol section 6).
 //!
 //! A link begins with texts, by which the machine proves that it holds its key:
 //!
@@ -11,7 +11,7 @@
 //! ```
 //!
 //! From then on every message is binary and holds one [`Frame`]: many clients
-//! share the one link. A link that is refused ends with the error envelope.
+//! share one link. A link that is refused ends with the error envelope.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 /// Bytes before a frame's payload: its kind and its client's number.
 pub const HEADER_BYTES: usize = 5;
 
-/// Relay and machine greet each other so.
+/// The messages with which a link begins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", try_from = "Members")]
 pub enum Greeting {
@@ -40,13 +40,13 @@ pub enum Greeting {
         /// Base64 of the second message of the Noise handshake.
         noise: String,
     },
-    /// The link stands.
+    /// The link is established.
     Linked {
-        /// Most clients that the relay lets in at once.
+        /// Most clients that the relay admits at once.
         clients: usize,
         /// Most bytes of a client's message, and of an answer to it.
         message_bytes: usize,
-        /// The relay pings so often, in seconds.
+        /// Seconds between the relay's pings.
         ping_seconds: u64,
     },
 }
@@ -87,7 +87,7 @@ impl TryFrom<Members> for Greeting {
     }
 }
 
-/// A client's number on one link: never given twice while the link lasts.
+/// A client's number on one link, never reused while the link lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientNumber(pub u32);
 
@@ -97,12 +97,12 @@ impl fmt::Display for ClientNumber {
     }
 }
 
-/// One message on a link: what one client sends or gets.
+/// One message on a link: what one client sends or receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame<'a> {
     /// Which client.
     pub client: ClientNumber,
-    /// What of it.
+    /// What happens.
     pub kind: Kind<'a>,
 }
 
@@ -125,12 +125,12 @@ pub enum Kind<'a> {
     },
 }
 
-/// Who a client is, by the relay's word.
+/// Who a client is, as the relay sees it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Client {
     /// Where it connects from.
     pub address: IpAddr,
-    /// Whether its way to the relay is encrypted.
+    /// Whether its connection to the relay is encrypted.
     pub secure: bool,
 }
 
@@ -139,7 +139,7 @@ const TEXT: u8 = 2;
 const BINARY: u8 = 3;
 const CLOSE: u8 = 4;
 
-/// Why a message is no frame. The link cannot go on after one: its two ends
+/// Why a message is not a frame. The link cannot go on after one: its two ends
 /// would no longer agree on who is connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
@@ -198,6 +198,9 @@ impl<'a> Frame<'a> {
     }
 
     /// Reads a frame.
+    ///
+    /// # Errors
+    /// Why the message is not a frame.
     pub fn decode(bytes: &'a [u8]) -> Result<Frame<'a>, FrameError> {
         let (header, payload) = bytes
             .split_first_chunk::<HEADER_BYTES>()
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_frame_is_told_apart() {
+    fn malformed_frames_are_errors() {
         for (bytes, error) in [
             (&b""[..], FrameError::Short),
             (b"\x02\0\0\0", FrameError::Short),

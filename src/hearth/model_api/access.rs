@@ -1,6 +1,6 @@
-//! Who asks: the holder of a token, or a program at home that cannot send one.
+//! Who sends a request: the holder of a token, or a program at home that cannot
+//! send one.
 
-use super::Interface;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
@@ -19,18 +19,13 @@ const FORWARDED: [&str; 5] = [
     "via",
 ];
 
-/// Who sends a request.
+/// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///
 /// # Errors
 /// `invalid_token`; `unauthorized` for a viewer.
-pub fn asker(
-    service: &Service,
-    config: &Config,
-    head: &Head,
-    interface: Interface,
-) -> Result<Asker> {
+pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -> Result<Asker> {
     let user = config.openai_api.ollama_user.as_ref();
-    let without_token = user.filter(|_| interface == Interface::Ollama && needs_no_token(head));
+    let without_token = user.filter(|_| is_ollama && needs_no_token(head));
     if let Some(user) = without_token {
         return service.asker_without_token(user);
     }
@@ -48,8 +43,8 @@ pub fn asker(
     })
 }
 
-/// Whether a request that shows no token comes from a program at home. One of
-/// a web page does not: its `Origin` alone says who it is.
+/// Whether a request without a token comes from a program at home. One with an
+/// `Origin` comes from a web page and does not.
 fn needs_no_token(head: &Head) -> bool {
     let has = |name| head.header(name).is_some();
     !has("authorization")

@@ -1,8 +1,11 @@
 //! From a question to its response: whole, or piece by piece.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use serde::de::DeserializeOwned;
 
 use crate::service::Service;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
@@ -15,45 +18,68 @@ use store::{TurnState, Usage};
 
 use super::transcript::Transcript;
 
-/// How often a client that waits for more is shown that somebody is there.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(15);
+/// How often a client that waits for more is sent something, so that neither it
+/// nor a proxy gives up.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
 /// How an interface writes what happens.
 pub trait Form: Send {
     /// The whole response.
-    fn whole(&self, reply: &str, sum: &Sum) -> Response;
+    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response;
 
     /// Status and headers of a streamed response.
     fn head(&self) -> Response;
 
-    /// What stands before the first piece of text.
+    /// What precedes the first piece of text.
     fn opening(&self) -> String;
 
     /// A piece of text.
     fn text(&self, text: &str) -> String;
 
-    /// Something that clients take no notice of.
-    fn sign_of_life(&self, awaits_approval: bool) -> String;
+    /// Something that clients ignore.
+    fn keep_alive(&self, awaits_approval: bool) -> String;
 
     /// What follows the last piece.
-    fn closing(&self, sum: &Sum) -> String;
+    fn closing(&self, summary: &TurnSummary) -> String;
 
     /// An error after the stream has begun.
     fn failure(&self, error: &Error) -> String;
 
-    /// An error in place of a response.
+    /// An error instead of a response.
     fn refusal(&self, error: &Error) -> Response;
 }
 
-/// What a turn came to.
-pub struct Sum {
+/// What a turn took.
+pub struct TurnSummary {
     /// Tokens that it used, as recorded.
     pub usage: Usage,
     /// How long the client waited.
     pub took: Duration,
 }
 
-/// A question and how its answer is wanted.
+/// Reads a body.
+///
+/// # Errors
+/// `invalid_request` with what is wrong and where.
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    serde_json::from_slice(body)
+        .map_err(|error| Error::invalid_request(format!("the body cannot be read: {error}")))
+}
+
+/// Status and headers of a streamed response, which proxies must not buffer.
+pub fn stream_head(content_type: &'static str) -> Response {
+    Response {
+        status: 200,
+        headers: vec![
+            ("Content-Type", Cow::Borrowed(content_type)),
+            ("X-Content-Type-Options", Cow::Borrowed("nosniff")),
+            ("X-Accel-Buffering", Cow::Borrowed("no")),
+        ],
+        body: Cow::Borrowed(b""),
+    }
+}
+
+/// A question and the form of its answer.
 pub struct Task {
     pub asker: Asker,
     pub transcript: Transcript,
@@ -98,7 +124,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
     let began = Instant::now();
     // A streamed response can show that it goes on; one that is sent whole
     // cannot, and its client would give up first.
-    let patience = match stream {
+    let seconds = match stream {
         true => limits.turn_seconds.saturating_add(limits.approval_seconds),
         false => limits.turn_seconds,
     };
@@ -109,12 +135,12 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         form,
         stream,
         began,
-        deadline: began + Duration::from_secs(patience),
-        next_sign: began + SIGN_OF_LIFE,
+        deadline: began + Duration::from_secs(seconds),
+        next_keep_alive: began + KEEP_ALIVE,
         awaits_approval: false,
         has_begun: false,
         is_over: false,
-        said: Told::default(),
+        sent: SentText::default(),
         parts: VecDeque::new(),
     })))
 }
@@ -127,11 +153,11 @@ struct Answering {
     stream: bool,
     began: Instant,
     deadline: Instant,
-    next_sign: Instant,
+    next_keep_alive: Instant,
     awaits_approval: bool,
     has_begun: bool,
     is_over: bool,
-    said: Told,
+    sent: SentText,
     parts: VecDeque<Part>,
 }
 
@@ -147,7 +173,7 @@ impl Unfinished for Answering {
         match self.parts.pop_front() {
             Some(part) => part,
             None if self.is_over => Part::Broken,
-            None if self.stream => Part::Wait(self.deadline.min(self.next_sign)),
+            None if self.stream => Part::Wait(self.deadline.min(self.next_keep_alive)),
             None => Part::Wait(self.deadline),
         }
     }
@@ -161,13 +187,13 @@ impl Answering {
             match progress {
                 TurnProgress::Text(text) => {
                     self.awaits_approval = false;
-                    let text = self.said.add(&text);
+                    let text = self.sent.add(&text);
                     self.say(&text);
                 }
-                TurnProgress::ToolCall => self.said.end_round(),
+                TurnProgress::ToolCall => self.sent.end_round(),
                 TurnProgress::AwaitsApproval => {
                     self.awaits_approval = true;
-                    self.next_sign = now;
+                    self.next_keep_alive = now;
                 }
             }
         }
@@ -181,32 +207,32 @@ impl Answering {
                 let error = self.late();
                 self.fail(&error);
             }
-            None if self.stream && now >= self.next_sign => {
-                let sign = self.form.sign_of_life(self.awaits_approval);
-                self.push(sign);
+            None if self.stream && now >= self.next_keep_alive => {
+                let text = self.form.keep_alive(self.awaits_approval);
+                self.push(text);
             }
             None => {}
         }
     }
 
     fn conclude(&mut self, reply: &str) {
-        // The turn's end is on disk before anybody is told of it.
+        // The turn's end is on disk by now.
         let usage = match self.service.store().turn(self.turn_stream.turn()) {
             Ok(turn) => turn.usage,
             Err(_) => Usage::default(),
         };
-        let sum = Sum {
+        let summary = TurnSummary {
             usage,
             took: self.began.elapsed(),
         };
         self.is_over = true;
         if !self.stream {
-            let response = self.form.whole(reply, &sum);
+            let response = self.form.whole(reply, &summary);
             return self.parts.push_back(Part::Whole(response));
         }
-        let rest = self.said.rest(reply);
+        let rest = self.sent.rest(reply);
         self.say(&rest);
-        let closing = self.form.closing(&sum);
+        let closing = self.form.closing(&summary);
         self.push(closing);
         self.parts.push_back(Part::End);
     }
@@ -223,7 +249,7 @@ impl Answering {
         }
     }
 
-    /// What a client is told that has waited for as long as it may.
+    /// The error for a client that has waited for as long as it may.
     fn late(&self) -> Error {
         let turn = self.service.store().turn(self.turn_stream.turn());
         let waits = turn.is_ok_and(|turn| turn.state == TurnState::WaitingApproval);
@@ -247,7 +273,7 @@ impl Answering {
 
     /// Sends something, after the head and opening if it is the first.
     fn push(&mut self, piece: String) {
-        self.next_sign = Instant::now() + SIGN_OF_LIFE;
+        self.next_keep_alive = Instant::now() + KEEP_ALIVE;
         if !self.has_begun {
             self.has_begun = true;
             self.parts.push_back(Part::Head(self.form.head()));
@@ -258,17 +284,17 @@ impl Answering {
     }
 }
 
-/// The text that a stream has sent. The model may say something before it calls
-/// a tool; its reply is what it says at last.
+/// The text that a stream has sent. The model may write something before it calls
+/// a tool; its reply is what it writes last.
 #[derive(Default)]
-struct Told {
+struct SentText {
     /// Since the last call of a tool.
     round: String,
-    /// Something was said before that.
+    /// Whether something was sent before that.
     has_earlier: bool,
 }
 
-impl Told {
+impl SentText {
     /// Notes a piece; returns it as it is to be sent.
     fn add(&mut self, text: &str) -> String {
         let is_first = self.round.is_empty();
@@ -307,7 +333,7 @@ mod tests {
 
     #[test]
     fn a_stream_ends_in_the_reply() {
-        for (pieces, reply, sent) in [
+        for (pieces, reply, expected) in [
             (&[][..], "Hello.", "Hello."),
             (&["Hel", "lo."], "Hello.", "Hello."),
             (&["Hel"], "Hello.", "Hello."),
@@ -325,16 +351,16 @@ mod tests {
             (&["CALL", "CALL", "It is 9."], "It is 9.", "It is 9."),
             (&["It wa"], "Sorry: 9.", "It wa\n\nSorry: 9."),
         ] {
-            let mut told = Told::default();
+            let mut sent = SentText::default();
             let mut text = String::new();
             for piece in pieces {
                 match *piece {
-                    "CALL" => told.end_round(),
-                    piece => text += &told.add(piece),
+                    "CALL" => sent.end_round(),
+                    piece => text += &sent.add(piece),
                 }
             }
-            text += &told.rest(reply);
-            assert_eq!(text, sent);
+            text += &sent.rest(reply);
+            assert_eq!(text, expected);
         }
     }
 }

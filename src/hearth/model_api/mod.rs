@@ -1,11 +1,22 @@
-//! The household's assistant behind the interfaces of model servers, for the
+//! The household's assistant behind the interfaces of model servers, for
 //! programs that people already have: OpenAI's (`/v1/...`) and Ollama's
 //! (`/api/...`). Off unless `openai_api.enabled`.
 //!
 //! Such a program knows no conversations: it sends everything that was said with
-//! every message. `transcript` makes of that the new message and what came
-//! before it; the store finds the conversation that goes on. The turn is one
-//! like any other, with memory, tools, permissions and limits.
+//! every message. `transcript` separates the new message from what came before
+//! it; the store finds the conversation that continues. The turn is one like any
+//! other, with memory, tools, permissions and limits.
+//!
+//! # The walk of a request
+//!
+//! 1. [`ModelApi`]: `admit` checks path, method and token before the body is read;
+//!    `respond` calls the interface's function for the path.
+//! 2. `openai::complete`, `ollama::chat` or `ollama::generate` reads the body, and
+//!    `transcript::read` its messages.
+//! 3. `answering::answer` starts the turn ([`Service::follow`]).
+//! 4. `answering::Answering::advance`, on the connection's thread, takes what
+//!    happened in the turn ([`TurnStream::take`](crate::service::turn_stream::TurnStream::take)),
+//!    and the interface's `Form` writes it.
 
 mod access;
 mod answering;
@@ -14,22 +25,15 @@ mod ollama;
 mod openai;
 mod transcript;
 
-use std::borrow::Cow;
 use std::sync::Arc;
-
-use serde::de::DeserializeOwned;
 
 use crate::http::Extension;
 use crate::service::Service;
+use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
 use config::{Config, is_at_or_below};
 use net::client_handler::HandlerFactory;
-use net::http::checks;
-use net::http::{Answer, Handler, Head, Request, Response};
-
-/// Where conversations come from, as in `Conversation::channel`.
-const OPENAI_CHANNEL: &str = "openai_api";
-const OLLAMA_CHANNEL: &str = "ollama_api";
+use net::http::{Answer, Handler, Head, Request, Response, checks};
 
 /// Answers the paths of both interfaces.
 pub struct ModelApi {
@@ -43,7 +47,7 @@ enum Interface {
     Ollama,
 }
 
-/// What a path leads to.
+/// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Route<'a> {
     Models,
@@ -55,7 +59,7 @@ enum Route<'a> {
     Show,
     Chat,
     Generate,
-    /// Something of the interface that is not here.
+    /// A path of the interface that Hearth does not serve.
     Unknown(Interface),
 }
 
@@ -97,7 +101,7 @@ impl Route<'_> {
 }
 
 impl Interface {
-    /// An error as this interface's clients know it.
+    /// An error in the form that this interface's clients know.
     fn refusal(self, error: &Error) -> Response {
         match self {
             Interface::OpenAi => openai::refusal(error),
@@ -105,7 +109,7 @@ impl Interface {
         }
     }
 
-    /// The answer at a path that is not served.
+    /// The response at a path that is not served.
     fn nothing_at(self, path: &str) -> Response {
         let error = Error::not_found(format!("there is nothing at {path}"));
         match self {
@@ -121,8 +125,9 @@ impl ModelApi {
         ModelApi { service }
     }
 
-    fn config(&self) -> Arc<Config> {
-        self.service.settings().current()
+    fn asker(&self, config: &Config, route: Route<'_>, head: &Head) -> Result<Asker> {
+        let is_ollama = route.interface() == Interface::Ollama;
+        access::asker(&self.service, config, head, is_ollama)
     }
 
     fn admission(&self, route: Route<'_>, head: &Head) -> Result<usize, Response> {
@@ -132,8 +137,9 @@ impl ModelApi {
         }
         let refusal = |error: &Error| interface.refusal(error);
         checks::method_or(head, route.methods(), refusal)?;
-        let config = self.config();
-        access::asker(&self.service, &config, head, interface).map_err(|error| refusal(&error))?;
+        let config = self.service.settings().current();
+        self.asker(&config, route, head)
+            .map_err(|error| refusal(&error))?;
         if head.method == "POST" {
             checks::json(head).map_err(|error| refusal(&error))?;
             return Ok(config.limits.body_bytes);
@@ -142,8 +148,8 @@ impl ModelApi {
     }
 
     fn answer(&self, route: Route<'_>, request: &Request) -> Result<Answer> {
-        let (service, config) = (&self.service, self.config());
-        let asker = access::asker(service, &config, &request.head, route.interface())?;
+        let (service, config) = (&self.service, self.service.settings().current());
+        let asker = self.asker(&config, route, &request.head)?;
         Ok(Answer::Now(match route {
             Route::Models => openai::models(service, &config),
             Route::Model(name) => openai::model(service, &config, name)?,
@@ -161,7 +167,7 @@ impl ModelApi {
 
 impl Extension for ModelApi {
     fn serves(&self, path: &str) -> bool {
-        Route::of(path).is_some() && self.config().openai_api.enabled
+        Route::of(path).is_some() && self.service.settings().current().openai_api.enabled
     }
 }
 
@@ -191,29 +197,6 @@ impl Handler for ModelApi {
                 .unwrap_or_else(|error| Answer::Now(route.interface().refusal(&error))),
             None => Answer::Now(nothing_here()),
         }
-    }
-}
-
-/// Reads a body.
-///
-/// # Errors
-/// `invalid_request` with what is wrong and where.
-fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body)
-        .map_err(|error| Error::invalid_request(format!("the body is not understood: {error}")))
-}
-
-/// Status and headers of a streamed response. Proxies are told not to hold it
-/// back.
-fn stream_head(content_type: &'static str) -> Response {
-    Response {
-        status: 200,
-        headers: vec![
-            ("Content-Type", Cow::Borrowed(content_type)),
-            ("X-Content-Type-Options", Cow::Borrowed("nosniff")),
-            ("X-Accel-Buffering", Cow::Borrowed("no")),
-        ],
-        body: Cow::Borrowed(b""),
     }
 }
 

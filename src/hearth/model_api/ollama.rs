@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answering::{self, Form, Sum, Task};
+use super::answering::{self, Form, Task, TurnSummary};
+use super::models;
 use super::transcript::{self, Said};
-use super::{OLLAMA_CHANNEL, models};
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use agent::context::window::request_tokens;
@@ -19,6 +19,9 @@ use base::secret::sha256;
 use config::Config;
 use net::http::{Answer, Request, Response};
 use serde_json::json;
+
+/// Where its conversations come from, as in `Conversation::channel`.
+const CHANNEL: &str = "ollama_api";
 
 /// The version of Ollama whose interface this is: clients compare it.
 const VERSION: &str = "0.12.0";
@@ -112,7 +115,7 @@ pub fn tags(service: &Service, config: &Config) -> Response {
 /// # Errors
 /// `invalid_request`, `not_found`.
 pub fn show(service: &Service, config: &Config, request: &Request) -> Result<Response> {
-    let show: Show = super::parse(&request.body)?;
+    let show: Show = answering::parse(&request.body)?;
     models::check(config, &show.model)?;
     Ok(ok(&json!({
         "modelfile": "", "parameters": "", "template": "{{ .Prompt }}", "license": "",
@@ -138,7 +141,7 @@ pub fn chat(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let chat: Chat = super::parse(&request.body)?;
+    let chat: Chat = answering::parse(&request.body)?;
     models::check(config, &chat.model)?;
     let lines = Lines {
         model: chat.model,
@@ -161,7 +164,7 @@ pub fn generate(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let generate: Generate = super::parse(&request.body)?;
+    let generate: Generate = answering::parse(&request.body)?;
     models::check(config, &generate.model)?;
     if generate.images.is_some_and(|images| !images.is_empty()) {
         return Err(Error::invalid_request(
@@ -193,7 +196,7 @@ fn begin(
     let task = Task {
         asker,
         transcript: transcript::read(said)?,
-        channel: OLLAMA_CHANNEL,
+        channel: CHANNEL,
         stream: stream.unwrap_or(true),
         form: Box::new(lines),
     };
@@ -220,15 +223,15 @@ impl Lines {
         object
     }
 
-    fn last(&self, text: &str, sum: &Sum) -> Value {
-        let nanoseconds = u64::try_from(sum.took.as_nanos()).unwrap_or(u64::MAX);
+    fn last(&self, text: &str, summary: &TurnSummary) -> Value {
+        let nanoseconds = u64::try_from(summary.took.as_nanos()).unwrap_or(u64::MAX);
         let mut object = self.object(text, true);
         object["done_reason"] = json!("stop");
         object["total_duration"] = json!(nanoseconds);
         object["load_duration"] = json!(0);
-        object["prompt_eval_count"] = json!(sum.usage.input);
+        object["prompt_eval_count"] = json!(summary.usage.input);
         object["prompt_eval_duration"] = json!(0);
-        object["eval_count"] = json!(sum.usage.output);
+        object["eval_count"] = json!(summary.usage.output);
         object["eval_duration"] = json!(nanoseconds);
         object
     }
@@ -243,12 +246,12 @@ impl Lines {
 }
 
 impl Form for Lines {
-    fn whole(&self, reply: &str, sum: &Sum) -> Response {
-        ok(&self.last(reply, sum))
+    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response {
+        ok(&self.last(reply, summary))
     }
 
     fn head(&self) -> Response {
-        super::stream_head("application/x-ndjson")
+        answering::stream_head("application/x-ndjson")
     }
 
     fn opening(&self) -> String {
@@ -259,12 +262,12 @@ impl Form for Lines {
         format!("{}\n", self.object(text, false))
     }
 
-    fn sign_of_life(&self, _: bool) -> String {
+    fn keep_alive(&self, _: bool) -> String {
         self.text("")
     }
 
-    fn closing(&self, sum: &Sum) -> String {
-        format!("{}\n", self.last("", sum))
+    fn closing(&self, summary: &TurnSummary) -> String {
+        format!("{}\n", self.last("", summary))
     }
 
     fn failure(&self, error: &Error) -> String {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::answering::{self, Form, Sum, Task};
+use super::answering::{self, Form, Task, TurnSummary};
+use super::models;
 use super::transcript::{self, Said};
-use super::{OPENAI_CHANNEL, models};
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Code, Error, Result};
@@ -17,6 +17,9 @@ use config::Config;
 use net::http::{Answer, Request, Response};
 use serde_json::json;
 use store::Usage;
+
+/// Where its conversations come from, as in `Conversation::channel`.
+const CHANNEL: &str = "openai_api";
 
 /// What is read of a request. Everything else, `temperature`, `max_tokens` and
 /// `tools` among it, is the household's to set, and left alone.
@@ -110,7 +113,7 @@ pub fn complete(
     asker: Asker,
     request: &Request,
 ) -> Result<Answer> {
-    let completion: Completion = super::parse(&request.body)?;
+    let completion: Completion = answering::parse(&request.body)?;
     models::check(config, &completion.model)?;
     if completion.n.is_some_and(|n| n != 1) {
         return Err(Error::invalid_request(
@@ -130,7 +133,7 @@ pub fn complete(
     let task = Task {
         asker,
         transcript: transcript::read(completion.messages)?,
-        channel: OPENAI_CHANNEL,
+        channel: CHANNEL,
         stream,
         form: Box::new(form),
     };
@@ -176,7 +179,7 @@ fn usage_object(usage: Usage) -> Value {
 }
 
 impl Form for Chunks {
-    fn whole(&self, reply: &str, sum: &Sum) -> Response {
+    fn whole(&self, reply: &str, summary: &TurnSummary) -> Response {
         let completion = json!({
             "id": self.id, "object": "chat.completion", "created": self.created,
             "model": self.model,
@@ -186,13 +189,13 @@ impl Form for Chunks {
                 "logprobs": null,
                 "finish_reason": "stop",
             }],
-            "usage": usage_object(sum.usage),
+            "usage": usage_object(summary.usage),
         });
         Response::json(200, completion.to_string())
     }
 
     fn head(&self) -> Response {
-        super::stream_head("text/event-stream; charset=utf-8")
+        answering::stream_head("text/event-stream; charset=utf-8")
     }
 
     fn opening(&self) -> String {
@@ -203,17 +206,17 @@ impl Form for Chunks {
         self.delta(json!({ "content": text }), None)
     }
 
-    fn sign_of_life(&self, awaits_approval: bool) -> String {
+    fn keep_alive(&self, awaits_approval: bool) -> String {
         match awaits_approval {
             true => ": waiting for approval\n\n".to_owned(),
             false => ": working\n\n".to_owned(),
         }
     }
 
-    fn closing(&self, sum: &Sum) -> String {
+    fn closing(&self, summary: &TurnSummary) -> String {
         let mut text = self.delta(json!({}), Some("stop"));
         if self.include_usage {
-            text += &self.chunk(json!([]), usage_object(sum.usage));
+            text += &self.chunk(json!([]), usage_object(summary.usage));
         }
         text + "data: [DONE]\n\n"
     }

@@ -25,7 +25,7 @@ impl Service {
     /// # Errors
     /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
-        // What comes by a relay cannot lock anybody out at home.
+        // What comes through a relay cannot lock anybody out at home.
         let name = (peer.relay.clone(), username.to_lowercase());
         self.check_guesses(peer)?;
         self.login_names.check(&name)?;
@@ -109,8 +109,11 @@ impl Service {
         Ok(())
     }
 
-    /// Revokes the token of an identity. Its connections stay open, so that
-    /// one of them can be told first; whoever calls closes them.
+    /// Revokes the token of an identity. Its connections stay open, so that one of
+    /// them can still get its response; the caller closes them.
+    ///
+    /// # Errors
+    /// Those of the store.
     pub fn revoke(&self, identity: &Identity) -> Result<()> {
         self.store.revoke_token(identity.token_id)?;
         log::info!("{} signed out", identity.user);
@@ -118,6 +121,9 @@ impl Service {
     }
 
     /// Registers a machine for relay connectivity (role `user`).
+    ///
+    /// # Errors
+    /// `unauthorized` for a viewer.
     pub fn register_machine(
         &self,
         who: &Identity,

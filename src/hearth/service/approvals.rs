@@ -1,4 +1,4 @@
-//! Questions to the owner: answered by a person, or by time.
+//! Approvals of tool calls: decided by a person, or by time.
 
 use serde_json::Value;
 
@@ -10,13 +10,13 @@ use protocol::command::Remember;
 use protocol::event::{Event, EventKind};
 use store::{Approval, Decision, Verdict};
 
-/// Who decides when nobody does in time.
+/// Named as the one who decided when nobody did in time.
 const BY_TIME: &str = "timeout";
 
 impl Service {
     /// Allows a waiting call. `always` is written to `tool_permissions` first,
-    /// so that a failure to write leaves the question open.
-    pub fn approve(&self, id: ApprovalId, remember: Remember, by: &str) -> Result<Value> {
+    /// so that a failure to write leaves the call undecided.
+    pub(super) fn approve(&self, id: ApprovalId, remember: Remember, by: &str) -> Result<Value> {
         let verdict = match remember {
             Remember::Once => Verdict::ApprovedOnce,
             Remember::Conversation => Verdict::ApprovedConversation,
@@ -25,36 +25,13 @@ impl Service {
                 Verdict::ApprovedAlways
             }
         };
-        self.decide(
-            id,
-            Decision {
-                verdict,
-                by: by.to_owned(),
-            },
-        )
+        self.decide(id, verdict, by)
     }
 
-    /// Refuses a waiting call.
-    pub fn deny(&self, id: ApprovalId, by: &str) -> Result<Value> {
-        self.decide(
-            id,
-            Decision {
-                verdict: Verdict::Denied,
-                by: by.to_owned(),
-            },
-        )
-    }
-
-    /// Refuses what nobody decided in time.
+    /// Refuses calls that nobody decided in time.
     pub(super) fn expire_approvals(&self) -> Result<()> {
         for id in self.store.expired_approvals(self.clock.now())? {
-            self.decide(
-                id,
-                Decision {
-                    verdict: Verdict::Expired,
-                    by: BY_TIME.to_owned(),
-                },
-            )?;
+            self.decide(id, Verdict::Expired, BY_TIME)?;
         }
         Ok(())
     }
@@ -73,7 +50,12 @@ impl Service {
         Ok(())
     }
 
-    fn decide(&self, id: ApprovalId, decision: Decision) -> Result<Value> {
+    /// Stores a decision about a waiting call, publishes it and resumes the turn.
+    pub(super) fn decide(&self, id: ApprovalId, verdict: Verdict, by: &str) -> Result<Value> {
+        let decision = Decision {
+            verdict,
+            by: by.to_owned(),
+        };
         let decided = self.store.decide(id, decision.clone())?;
         self.publish_decision(&decided.approval, &decision);
         if decided.resumes {

@@ -14,7 +14,7 @@ use config::Permission;
 use protocol::command::{Command, Subscribe};
 use protocol::event::{Event, EventKind};
 use serde_json::json;
-use store::{DeliveryState, Identity};
+use store::{DeliveryState, Identity, Verdict};
 
 /// What `auth` is answered.
 #[derive(Serialize)]
@@ -127,7 +127,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             .map(|found| views::found_messages(found, &search.query)),
         Command::ListApprovals => store.waiting_approvals().map(views::approvals),
         Command::Approve(approve) => service.approve(approve.approval_id, approve.remember, user),
-        Command::Deny(deny) => service.deny(deny.approval_id, user),
+        Command::Deny(deny) => service.decide(deny.approval_id, Verdict::Denied, user),
         Command::ListMemories => store.memories().map(views::memories),
         Command::DeleteMemory(delete) => store
             .forget(delete.memory_id)

@@ -291,7 +291,7 @@ fn what_cannot_be_done_is_refused_clearly() {
             "\"messages\"",
         ),
         (json!({ "model": "hearth" }), 400, "messages"),
-        (json!([]), 400, "not understood"),
+        (json!([]), 400, "the body cannot be read"),
     ] {
         let answer = ask(&home, COMPLETIONS, body);
         assert_eq!(answer.status, status, "{answer:?}");
