@@ -11,9 +11,9 @@
 //! cache a request's unchanged beginning. No time stands in them for the same
 //! reason; the model has a tool for that.
 //!
-//! How much is shown is decided in three steps: [`estimate`] and [`window`] say
-//! what there is room for, [`fit`] what of the past has a place in it, and
-//! [`history`] has the rest folded into the `summary`.
+//! [`window`] and [`estimate`] say how many tokens a request may use, and
+//! [`fit::fit`] which parts of the past fit into that. The turn has a model write
+//! the `summary` of the rest.
 
 pub mod estimate;
 pub mod fit;

@@ -1,5 +1,7 @@
 //! What one kind of API writes and reads in its own way.
 
+use serde_json::Value;
+
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use crate::model::ModelRequest;
@@ -42,26 +44,23 @@ impl RequestContext<'_> {
     }
 }
 
-/// A request ready to be sent.
-pub struct EncodedRequest {
-    /// Follows the base URL.
-    pub path: &'static str,
-    /// JSON.
-    pub body: Vec<u8>,
-}
-
 /// A kind of API: how requests are written and replies parsed.
 pub trait Dialect: Send + Sync {
-    /// Writes a request.
-    fn encode(&self, context: &RequestContext<'_>) -> EncodedRequest;
+    /// What follows the base URL in a request.
+    fn path(&self, capabilities: ServerCapabilities) -> &'static str;
 
-    /// A parser for one reply to a request that was encoded for these
+    /// The body of a request.
+    fn body(&self, context: &RequestContext<'_>) -> Value;
+
+    /// A parser for one reply to a request that was written for these
     /// capabilities.
     fn parser(&self, capabilities: ServerCapabilities) -> Box<dyn ReplyParser>;
 
     /// What follows the base URL in the origin of the extra members of a reply.
     /// Conversations on disk hold it: it must not change.
-    fn origin_path(&self, capabilities: ServerCapabilities) -> &'static str;
+    fn origin_path(&self, capabilities: ServerCapabilities) -> &'static str {
+        self.path(capabilities)
+    }
 
     /// The headers that carry the key, and others that every request needs.
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {

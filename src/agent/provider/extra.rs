@@ -36,6 +36,14 @@ pub fn sendable(arguments: &str) -> Cow<'_, str> {
     }
 }
 
+/// A tool's result for an API that can mark a failed call only in the text.
+pub fn result_text(content: &str, ok: bool) -> Cow<'_, str> {
+    match ok {
+        true => content.into(),
+        false => format!("Error: {content}").into(),
+    }
+}
+
 /// Arguments as an object, for the servers that want one.
 pub fn arguments_object(arguments: &str) -> Value {
     match serde_json::from_str(&sendable(arguments)) {

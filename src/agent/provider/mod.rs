@@ -1,5 +1,5 @@
 //! Model providers: one for each kind of API behind the
-//! [`Provider`](crate::model::Provider) trait.
+//! [`Provider`] trait.
 //!
 //! A request goes through these functions:
 //!
@@ -8,7 +8,7 @@
 //!    several.
 //! 3. `Remote::complete` asks one server over HTTP, with retries
 //!    (`retry::with_retries`). `Offline::complete` answers from rules instead.
-//! 4. `Dialect::encode` writes the request in the form that the server accepts
+//! 4. `Dialect::body` writes the request in the form that the server accepts
 //!    (`ServerCapabilities`), with extra members for it alone (`extra`).
 //! 5. `reply_reader::read` reads the reply, whole or as a stream
 //!    (`event_stream`). The dialect's `ReplyParser` maps its JSON to text

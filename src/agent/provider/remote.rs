@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::attempt_error::AttemptError;
-use super::dialect::{Dialect, EncodedRequest, Options, RequestContext};
+use super::dialect::{Dialect, Options, RequestContext};
 use super::endpoint::Endpoint;
 use super::error_response::ErrorResponse;
 use super::reply_reader::{self, ReplyBuilder};
@@ -104,7 +104,7 @@ impl Remote {
     fn attempt(
         &self,
         context: &RequestContext<'_>,
-        encoded: &EncodedRequest,
+        body: &[u8],
         reply: &mut ReplyBuilder<'_>,
         answered: &mut bool,
     ) -> Result<ModelReply, AttemptError> {
@@ -120,9 +120,13 @@ impl Remote {
         headers.extend(own.iter().map(|(name, value)| (*name, value.as_str())));
         let post = ClientRequest {
             method: "POST",
-            url: &format!("{}{}", self.endpoint.base_url, encoded.path),
+            url: &format!(
+                "{}{}",
+                self.endpoint.base_url,
+                self.dialect.path(context.capabilities)
+            ),
             headers: &headers,
-            body: Some(&encoded.body),
+            body: Some(body),
             deadline: request.deadline,
             cancel: request.cancel,
         };
@@ -189,7 +193,7 @@ impl Provider for Remote {
             ..*request
         };
         let had_tools = !self.capabilities(request.model).no_tools;
-        let mut kept: Option<(ServerCapabilities, EncodedRequest)> = None;
+        let mut kept: Option<(ServerCapabilities, String)> = None;
         with_retries(request.deadline, request.cancel, || {
             let capabilities = self.capabilities(request.model);
             let path = self.dialect.origin_path(capabilities);
@@ -200,9 +204,13 @@ impl Provider for Remote {
                 options: self.options,
                 quirks: &self.quirks,
             };
-            let encoded = match &kept {
-                Some((form, encoded)) if *form == capabilities => encoded,
-                _ => &kept.insert((capabilities, self.dialect.encode(&context))).1,
+            let body = match &kept {
+                Some((form, body)) if *form == capabilities => body,
+                _ => {
+                    &kept
+                        .insert((capabilities, self.dialect.body(&context).to_string()))
+                        .1
+                }
             };
             let note = (had_tools && capabilities.no_tools).then(|| {
                 format!(
@@ -214,7 +222,7 @@ impl Provider for Remote {
             let listener = wants_pieces.then_some(&mut listener as &mut dyn FnMut(&str));
             let mut builder = ReplyBuilder::new(ReplyStream::new(listener, note));
             let mut answered = false;
-            let result = self.attempt(&context, encoded, &mut builder, &mut answered);
+            let result = self.attempt(&context, body.as_bytes(), &mut builder, &mut answered);
             let mut reply = result.map_err(|error| {
                 let mut decision = self.decide(error, answered, &context);
                 if builder.text.was_heard() {
@@ -223,7 +231,7 @@ impl Provider for Remote {
                 decision
             })?;
             if reply.usage == Usage::default() {
-                reply.usage = estimate(encoded.body.len(), &reply);
+                reply.usage = estimate(body.len(), &reply);
                 reply.is_estimated = true;
             }
             reply.model = Some(request.model.to_owned());

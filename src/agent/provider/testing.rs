@@ -26,6 +26,7 @@ pub struct Ask {
     pub max_tokens: Option<u32>,
     pub stream: bool,
     pub time: Duration,
+    pub cancel: Cancel,
 }
 
 impl Ask {
@@ -43,6 +44,7 @@ impl Ask {
             max_tokens: None,
             stream,
             time: Duration::from_secs(20),
+            cancel: Cancel::default(),
         }
     }
 
@@ -58,7 +60,7 @@ impl Ask {
             max_tokens: self.max_tokens,
             stream: self.stream,
             deadline: Instant::now() + self.time,
-            cancel: &Cancel::default(),
+            cancel: &self.cancel,
         };
         let reply = provider.complete(&request, &mut |piece| heard.push(piece.to_owned()));
         (reply, heard)
@@ -69,15 +71,18 @@ impl Ask {
         self.of(provider).0.unwrap()
     }
 
-    /// What a person reads of a failure.
-    pub fn failure(&self, provider: &dyn Provider) -> String {
+    /// What a person and the log read of a failure; checks that neither holds
+    /// the key.
+    pub fn failure(&self, provider: &dyn Provider) -> (String, String) {
         match self.of(provider).0 {
             Err(
                 ProviderError::Failed { public, detail, .. }
                 | ProviderError::ContextOverflow { public, detail },
             ) => {
-                assert!(!public.contains(KEY) && !detail.contains(KEY), "{detail}");
-                public
+                for text in [&public, &detail] {
+                    assert!(!text.contains(KEY) && !text.contains("cdefWXYZ"), "{text}");
+                }
+                (public, detail)
             }
             other => panic!("no failure: {other:?}"),
         }

@@ -3,31 +3,29 @@
 mod reply;
 mod request;
 
-use super::dialect::{Dialect, EncodedRequest, RequestContext};
+use serde_json::Value;
+
+use super::dialect::{Dialect, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 
 /// The version of the API that every server knows, compatible ones included.
 const VERSION: &str = "2023-06-01";
-const PATH: &str = "/v1/messages";
 
 /// The Messages API.
 pub struct Anthropic;
 
 impl Dialect for Anthropic {
-    fn encode(&self, context: &RequestContext<'_>) -> EncodedRequest {
-        EncodedRequest {
-            path: PATH,
-            body: request::body(context).to_string().into_bytes(),
-        }
+    fn path(&self, _: ServerCapabilities) -> &'static str {
+        "/v1/messages"
+    }
+
+    fn body(&self, context: &RequestContext<'_>) -> Value {
+        request::body(context)
     }
 
     fn parser(&self, _: ServerCapabilities) -> Box<dyn ReplyParser> {
         Box::new(reply::MessagesReply::default())
-    }
-
-    fn origin_path(&self, _: ServerCapabilities) -> &'static str {
-        PATH
     }
 
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {

@@ -316,7 +316,7 @@ fn failures_are_told_in_words() {
             stream: true,
             ..Ask::hello(true)
         };
-        let public = ask.failure(&provider(&server));
+        let public = ask.failure(&provider(&server)).0;
         assert!(public.contains(expected), "{expected}: {public}");
         assert!(public.starts_with("Anthropic (127.0.0.1"), "{public}");
     }

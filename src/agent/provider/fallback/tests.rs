@@ -137,7 +137,7 @@ fn a_reply_that_was_heard_in_part_is_not_begun_again() {
         Act::Close,
     ]]);
     let second = TestServer::new(vec![said("Hi")]);
-    let public = asked().failure(&of(&[&first.url(), &second.url()]));
+    let (public, _) = asked().failure(&of(&[&first.url(), &second.url()]));
     assert!(public.ends_with("cut the reply short"), "{public}");
     assert!(second.heard().is_empty());
 }
@@ -146,9 +146,9 @@ fn a_reply_that_was_heard_in_part_is_not_begun_again() {
 fn when_nobody_answers_all_are_named_and_asked_again_the_next_time() {
     let (first, second) = (nobody(), nobody());
     let fallback = of(&[&first, &second]);
-    let public = asked().failure(&fallback);
+    let public = asked().failure(&fallback).0;
     assert_eq!(public.matches("cannot be reached").count(), 2, "{public}");
-    let public = asked().failure(&fallback);
+    let public = asked().failure(&fallback).0;
     assert_eq!(public.matches("cannot be reached").count(), 2, "{public}");
 }
 

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
-use super::dialect::{Dialect, EncodedRequest, RequestContext};
-use super::extra::{arguments_object, own_members};
+use super::dialect::{Dialect, RequestContext};
+use super::extra::{arguments_object, own_members, result_text};
 use super::plain_schema::parameters_of;
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
@@ -18,25 +18,21 @@ use store::ToolCall;
 pub const CONTEXT: u32 = 16_384;
 /// The member in which thoughts go back.
 const THOUGHTS: &str = "thinking";
-const PATH: &str = "/api/chat";
 
 /// `/api/chat`.
 pub struct Ollama;
 
 impl Dialect for Ollama {
-    fn encode(&self, context: &RequestContext<'_>) -> EncodedRequest {
-        EncodedRequest {
-            path: PATH,
-            body: body(context).to_string().into_bytes(),
-        }
+    fn path(&self, _: ServerCapabilities) -> &'static str {
+        "/api/chat"
+    }
+
+    fn body(&self, context: &RequestContext<'_>) -> Value {
+        body(context)
     }
 
     fn parser(&self, _: ServerCapabilities) -> Box<dyn ReplyParser> {
         Box::new(OllamaReply)
-    }
-
-    fn origin_path(&self, _: ServerCapabilities) -> &'static str {
-        PATH
     }
 }
 
@@ -91,10 +87,7 @@ fn body(context: &RequestContext<'_>) -> Value {
             content,
             ok,
         } => {
-            let content = match ok {
-                true => content.clone(),
-                false => format!("Error: {content}"),
-            };
+            let content = result_text(content, *ok);
             json!({
                 "role": "tool", "tool_name": tool, "tool_call_id": call_id, "content": content,
             })

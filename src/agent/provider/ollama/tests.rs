@@ -154,7 +154,7 @@ fn failures_are_told_in_words() {
         (answer(200, &json!({"done": true})), "without a reply in it"),
     ] {
         let server = TestServer::new(vec![script]);
-        let public = Ask::hello(true).failure(&provider(&server));
+        let public = Ask::hello(true).failure(&provider(&server)).0;
         assert!(public.contains(expected), "{expected}: {public}");
     }
 }

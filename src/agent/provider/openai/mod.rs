@@ -6,24 +6,29 @@ mod chat_reply;
 mod chat_request;
 mod responses;
 
-use super::dialect::{Dialect, EncodedRequest, RequestContext};
+use serde_json::Value;
+
+use super::dialect::{Dialect, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use chat_reply::ChatReply;
-use chat_request::Body;
 use responses::ResponsesReply;
 
 /// Chat Completions, and Responses where they are needed.
 pub struct OpenAi;
 
 impl Dialect for OpenAi {
-    fn encode(&self, context: &RequestContext<'_>) -> EncodedRequest {
-        if context.capabilities.needs_responses {
-            return responses::encode(context);
+    fn path(&self, capabilities: ServerCapabilities) -> &'static str {
+        match capabilities.needs_responses {
+            true => responses::PATH,
+            false => "/chat/completions",
         }
-        EncodedRequest {
-            path: "/chat/completions",
-            body: Body(context).to_bytes(),
+    }
+
+    fn body(&self, context: &RequestContext<'_>) -> Value {
+        match context.capabilities.needs_responses {
+            true => responses::body(context),
+            false => chat_request::body(context),
         }
     }
 

@@ -4,8 +4,8 @@
 use serde_json::{Map, Value};
 
 use crate::model::ChatMessage;
-use crate::provider::dialect::{EncodedRequest, RequestContext};
-use crate::provider::extra::{own_blocks, sendable};
+use crate::provider::dialect::RequestContext;
+use crate::provider::extra::{own_blocks, result_text, sendable};
 use crate::provider::plain_schema::parameters_of;
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
@@ -17,8 +17,8 @@ pub const PATH: &str = "/responses";
 /// The member under which a reply's items are kept.
 const ITEMS: &str = "output";
 
-/// Writes a request.
-pub fn encode(context: &RequestContext<'_>) -> EncodedRequest {
+/// The body of a request.
+pub fn body(context: &RequestContext<'_>) -> Value {
     let (request, capabilities) = (context.request, context.capabilities);
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(request.model));
@@ -60,10 +60,7 @@ pub fn encode(context: &RequestContext<'_>) -> EncodedRequest {
         body.insert("instructions".to_owned(), json!(request.system));
     }
     body.insert("input".to_owned(), Value::Array(input(context)));
-    EncodedRequest {
-        path: PATH,
-        body: Value::Object(body).to_string().into_bytes(),
-    }
+    Value::Object(body)
 }
 
 fn input(context: &RequestContext<'_>) -> Vec<Value> {
@@ -95,10 +92,7 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
                 ok,
                 ..
             } => {
-                let output = match ok {
-                    true => content.clone(),
-                    false => format!("Error: {content}"),
-                };
+                let output = result_text(content, *ok);
                 items.push(json!({
                     "type": "function_call_output", "call_id": call_id, "output": output,
                 }));

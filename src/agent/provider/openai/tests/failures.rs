@@ -12,9 +12,9 @@ fn a_stream_that_is_left_open_after_its_end_is_not_waited_for() {
     let server = TestServer::new(vec![script, answer(200, &said("Ho"))]);
     let provider = provider(&server);
     let started = Instant::now();
-    assert_eq!(Ask::streaming().reply(&provider).text, "Hi");
+    assert_eq!(streaming().reply(&provider).text, "Hi");
     assert!(started.elapsed() < Duration::from_secs(5));
-    assert_eq!(Ask::hello().reply(&provider).text, "Ho");
+    assert_eq!(hello().reply(&provider).text, "Ho");
     assert_eq!(server.heard()[1].connection, 1);
 }
 
@@ -29,7 +29,7 @@ fn a_stream_that_is_cut_is_asked_for_again_only_when_nothing_was_heard() {
         cut("data: {\"choices\":[{\"delta\":{\"role\":\"assistant\"}}]}\n\n"),
         good(),
     ]);
-    assert_eq!(Ask::streaming().reply(&provider(&server)).text, "Hi");
+    assert_eq!(streaming().reply(&provider(&server)).text, "Hi");
     assert_eq!(server.heard().len(), 2);
 
     let began = "data: {\"choices\":[{\"delta\":{\"content\":\"Half a\"}}]}\n\n";
@@ -41,7 +41,7 @@ fn a_stream_that_is_cut_is_asked_for_again_only_when_nothing_was_heard() {
     ];
     for script in [cut(began), early] {
         let server = TestServer::new(vec![script, good()]);
-        let (public, _) = Ask::streaming().failure(&provider(&server));
+        let (public, _) = streaming().failure(&provider(&server));
         assert_eq!(
             public,
             format!("The model server at {} cut the reply short", server.address)
@@ -139,7 +139,7 @@ fn failures_are_told_in_the_servers_name_and_without_the_key() {
         ),
     ] {
         let server = TestServer::new(vec![script]);
-        let (public, detail) = Ask::hello().failure(&provider(&server));
+        let (public, detail) = hello().failure(&provider(&server));
         let subject = format!("The model server at {}", server.address);
         assert!(
             public.starts_with(&format!("{subject} {expected}")),
@@ -153,11 +153,11 @@ fn failures_are_told_in_the_servers_name_and_without_the_key() {
 fn a_busy_server_is_asked_three_times() {
     let busy = || whole(429, "retry-after: 0\r\n", "{\"error\":\"slow down\"}");
     let server = TestServer::new(vec![busy(), busy(), answer(200, &said("Hi"))]);
-    assert_eq!(Ask::hello().reply(&provider(&server)).text, "Hi");
+    assert_eq!(hello().reply(&provider(&server)).text, "Hi");
 
     let failing = || whole(503, "retry-after-ms: 1\r\n", "Loading model");
     let server = TestServer::new(vec![failing(), failing(), failing(), failing()]);
-    let (public, _) = Ask::hello().failure(&provider(&server));
+    let (public, _) = hello().failure(&provider(&server));
     assert!(
         public.ends_with("is overloaded or still loading the model (503)"),
         "{public}"
@@ -165,7 +165,7 @@ fn a_busy_server_is_asked_three_times() {
     assert_eq!(server.heard().len(), 3);
 
     let server = TestServer::new(vec![whole(429, "retry-after: 61\r\n", "{}")]);
-    let (public, _) = Ask::hello().failure(&provider(&server));
+    let (public, _) = hello().failure(&provider(&server));
     assert!(public.contains("too many requests (429)"), "{public}");
 }
 
@@ -180,8 +180,8 @@ fn a_kept_connection_that_the_server_closes_costs_no_try() {
         answer(200, &said("Ho")),
     ]);
     let provider = provider(&server);
-    assert_eq!(Ask::hello().reply(&provider).text, "Hi");
-    assert_eq!(Ask::hello().reply(&provider).text, "Ho");
+    assert_eq!(hello().reply(&provider).text, "Hi");
+    assert_eq!(hello().reply(&provider).text, "Ho");
     let connections: Vec<usize> = server
         .heard()
         .iter()
@@ -218,7 +218,7 @@ fn a_refused_form_is_changed_once_and_remembered() {
     let ask = Ask {
         temperature: Some(1.0),
         max_tokens: Some(9),
-        ..Ask::streaming().with_tools()
+        ..with_tools(streaming())
     };
     let (reply, heard) = ask.of(&provider);
     let text = reply.unwrap().text;
@@ -251,7 +251,7 @@ fn members_that_the_server_does_not_want_back_are_left_out() {
         answer(400, &json!({"error": {"message": refusal}})),
         answer(200, &said("Hi")),
     ]);
-    let mut ask = Ask::hello();
+    let mut ask = hello();
     ask.messages.push(ChatMessage::Assistant {
         text: "x".to_owned(),
         calls: Vec::new(),
@@ -274,7 +274,7 @@ fn nobody_there_is_said_plainly() {
     let provider = Remote::new(endpoint, Box::new(OpenAi), quirks, Options::default());
     let ask = Ask {
         time: Duration::from_millis(300),
-        ..Ask::hello()
+        ..hello()
     };
     let (public, _) = ask.failure(&provider);
     assert_eq!(
@@ -315,7 +315,7 @@ fn the_deadline_holds_against_every_kind_of_slowness() {
         let server = TestServer::new(vec![script]);
         let ask = Ask {
             time: Duration::from_millis(250),
-            ..Ask::streaming()
+            ..streaming()
         };
         let started = Instant::now();
         let (reply, _) = ask.of(&provider(&server));
@@ -336,11 +336,11 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         answer(200, &said("Hi")),
     ]);
     let provider = provider(&server);
-    let ask = Ask::streaming();
+    let ask = streaming();
     let (heard, hears) = mpsc::channel();
     let stopper = ask.cancel.clone();
     let thread = thread::spawn(move || {
-        hears.recv_timeout(LONG).unwrap();
+        hears.recv_timeout(Duration::from_secs(20)).unwrap();
         stopper.cancel();
         Instant::now()
     });
@@ -352,7 +352,7 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
         temperature: None,
         max_tokens: None,
         stream: true,
-        deadline: Instant::now() + LONG,
+        deadline: Instant::now() + Duration::from_secs(20),
         cancel: &ask.cancel,
     };
     let reply = provider.complete(&request, &mut |_| heard.send(()).unwrap());
@@ -360,9 +360,9 @@ fn a_stop_breaks_the_call_and_the_next_one_works() {
     assert!(matches!(reply, Err(ProviderError::Cancelled)), "{reply:?}");
     let stopped = thread.join().unwrap();
     assert!(returned.saturating_duration_since(stopped) < Duration::from_secs(2));
-    assert_eq!(Ask::hello().reply(&provider).text, "Hi");
+    assert_eq!(hello().reply(&provider).text, "Hi");
 
-    let stopped = Ask::hello();
+    let stopped = hello();
     stopped.cancel.cancel();
     let (reply, _) = stopped.of(&provider);
     assert!(matches!(reply, Err(ProviderError::Cancelled)));

@@ -37,7 +37,7 @@ fn a_request_has_the_documented_form() {
         ],
         temperature: Some(0.7),
         max_tokens: Some(100),
-        ..Ask::hello().with_tools()
+        ..with_tools(hello())
     };
     let reply = ask.reply(&provider);
     assert_eq!(reply.text, "Hi");
@@ -94,8 +94,8 @@ fn a_request_holds_nothing_that_nobody_set_and_is_small() {
         stream(&[delta(json!({"content": "Hi"})), end("stop")], true, 999),
     ]);
     let provider = provider(&server);
-    Ask::hello().reply(&provider);
-    Ask::streaming().with_tools().reply(&provider);
+    hello().reply(&provider);
+    with_tools(streaming()).reply(&provider);
     let heard = server.heard();
     let members = |place: usize| -> Vec<String> {
         heard[place]
@@ -163,7 +163,7 @@ fn whole_replies_are_read_tolerantly() {
         ),
     ] {
         let server = TestServer::new(vec![answer(200, &reply)]);
-        let found = Ask::hello().reply(&provider(&server));
+        let found = hello().reply(&provider(&server));
         assert_eq!(found.text, text, "{reply}");
         assert_calls(&found.calls, &calls, &reply);
     }
@@ -201,7 +201,7 @@ fn members_that_the_server_wants_back_are_kept_with_their_origin() {
         ),
     ]);
     let provider = provider(&server);
-    let reply = Ask::hello().reply(&provider);
+    let reply = hello().reply(&provider);
     assert_eq!(
         reply.extra,
         Some(json!({"origin": server.url(), "members": {"reasoning_content": "hm"}}))
@@ -210,7 +210,7 @@ fn members_that_the_server_wants_back_are_kept_with_their_origin() {
         reply.calls[0].extra.as_ref().unwrap()["members"],
         json!({"extra_content": {"google": {"thought_signature": "s"}}})
     );
-    let reply = Ask::hello().reply(&provider);
+    let reply = hello().reply(&provider);
     assert_eq!((reply.text.as_str(), reply.extra), ("Hi", None));
 }
 
@@ -323,7 +323,7 @@ fn streams_are_put_together_however_they_are_cut() {
             let mut chunks = chunks.clone();
             chunks.push(usage.clone());
             let server = TestServer::new(vec![stream(&chunks, done, size)]);
-            let (reply, heard) = Ask::streaming().of(&provider(&server));
+            let (reply, heard) = streaming().of(&provider(&server));
             let reply = reply.unwrap();
             let context = json!(chunks);
             assert_eq!(reply.text, text, "{context}");
@@ -339,8 +339,8 @@ fn a_server_may_stream_unasked_or_not_when_asked() {
     let chunks = [delta(json!({"content": "Hi"})), end("stop")];
     let server = TestServer::new(vec![stream(&chunks, true, 64), answer(200, &said("Ho"))]);
     let provider = provider(&server);
-    assert_eq!(Ask::hello().reply(&provider).text, "Hi");
-    let (reply, heard) = Ask::streaming().of(&provider);
+    assert_eq!(hello().reply(&provider).text, "Hi");
+    let (reply, heard) = streaming().of(&provider);
     assert_eq!(reply.unwrap().text, "Ho");
     assert_eq!(heard, ["Ho"]);
 }

@@ -39,7 +39,7 @@ fn thinking_is_given_up_first_and_then_the_other_api_is_taken() {
         ),
     ]);
     let provider = provider(&server);
-    let ask = Ask::hello().with_tools();
+    let ask = with_tools(hello());
     assert_eq!(ask.reply(&provider).text, "Hi");
     let reply = ask.reply(&provider);
     assert_eq!(reply.text, "I look.");
@@ -73,7 +73,7 @@ fn who_wants_thinking_gets_the_other_api_at_once() {
         ..Options::default()
     };
     let provider = provider_with(&server, options, "openai");
-    Ask::hello().with_tools().reply(&provider);
+    with_tools(hello()).reply(&provider);
     let body = server.heard()[1].json();
     assert_eq!(body["reasoning"], json!({"effort": "high"}));
 }
@@ -121,7 +121,7 @@ fn items_go_back_as_they_came_and_results_by_their_call() {
         ]),
     ]);
     let provider = provider(&server);
-    let mut ask = Ask::streaming().with_tools();
+    let mut ask = with_tools(streaming());
     let (reply, heard) = ask.of(&provider);
     let reply = reply.unwrap();
     assert_eq!(
@@ -167,7 +167,7 @@ fn what_goes_wrong_in_the_stream_is_told() {
             answer(404, &json!({"error": {"message": "use v1/responses"}})),
             script,
         ]);
-        let (public, _) = Ask::streaming().failure(&provider(&server));
+        let (public, _) = streaming().failure(&provider(&server));
         assert!(public.contains(expected), "{public}");
     }
 }
@@ -182,7 +182,7 @@ fn ids_and_schemas_take_the_form_that_a_server_wants() {
         answer(200, &said("Hi")),
     ]);
     let provider = provider_with(&server, Options::default(), "mistral");
-    let mut ask = Ask::hello().with_tools();
+    let mut ask = with_tools(hello());
     ask.tools[0].parameters = json!({"type": "object", "additionalProperties": false});
     ask.messages.push(ChatMessage::Assistant {
         text: String::new(),
