@@ -87,6 +87,59 @@ pub fn message(target: Target, text: &str) -> NewTurn {
     }
 }
 
+/// The same with an idempotency key.
+pub fn keyed(scope: &str, key: &str, request: u8, target: Target) -> NewTurn {
+    NewTurn {
+        idempotency: Some(IdempotencyKey {
+            scope: scope.to_owned(),
+            key: key.to_owned(),
+            request: [request; 32],
+        }),
+        ..message(target, "hello")
+    }
+}
+
+/// A conversation of the webhook account `door`.
+pub fn named(name: &str) -> Target {
+    Target::Named {
+        account: "door".to_owned(),
+        name: name.to_owned(),
+    }
+}
+
+/// A request to allow a tool call.
+pub fn question(tool: &str) -> NewApproval {
+    NewApproval {
+        call_id: format!("call of {tool}"),
+        tool: tool.to_owned(),
+        arguments: "{}".to_owned(),
+        reason: "it writes".to_owned(),
+    }
+}
+
+pub fn decision(verdict: Verdict) -> Decision {
+    Decision {
+        verdict,
+        by: "ann".to_owned(),
+    }
+}
+
+/// A callback to the webhook account `door`.
+pub fn callback(body: &str) -> NewDelivery {
+    NewDelivery {
+        account: "door".to_owned(),
+        body: body.to_owned(),
+        delay: Duration::ZERO,
+    }
+}
+
+/// The end of a turn with a reply.
+pub fn done(reply: &str) -> TurnEnd {
+    TurnEnd::Done {
+        reply: reply.to_owned(),
+    }
+}
+
 /// Stores a message and returns its turn.
 pub fn begin(store: &Store, target: Target, text: &str) -> Turn {
     match store.begin_turn(message(target, text)).unwrap() {
@@ -97,9 +150,11 @@ pub fn begin(store: &Store, target: Target, text: &str) -> Turn {
 
 /// Ends a turn with a reply.
 pub fn finish(store: &Store, turn: &Turn, reply: &str) -> Finished {
-    let end = TurnEnd::Done {
-        reply: reply.to_owned(),
-    };
+    end(store, turn, done(reply))
+}
+
+/// Ends a turn without a callback.
+pub fn end(store: &Store, turn: &Turn, end: TurnEnd) -> Finished {
     store
         .finish_turn(turn.id, end, Usage::default(), "model", None)
         .unwrap()

@@ -1,18 +1,9 @@
-//! Questions to the owner.
+//! Approvals.
 
 use std::time::Duration;
 
 use crate::testing::*;
 use base::error::Code;
-
-fn question(tool: &str) -> NewApproval {
-    NewApproval {
-        call_id: format!("call of {tool}"),
-        tool: tool.to_owned(),
-        arguments: "{}".to_owned(),
-        reason: "it writes".to_owned(),
-    }
-}
 
 fn suspended(store: &Store, tools: &[&str]) -> (Turn, Vec<Approval>) {
     let turn = begin(store, Target::New, "do it");
@@ -25,13 +16,6 @@ fn suspended(store: &Store, tools: &[&str]) -> (Turn, Vec<Approval>) {
         .suspend_turn(turn.id, vec![step], questions, expires_at)
         .unwrap();
     (turn, approvals)
-}
-
-fn decision(verdict: Verdict) -> Decision {
-    Decision {
-        verdict,
-        by: "ann".to_owned(),
-    }
 }
 
 #[test]
@@ -100,9 +84,7 @@ fn what_nobody_answers_expires() {
 fn the_questions_of_an_ended_turn_are_closed() {
     let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write"]);
-    store
-        .finish_turn(turn.id, TurnEnd::Cancelled, Usage::default(), "m", None)
-        .unwrap();
+    end(&store, &turn, TurnEnd::Cancelled);
     assert!(store.waiting_approvals().unwrap().is_empty());
     let late = store.decide(approvals[0].id, decision(Verdict::ApprovedOnce));
     assert_eq!(late.unwrap_err().code(), Code::InvalidRequest);

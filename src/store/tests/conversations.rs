@@ -80,51 +80,26 @@ fn a_page_of_long_messages_is_shorter() {
 fn a_deleted_conversation_leaves_nothing() {
     let store = TestStore::new();
     let kept = conversation(&store, "the word stays");
-    let target = Target::Named {
-        account: "door".to_owned(),
-        name: "x".to_owned(),
-    };
     let new = NewTurn {
-        idempotency: Some(IdempotencyKey {
-            scope: "a".to_owned(),
-            key: "b".to_owned(),
-            request: [0; 32],
-        }),
-        ..message(target, "the word goes")
+        message: "the word goes".to_owned(),
+        ..keyed("a", "b", 0, named("x"))
     };
     let Begun::New { turn, .. } = store.begin_turn(new).unwrap() else {
         panic!("a first use is new");
-    };
-    let question = NewApproval {
-        call_id: "1".to_owned(),
-        tool: "run".to_owned(),
-        arguments: "{}".to_owned(),
-        reason: "it writes".to_owned(),
     };
     let step = Step::Started {
         call_id: "1".to_owned(),
     };
     let approvals = store
-        .suspend_turn(turn.id, vec![step], vec![question], turn.created_at)
+        .suspend_turn(turn.id, vec![step], vec![question("run")], turn.created_at)
         .unwrap();
     let busy = store.delete_conversation(turn.conversation_id).unwrap_err();
     assert_eq!(busy.code(), Code::InvalidRequest);
-    let allow = Decision {
-        verdict: Verdict::ApprovedConversation,
-        by: "ann".to_owned(),
-    };
+    let allow = decision(Verdict::ApprovedConversation);
     store.decide(approvals[0].id, allow).unwrap();
-    let end = TurnEnd::Done {
-        reply: "the word goes too".to_owned(),
-    };
-    let delivery = NewDelivery {
-        account: "door".to_owned(),
-        body: "{}".to_owned(),
-        delay: std::time::Duration::ZERO,
-    };
-    store
-        .finish_turn(turn.id, end, Usage::default(), "m", Some(delivery))
-        .unwrap();
+    let (end, delivery) = (done("the word goes too"), Some(callback("{}")));
+    let finished = store.finish_turn(turn.id, end, Usage::default(), "m", delivery);
+    finished.unwrap();
     assert_eq!(store.search_messages("word", 10).unwrap().len(), 3);
 
     store.delete_conversation(turn.conversation_id).unwrap();
@@ -149,7 +124,7 @@ fn a_deleted_conversation_leaves_nothing() {
     let found = store.search_messages("word", 10).unwrap();
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].conversation_id, kept);
-    // The index agrees with its table in every detail.
+    // The index matches its table.
     store
         .write(|write| {
             for table in ["messages_fts", "memories_fts"] {

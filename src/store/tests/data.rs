@@ -1,4 +1,4 @@
-//! Importing, retention, and copies of the file.
+//! Imports, retention, and backups.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;

@@ -8,32 +8,12 @@ use crate::testing::*;
 use base::error::Code;
 use base::ids::DeliveryId;
 
-fn target(name: &str) -> Target {
-    Target::Named {
-        account: "door".to_owned(),
-        name: name.to_owned(),
-    }
-}
-
-/// A turn of the named conversation whose reply is to be called back.
+/// A turn of the named conversation with a callback.
 fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
-    let turn = begin(store, target(name), "ring");
-    let end = TurnEnd::Done {
-        reply: "yes?".to_owned(),
-    };
-    store
-        .finish_turn(turn.id, end, Usage::default(), "m", Some(callback(body)))
-        .unwrap()
-        .delivery
-        .unwrap()
-}
-
-fn callback(body: &str) -> NewDelivery {
-    NewDelivery {
-        account: "door".to_owned(),
-        body: body.to_owned(),
-        delay: Duration::ZERO,
-    }
+    let turn = begin(store, named(name), "ring");
+    let callback = Some(callback(body));
+    let finished = store.finish_turn(turn.id, done("yes?"), Usage::default(), "m", callback);
+    finished.unwrap().delivery.unwrap()
 }
 
 /// Runs `ask` while a callback is stored and not committed yet, then lets that
@@ -43,7 +23,7 @@ fn while_uncommitted<T: Send>(
     succeeds: bool,
     ask: impl FnOnce(DeliveryId) -> T + Send,
 ) -> (DeliveryId, T) {
-    let turn = begin(store, target("a"), "ring");
+    let turn = begin(store, named("a"), "ring");
     let (stored, new) = mpsc::channel();
     let (release, held) = mpsc::channel::<()>();
     let queued = store.inner.writer.queue();
@@ -77,7 +57,7 @@ fn while_uncommitted<T: Send>(
 }
 
 fn states(store: &Store, ids: &[DeliveryId]) -> Vec<DeliveryState> {
-    // Attempts may be recorded behind.
+    // Attempts may have a deferred commit.
     store.flush().unwrap();
     ids.iter()
         .map(|id| store.delivery(*id).unwrap().state)
@@ -118,7 +98,7 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     assert_eq!(
         due(&store, Duration::ZERO),
         [b1, a2],
-        "at once, although its success is recorded behind"
+        "at once, although its success is not committed yet"
     );
     assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
 
@@ -134,11 +114,11 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     assert_eq!(listed[0].id, a2);
     assert_eq!(store.deliveries(None, 3).unwrap().len(), 3);
 
-    // Sent again, it goes before the younger one that was pending meanwhile.
+    // A retry goes before the younger one that became pending meanwhile.
     let again = store.retry_delivery(a2).unwrap();
     assert_eq!((again.state, again.attempts), (Pending, 0));
     assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
-    // The younger one was under way then, and arrives.
+    // The younger one was being sent, and arrives.
     store.record_attempt(a3, Attempt::Delivered).unwrap();
     assert_eq!(
         states(&store, &all),
@@ -260,15 +240,7 @@ fn what_has_served_its_time_is_purged() {
             expires_at: Some(clock.now().plus(days(10))),
         })
         .unwrap();
-    let keyed = NewTurn {
-        idempotency: Some(IdempotencyKey {
-            scope: "a".to_owned(),
-            key: "b".to_owned(),
-            request: [0; 32],
-        }),
-        ..message(Target::New, "hello")
-    };
-    store.begin_turn(keyed).unwrap();
+    store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();
     let keys = || {
         store
             .read(|connection| {

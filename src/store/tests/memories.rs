@@ -1,4 +1,4 @@
-//! What was remembered, and what is found of it.
+//! Memories: storing and finding them.
 
 use crate::testing::*;
 use base::error::Code;

@@ -1,4 +1,4 @@
-//! The database as the other rooms use it.
+//! The database as the other members use it.
 
 mod approvals;
 mod conversations;

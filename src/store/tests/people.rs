@@ -1,4 +1,4 @@
-//! Users and what they sign in with.
+//! Users and tokens.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn tokens_follow_the_role_of_their_user() {
     store.set_role(first.id, UserRole::User).unwrap();
     assert_eq!(store.user("first").unwrap().unwrap().role, UserRole::User);
     assert_eq!(granted(session), None);
-    // What a token has lost does not come back with the user's role.
+    // A lowered token stays low when the role of its owner rises again.
     store.set_role(first.id, UserRole::Admin).unwrap();
     for (id, role) in [
         (display, UserRole::Viewer),

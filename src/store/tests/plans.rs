@@ -1,5 +1,4 @@
-//! How SQLite answers: a list of a million rows must cost what one of ten
-//! thousand does.
+//! Query plans: a list of a million rows must cost as much as one of ten thousand.
 
 use crate::testing::*;
 

@@ -77,10 +77,10 @@ fn a_run_begins_a_turn_and_moves_the_schedule_on() {
     assert_eq!(moved.timing.next_at, next);
     assert!(moved.last_at.is_some());
     assert_eq!(moved.conversation_id, Some(begun.turn.conversation_id));
-    // Whoever still has the old one runs nothing.
+    // Running an outdated schedule does nothing.
     assert!(run(&schedule).unwrap().is_none());
     assert_eq!(store.unfinished_turns().unwrap().len(), 1);
-    // The next run goes on with the conversation that the first one made.
+    // The next run continues the conversation of the first.
     finish(&store, &begun.turn, "done");
     let second = run(&moved).unwrap().unwrap();
     assert_eq!(second.turn.conversation_id, begun.turn.conversation_id);
@@ -168,7 +168,7 @@ fn what_a_wrong_clock_planned_is_found() {
     );
     store.plan_schedule(&found[0], hour(8)).unwrap();
     assert!(store.misplanned_schedules(hour(0)).unwrap().is_empty());
-    // Somebody else was faster.
+    // The schedule has changed since.
     store.plan_schedule(&found[0], hour(1)).unwrap();
     assert!(store.schedule(routine.id).unwrap().timing.next_at > hour(7));
 }

@@ -1,6 +1,6 @@
-//! How fast a million messages are searched. Not a test of a limit, so run by
-//! hand: `cargo test --release --lib search_speed -- --ignored --nocapture`.
-//! With `HEARTH_SEARCH_DB=FILE` the database is made once and kept.
+//! Measures searching a million messages. It checks no limit, so run it by hand:
+//! `cargo test --release -p store search_speed -- --ignored --nocapture`.
+//! With `HEARTH_SEARCH_DB=FILE` the database is created once and kept.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -5,17 +5,6 @@ use std::time::Duration;
 use crate::testing::*;
 use base::error::Code;
 
-fn keyed(key: &str, request: u8, target: Target) -> NewTurn {
-    NewTurn {
-        idempotency: Some(IdempotencyKey {
-            scope: "user:1".to_owned(),
-            key: key.to_owned(),
-            request: [request; 32],
-        }),
-        ..message(target, "hello")
-    }
-}
-
 fn call(id: &str) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
@@ -50,7 +39,10 @@ fn a_key_runs_its_request_once_within_24_hours() {
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let hours = |hours: u64| Duration::from_secs(hours * 3600);
-    let first = match store.begin_turn(keyed("a", 1, Target::New)).unwrap() {
+    let first = match store
+        .begin_turn(keyed("user:1", "a", 1, Target::New))
+        .unwrap()
+    {
         Begun::New { turn, .. } => turn,
         Begun::Repeat(_) => panic!("the first is new"),
     };
@@ -65,7 +57,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
         (23, "b", 2, "new"),
     ] {
         clock.advance(hours(later));
-        let outcome = match store.begin_turn(keyed(key, request, Target::New)) {
+        let outcome = match store.begin_turn(keyed("user:1", key, request, Target::New)) {
             Ok(Begun::New { .. }) => "new",
             Ok(Begun::Repeat(turn)) => {
                 assert_eq!(turn.id, first.id);
@@ -78,14 +70,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
         };
         assert_eq!(outcome, expected, "{key} {request} {later} h later");
     }
-    let other_scope = NewTurn {
-        idempotency: Some(IdempotencyKey {
-            scope: "webhook:door".to_owned(),
-            key: "a".to_owned(),
-            request: [9; 32],
-        }),
-        ..message(Target::New, "hello")
-    };
+    let other_scope = keyed("webhook:door", "a", 9, Target::New);
     assert!(matches!(
         store.begin_turn(other_scope),
         Ok(Begun::New { .. })
@@ -96,10 +81,12 @@ fn a_key_runs_its_request_once_within_24_hours() {
 fn a_refused_request_does_not_use_up_its_key() {
     let store = TestStore::new();
     let nowhere = Target::Existing(base::ids::ConversationId::from(7));
-    let error = store.begin_turn(keyed("a", 1, nowhere)).unwrap_err();
+    let error = store
+        .begin_turn(keyed("user:1", "a", 1, nowhere))
+        .unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
     assert!(matches!(
-        store.begin_turn(keyed("a", 1, Target::New)),
+        store.begin_turn(keyed("user:1", "a", 1, Target::New)),
         Ok(Begun::New { .. })
     ));
 }
@@ -127,11 +114,8 @@ fn a_turn_goes_from_its_message_to_its_reply() {
         output: 20,
         cached: 5,
     };
-    let end = TurnEnd::Done {
-        reply: "noon".to_owned(),
-    };
-    let finished = store.finish_turn(turn.id, end, usage, "m", None).unwrap();
-    let reply = finished.reply.unwrap();
+    let finished = store.finish_turn(turn.id, done("noon"), usage, "m", None);
+    let reply = finished.unwrap().reply.unwrap();
     assert_eq!(reply.role, Role::Assistant);
     let stored = store.turn(turn.id).unwrap();
     assert_eq!(stored.state, TurnState::Done);
@@ -151,16 +135,12 @@ fn an_ended_turn_takes_nothing_more() {
         .with_status(504)
         .with_retry_after(7);
     for end in [
-        TurnEnd::Done {
-            reply: "hi".to_owned(),
-        },
+        done("hi"),
         TurnEnd::Failed(failure.clone()),
         TurnEnd::Cancelled,
     ] {
         let turn = begin(&store, Target::New, "hello");
-        store
-            .finish_turn(turn.id, end.clone(), Usage::default(), "m", None)
-            .unwrap();
+        testing::end(&store, &turn, end.clone());
         for error in [
             store
                 .finish_turn(turn.id, end.clone(), Usage::default(), "m", None)
@@ -195,12 +175,10 @@ fn the_past_is_what_was_answered_oldest_first() {
     let second = begin(&store, target(), "two");
     store.record_steps(second.id, steps()).unwrap();
     finish(&store, &second, "2");
-    for end in [TurnEnd::Cancelled, TurnEnd::Failed(Error::not_found("x"))] {
+    for outcome in [TurnEnd::Cancelled, TurnEnd::Failed(Error::not_found("x"))] {
         let turn = begin(&store, target(), "lost");
         store.record_steps(turn.id, steps()).unwrap();
-        store
-            .finish_turn(turn.id, end, Usage::default(), "m", None)
-            .unwrap();
+        end(&store, &turn, outcome);
     }
     exchange(&store, Target::New, "elsewhere", "0");
     exchange(&store, target(), "three", "3");

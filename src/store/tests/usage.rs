@@ -1,4 +1,4 @@
-//! What turns used.
+//! Token usage.
 
 use std::time::Duration;
 
@@ -17,13 +17,10 @@ fn usage_is_kept_by_turn_day_and_month() {
     let dir = TempDir::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
-    let end = || TurnEnd::Done {
-        reply: "hi".to_owned(),
-    };
     let first = begin(&store, Target::New, "one");
     store.note_usage(first.id, used(100, 10, 50), "a");
     store
-        .finish_turn(first.id, end(), used(200, 20, 0), "b", None)
+        .finish_turn(first.id, done("hi"), used(200, 20, 0), "b", None)
         .unwrap();
     let turn = store.turn(first.id).unwrap();
     assert_eq!(turn.usage, used(300, 30, 50));
@@ -34,7 +31,7 @@ fn usage_is_kept_by_turn_day_and_month() {
     assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 0);
     let second = begin(&store, Target::New, "two");
     store
-        .finish_turn(second.id, end(), used(1, 2, 0), "b", None)
+        .finish_turn(second.id, done("hi"), used(1, 2, 0), "b", None)
         .unwrap();
     assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 3);
     for period in [Period::Day, Period::Month] {

@@ -1,4 +1,4 @@
-//! Group commit: what neighbours in one transaction do to each other.
+//! Group commit: how jobs in one transaction affect each other.
 
 use std::sync::mpsc;
 use std::thread::{self, ScopedJoinHandle};
@@ -9,8 +9,8 @@ use crate::testing::*;
 use base::error::Code;
 
 /// Holds the writer while `submit` queues jobs, so that they share one
-/// transaction. Each job is submitted by a thread of its own, and waits in the
-/// queue before the next one is.
+/// transaction. Each job is submitted by its own thread, after the one before it is
+/// in the queue.
 fn together<'a, T: Send>(store: &Store, jobs: Vec<Box<dyn FnOnce() -> T + Send + 'a>>) -> Vec<T> {
     let (started, running) = mpsc::channel();
     let (release, held) = mpsc::channel::<()>();
@@ -32,7 +32,7 @@ fn together<'a, T: Send>(store: &Store, jobs: Vec<Box<dyn FnOnce() -> T + Send +
         }
         drop(queued);
         release.send(()).unwrap();
-        // It shares the fate of the others, whatever that is.
+        // It succeeds or fails with the others.
         let _ = holder.join().unwrap();
         callers
             .into_iter()
@@ -41,7 +41,7 @@ fn together<'a, T: Send>(store: &Store, jobs: Vec<Box<dyn FnOnce() -> T + Send +
     })
 }
 
-/// Lets the database have at most `pages` pages more; none lifts the limit.
+/// Lets the database grow by at most `more` pages; none removes the limit.
 fn limit_pages(store: &Store, more: Option<i64>) {
     store
         .deferred_commit(move |write| {
@@ -108,7 +108,7 @@ fn a_failing_job_does_not_fail_its_neighbours() {
                 set(write, "first")
             })
         }),
-        Box::new(|| store.deferred_commit(|write| set(write, "behind"))),
+        Box::new(|| store.deferred_commit(|write| set(write, "deferred"))),
         Box::new(|| store.write(|write| set(write, "last"))),
     ];
     let before = commits(&dir);
@@ -134,7 +134,7 @@ fn a_failing_job_does_not_fail_its_neighbours() {
         ("refused", false),
         ("panicked", false),
         ("broken", false),
-        ("behind", true),
+        ("deferred", true),
         ("last", true),
     ] {
         assert_eq!(meta_exists(&store, key), kept, "{key}");
@@ -161,7 +161,7 @@ fn neighbours_of_an_undone_transaction_get_an_error() {
     let store = TestStore::new();
     let work: Vec<Box<dyn FnOnce() -> Result<()> + Send>> = vec![
         Box::new(|| store.write(|write| set(write, "before"))),
-        // What SQLite does by itself when the disk fails in the wrong moment.
+        // SQLite does this by itself after some disk errors.
         Box::new(|| {
             store.write(|write| {
                 write.connection.execute_batch("ROLLBACK")?;
@@ -187,7 +187,7 @@ fn a_failed_commit_fails_all_who_wait_for_it_and_heals() {
         Box::new(|| store.write(|write| set(write, "neighbour"))),
         Box::new(|| {
             store.write(|write| {
-                // A broken promise that SQLite notices only at COMMIT.
+                // A violated constraint that SQLite detects only at COMMIT.
                 write
                     .connection
                     .execute_batch("PRAGMA defer_foreign_keys = ON")?;
@@ -284,7 +284,7 @@ fn an_instant_turn_costs_one_commit() {
 }
 
 #[test]
-fn what_is_written_behind_reaches_the_disk_by_itself() {
+fn a_deferred_commit_happens_by_itself() {
     let store = TestStore::new();
     let Begun::New { turn, .. } = store
         .begin_turn_deferred(message(Target::New, "hello"))
