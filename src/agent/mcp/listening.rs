@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::peer::{CallError, Peer};
-use super::streamable_http::{Exchange, Failure, Shared, is_event_stream, patience};
+use super::peer::{CallError, Peer, ReadTimeout};
+use super::streamable_http::{Exchange, Failure, Shared, is_event_stream};
 use net::cancel::Cancel;
 use net::http_client::ClientError;
 
@@ -28,7 +28,7 @@ impl Shared {
                 method: "subscriptions/listen",
                 tool: None,
                 body: subscription,
-                patience: patience(LISTEN_LIMIT),
+                timeout: ReadTimeout::within(LISTEN_LIMIT),
                 cancel: stop,
             };
             let listened = self.exchange(&exchange, |answer| {
@@ -36,7 +36,7 @@ impl Shared {
                 if status == 200 && is_event_stream(answer) {
                     was_open = true;
                     pause = first_pause;
-                    self.read_events(answer, peer, &exchange.patience, None)?;
+                    self.read_events(answer, peer, &exchange.timeout, None)?;
                 }
                 Ok(status)
             });

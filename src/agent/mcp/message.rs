@@ -19,7 +19,7 @@ pub(super) enum Incoming {
     /// What came of one of our requests.
     Answer {
         id: u64,
-        result: Result<Value, Refusal>,
+        result: Result<Value, RpcError>,
     },
     /// The server asks something.
     Request { id: Value, method: String },
@@ -29,12 +29,12 @@ pub(super) enum Incoming {
 
 /// A JSON-RPC error.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Refusal {
+pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.message.trim() {
             "" => write!(f, "error {}", self.code),
@@ -82,9 +82,9 @@ pub(super) fn own_id(id: &Value) -> Option<u64> {
     }
 }
 
-fn result(mut members: Map<String, Value>) -> Option<Result<Value, Refusal>> {
+fn result(mut members: Map<String, Value>) -> Option<Result<Value, RpcError>> {
     if let Some(error) = members.remove("error").filter(|error| !error.is_null()) {
-        return Some(Err(Refusal {
+        return Some(Err(RpcError {
             code: error.get("code").and_then(Value::as_i64).unwrap_or(0),
             message: error
                 .get("message")
@@ -98,7 +98,7 @@ fn result(mut members: Map<String, Value>) -> Option<Result<Value, Refusal>> {
 
 /// The error that a body holds, whichever request it names: one that could not
 /// be read has no number.
-pub(super) fn refusal(body: &[u8]) -> Option<Refusal> {
+pub(super) fn refusal(body: &[u8]) -> Option<RpcError> {
     let Value::Object(members) = serde_json::from_slice(body).ok()? else {
         return None;
     };
@@ -111,7 +111,7 @@ pub(super) fn request(id: u64, method: &str, params: Value) -> Vec<u8> {
     text(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
-/// Something that we tell a server.
+/// Something that we notify a server.
 pub(super) fn notification(method: &str, params: Option<Value>) -> Vec<u8> {
     let mut message = json!({"jsonrpc": "2.0", "method": method});
     if let Some(params) = params {
@@ -149,12 +149,12 @@ fn text(message: Value) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn answered(id: u64, result: Result<Value, Refusal>) -> Incoming {
+    fn answered(id: u64, result: Result<Value, RpcError>) -> Incoming {
         Incoming::Answer { id, result }
     }
 
-    fn refused(code: i64, message: &str) -> Result<Value, Refusal> {
-        Err(Refusal {
+    fn refused(code: i64, message: &str) -> Result<Value, RpcError> {
+        Err(RpcError {
             code,
             message: message.to_owned(),
         })

@@ -37,7 +37,7 @@ use names::tool_names;
 use net::cancel::Cancel;
 use net::tls::Trust;
 use server::Server;
-pub use server::State;
+pub use server::ServerState;
 use tools::McpTool;
 
 /// All configured servers. It outlives changes of the configuration.
@@ -58,11 +58,11 @@ struct Servers {
 
 /// What is to be known of one server.
 #[derive(Clone, Debug)]
-pub struct Status {
+pub struct ServerStatus {
     /// Its name in the configuration.
     pub name: String,
     /// What it is doing.
-    pub state: State,
+    pub state: ServerState,
     /// How many tools it has.
     pub tools: usize,
     /// Why it is not there, when it is not.
@@ -136,7 +136,7 @@ impl Mcp {
         let prefixes: Vec<String> = servers.kept.iter().map(prefix).collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
         for (server, prefix) in servers.kept.iter().zip(&prefixes) {
-            let (_, remote, _) = server.shared().look();
+            let (_, remote, _) = server.shared().snapshot();
             let remote_names: Vec<&str> = remote.iter().map(|tool| tool.name.as_str()).collect();
             let names = tool_names(prefix, &remote_names, &prefixes);
             for (tool, name) in remote.iter().zip(names) {
@@ -147,11 +147,11 @@ impl Mcp {
     }
 
     /// What each server is doing, in the order of the configuration.
-    pub fn statuses(&self) -> Vec<Status> {
+    pub fn statuses(&self) -> Vec<ServerStatus> {
         let servers = self.servers();
         let status = |server: &Server| {
-            let (state, tools, problem) = server.shared().look();
-            Status {
+            let (state, tools, problem) = server.shared().snapshot();
+            ServerStatus {
                 name: server.shared().name().to_owned(),
                 state,
                 tools: tools.len(),

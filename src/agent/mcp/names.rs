@@ -10,14 +10,6 @@ const NAME_BYTES: usize = 64;
 /// Characters of the fingerprint that tells apart what would have one name.
 const MARK: usize = 6;
 
-/// A tool and whose it is.
-pub(super) struct Named<'a> {
-    /// The server's name, with the characters that names may have.
-    pub(super) prefix: &'a str,
-    /// The tool's name at the server.
-    pub(super) tool: &'a str,
-}
-
 /// The names of one server's tools, in order. `prefixes` are those of all
 /// servers that are configured, running or not.
 ///
@@ -31,7 +23,6 @@ pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> V
     tools
         .iter()
         .map(|tool| {
-            let named = Named { prefix, tool };
             let plain = format!("{own}{}", permitted(tool));
             let is_foreign = prefixes.iter().any(|other| {
                 let foreign = format!("mcp_{other}_");
@@ -41,27 +32,24 @@ pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> V
             if fits && taken.insert(plain.clone()) {
                 return plain;
             }
-            let marked = named.marked(&plain);
+            let marked = marked(prefix, tool, &plain);
             taken.insert(marked.clone());
             marked
         })
         .collect()
 }
 
-impl Named<'_> {
-    /// The name, shortened where it must be, with a mark that belongs to this
-    /// server and tool alone.
-    fn marked(&self, plain: &str) -> String {
-        let subject = format!("{}\0{}", self.prefix, self.tool);
-        let mark: String = fingerprint(&subject)
-            .iter()
-            .take(MARK / 2)
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        // All characters are ASCII.
-        let kept = &plain[..plain.len().min(NAME_BYTES - MARK - 1)];
-        format!("{kept}_{mark}")
-    }
+/// The name, shortened where it must be, with a mark that belongs to this server
+/// and tool alone.
+fn marked(prefix: &str, tool: &str, plain: &str) -> String {
+    let mark: String = fingerprint(&format!("{prefix}\0{tool}"))
+        .iter()
+        .take(MARK / 2)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    // All characters are ASCII.
+    let kept = &plain[..plain.len().min(NAME_BYTES - MARK - 1)];
+    format!("{kept}_{mark}")
 }
 
 fn permitted(tool: &str) -> String {

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 
-use super::message::{self, Incoming, Refusal};
+use super::message::{self, Incoming, RpcError};
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum CallError {
     /// The server answered with an error.
-    Refused(Refusal),
+    Refused(RpcError),
     /// The server is gone, or cannot be reached.
     Closed(String),
     /// The server has forgotten the session and has not looked at the request.
@@ -39,9 +39,17 @@ pub(super) struct ReadTimeout {
 }
 
 impl ReadTimeout {
-    /// Until when it may take, having last been heard of at this time.
-    pub(super) fn until(&self, heard_at: Instant) -> Instant {
-        let own = heard_at.checked_add(self.silence);
+    /// The same limit on the silence and on the whole.
+    pub(super) fn within(limit: Duration) -> ReadTimeout {
+        ReadTimeout {
+            silence: limit,
+            deadline: Instant::now() + limit,
+        }
+    }
+
+    /// How long it may take after the last sign of progress.
+    pub(super) fn until(&self, last_activity: Instant) -> Instant {
+        let own = last_activity.checked_add(self.silence);
         own.map_or(self.deadline, |own| own.min(self.deadline))
     }
 
@@ -60,7 +68,7 @@ pub(super) type Outcome = Result<Value, CallError>;
 
 /// What the one who keeps a session waits for.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum SessionEvent {
     /// The server says that it has other tools now.
     ToolsChanged,
     /// The session is over, for this reason.
@@ -72,12 +80,12 @@ pub(super) enum News {
 /// The other side of one session.
 #[derive(Default)]
 pub(super) struct Peer {
-    state: Mutex<State>,
+    state: Mutex<PeerState>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct State {
+struct PeerState {
     waiting: HashMap<u64, Waiting>,
     tools_changed: bool,
     closed: Option<String>,
@@ -85,11 +93,11 @@ struct State {
 
 struct Waiting {
     outcome: Sender<Outcome>,
-    heard_at: Instant,
+    last_activity: Instant,
 }
 
 impl Peer {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, PeerState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -107,7 +115,7 @@ impl Peer {
             id,
             Waiting {
                 outcome: sender.clone(),
-                heard_at: Instant::now(),
+                last_activity: Instant::now(),
             },
         );
         (sender, receiver)
@@ -119,8 +127,8 @@ impl Peer {
     }
 
     /// When the request was sent, or news of its progress last came.
-    pub(super) fn heard_at(&self, id: u64) -> Option<Instant> {
-        self.state().waiting.get(&id).map(|one| one.heard_at)
+    pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
+        self.state().waiting.get(&id).map(|one| one.last_activity)
     }
 
     /// Waits for what comes of a request that was announced and sent.
@@ -128,17 +136,20 @@ impl Peer {
         &self,
         id: u64,
         outcome: &Receiver<Outcome>,
-        patience: &ReadTimeout,
+        timeout: &ReadTimeout,
     ) -> Outcome {
-        let mut until = patience.until(Instant::now());
+        let mut until = timeout.until(Instant::now());
         loop {
             if let Ok(outcome) = outcome.recv_deadline(until) {
                 return outcome;
             }
-            match self.heard_at(id).map(|heard_at| patience.until(heard_at)) {
+            match self
+                .last_activity(id)
+                .map(|last_activity| timeout.until(last_activity))
+            {
                 Some(later) if later > until => until = later,
                 // Answered in this very moment, or over.
-                _ => return outcome.try_recv().unwrap_or(Err(patience.exceeded())),
+                _ => return outcome.try_recv().unwrap_or(Err(timeout.exceeded())),
             }
         }
     }
@@ -164,7 +175,7 @@ impl Peer {
                         let id = params.get("progressToken").and_then(message::own_id);
                         let mut state = self.state();
                         if let Some(waiting) = id.and_then(|id| state.waiting.get_mut(&id)) {
-                            waiting.heard_at = Instant::now();
+                            waiting.last_activity = Instant::now();
                         }
                     }
                     _ => {}
@@ -209,14 +220,14 @@ impl Peer {
 
     /// Waits for the end of the session, or for other tools where `tools` says
     /// so; until `deadline` where there is one.
-    pub(super) fn wait_for_news(&self, tools: bool, deadline: Option<Instant>) -> News {
+    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> SessionEvent {
         let mut state = self.state();
         loop {
             if let Some(reason) = &state.closed {
-                return News::Closed(reason.clone());
+                return SessionEvent::Closed(reason.clone());
             }
             if tools && state.tools_changed {
-                return News::ToolsChanged;
+                return SessionEvent::ToolsChanged;
             }
             state = match deadline {
                 None => self
@@ -225,7 +236,7 @@ impl Peer {
                     .unwrap_or_else(PoisonError::into_inner),
                 Some(deadline) => {
                     let Some(left) = deadline.checked_duration_since(Instant::now()) else {
-                        return News::Nothing;
+                        return SessionEvent::Nothing;
                     };
                     self.news
                         .wait_timeout(state, left)

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use super::peer::{CallError, News, Peer};
+use super::peer::{CallError, Peer, SessionEvent};
 use super::session::{RemoteTool, Session};
 use super::stdio::{Start, StdioTransport};
 use super::streamable_http::HttpTransport;
@@ -28,7 +28,7 @@ const LIST_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::fro
 
 /// What a server is doing, as people are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum ServerState {
     /// It is being started for the first time.
     Starting,
     /// Its tools can be called.
@@ -39,32 +39,32 @@ pub enum State {
     Disabled,
 }
 
-impl State {
+impl ServerState {
     /// Its name on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
-            State::Starting => "starting",
-            State::Ready => "ready",
-            State::Down => "down",
-            State::Disabled => "disabled",
+            ServerState::Starting => "starting",
+            ServerState::Ready => "ready",
+            ServerState::Down => "down",
+            ServerState::Disabled => "disabled",
         }
     }
 }
 
 /// A server and the thread that keeps it.
 pub(super) struct Server {
-    shared: Arc<Kept>,
+    shared: Arc<SharedServer>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// What the thread and the users of a server share.
-pub(super) struct Kept {
+pub(super) struct SharedServer {
     config: McpServer,
     /// Whom it trusts where the server is reached by https.
     trust: Trust,
     /// Where its program runs unless the configuration says so.
     data_dir: PathBuf,
-    present: Mutex<Present>,
+    present: Mutex<CurrentState>,
     changed: Condvar,
     /// Counts what has changed, over all servers.
     version: Arc<AtomicU64>,
@@ -73,8 +73,8 @@ pub(super) struct Kept {
 }
 
 /// What is there at the moment.
-struct Present {
-    state: State,
+struct CurrentState {
+    state: ServerState,
     session: Option<Arc<Session>>,
     tools: Arc<[RemoteTool]>,
     problem: Option<String>,
@@ -90,14 +90,14 @@ impl Server {
         version: Arc<AtomicU64>,
     ) -> Server {
         let state = match config.disabled {
-            true => State::Disabled,
-            false => State::Starting,
+            true => ServerState::Disabled,
+            false => ServerState::Starting,
         };
-        let shared = Arc::new(Kept {
+        let shared = Arc::new(SharedServer {
             config: config.clone(),
             trust,
             data_dir,
-            present: Mutex::new(Present {
+            present: Mutex::new(CurrentState {
                 state,
                 session: None,
                 tools: Arc::new([]),
@@ -114,24 +114,24 @@ impl Server {
                 thread: None,
             };
         }
-        let keeper = Arc::clone(&shared);
+        let supervised = Arc::clone(&shared);
         let thread = threads::spawn(
             std::thread::Builder::new().name(format!("mcp-{}", config.name)),
-            move || keeper.keep(),
+            move || supervised.supervise(),
         );
         let thread = match thread {
             Ok(thread) => Some(thread),
             Err(error) => {
                 let problem = format!("no thread can be started: {error}");
                 log::error!("mcp {}: {problem}", config.name);
-                shared.is_down(&problem);
+                shared.set_down(&problem);
                 None
             }
         };
         Server { shared, thread }
     }
 
-    pub(super) fn shared(&self) -> &Arc<Kept> {
+    pub(super) fn shared(&self) -> &Arc<SharedServer> {
         &self.shared
     }
 
@@ -161,7 +161,7 @@ impl Server {
     }
 }
 
-impl Kept {
+impl SharedServer {
     pub(super) fn config(&self) -> &McpServer {
         &self.config
     }
@@ -175,12 +175,12 @@ impl Kept {
         &self.config.name
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
+    fn present(&self) -> MutexGuard<'_, CurrentState> {
         self.present.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What it is doing, its tools, and what is wrong with it.
-    pub(super) fn look(&self) -> (State, Arc<[RemoteTool]>, Option<String>) {
+    pub(super) fn snapshot(&self) -> (ServerState, Arc<[RemoteTool]>, Option<String>) {
         let present = self.present();
         (
             present.state,
@@ -192,7 +192,7 @@ impl Kept {
     /// Waits until it is no longer being started for the first time.
     pub(super) fn wait_until_settled(self: &Arc<Self>, deadline: Instant, cancel: &Cancel) {
         self.wait_for(deadline, cancel, |present| {
-            (present.state != State::Starting).then_some(())
+            (present.state != ServerState::Starting).then_some(())
         });
     }
 
@@ -231,7 +231,7 @@ impl Kept {
         self: &Arc<Self>,
         deadline: Instant,
         cancel: &Cancel,
-        look: impl Fn(&Present) -> Option<T>,
+        look: impl Fn(&CurrentState) -> Option<T>,
     ) -> Option<T> {
         let waker = Arc::clone(self);
         // The lock makes sure that whoever saw no cancellation is waiting.
@@ -258,24 +258,24 @@ impl Kept {
         })
     }
 
-    fn update(&self, change: impl FnOnce(&mut Present)) {
+    fn update(&self, change: impl FnOnce(&mut CurrentState)) {
         change(&mut self.present());
         self.version.fetch_add(1, Ordering::SeqCst);
         self.changed.notify_all();
     }
 
-    fn is_ready(&self, session: &Arc<Session>, tools: Vec<RemoteTool>) {
+    fn set_ready(&self, session: &Arc<Session>, tools: Vec<RemoteTool>) {
         self.update(|present| {
-            present.state = State::Ready;
+            present.state = ServerState::Ready;
             present.session = Some(Arc::clone(session));
             present.tools = tools.into();
             present.problem = None;
         });
     }
 
-    fn is_down(&self, problem: &str) {
+    fn set_down(&self, problem: &str) {
         self.update(|present| {
-            present.state = State::Down;
+            present.state = ServerState::Down;
             present.session = None;
             present.tools = Arc::new([]);
             present.problem = Some(problem.to_owned());
@@ -283,7 +283,7 @@ impl Kept {
     }
 
     /// Has the server until it is told to stop.
-    fn keep(&self) {
+    fn supervise(&self) {
         let (first, most) = PAUSES;
         let mut pause = first;
         let mut told = String::new();
@@ -294,7 +294,7 @@ impl Kept {
                     let session = Arc::new(session);
                     let problem = self.serve(&session);
                     // Nobody begins to use what is about to be closed.
-                    self.is_down(&problem);
+                    self.set_down(&problem);
                     session.close(self.at_once.load(Ordering::SeqCst));
                     problem
                 }
@@ -303,7 +303,7 @@ impl Kept {
             if self.stop.is_cancelled() {
                 break;
             }
-            self.is_down(&problem);
+            self.set_down(&problem);
             if began.elapsed() >= STEADY {
                 pause = first;
             }
@@ -321,7 +321,7 @@ impl Kept {
             }
             pause = (pause * 2).min(most);
         }
-        self.is_down("it was stopped");
+        self.set_down("it was stopped");
     }
 
     fn open(&self) -> Result<Session, CallError> {
@@ -365,7 +365,7 @@ impl Kept {
             counted(tools.len()),
             session.description()
         );
-        self.is_ready(session, tools.clone());
+        self.set_ready(session, tools.clone());
         let (first, most) = LIST_PAUSES;
         let mut pause = first;
         let mut listed_at = Instant::now();
@@ -374,11 +374,13 @@ impl Kept {
             if self.stop.is_cancelled() {
                 return "it is being stopped".to_owned();
             }
-            if let News::Closed(reason) = session.wait_for_news(true, None) {
+            if let SessionEvent::Closed(reason) = session.wait_for_event(true, None) {
                 return reason;
             }
             // Servers say so after the handshake, and some after each list.
-            if let News::Closed(reason) = session.wait_for_news(false, Some(listed_at + pause)) {
+            if let SessionEvent::Closed(reason) =
+                session.wait_for_event(false, Some(listed_at + pause))
+            {
                 return reason;
             }
             listed_at = Instant::now();
@@ -388,7 +390,7 @@ impl Kept {
                     pause = first;
                     log::info!("mcp {}: has {} now", self.name(), counted(listed.len()));
                     tools = listed;
-                    self.is_ready(session, tools.clone());
+                    self.set_ready(session, tools.clone());
                 }
                 Err(error) => {
                     pause = (pause * 2).min(most);

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::message;
-use super::peer::{CallError, News, Outcome, Peer, ReadTimeout};
+use super::peer::{CallError, Outcome, Peer, ReadTimeout, SessionEvent};
 use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
 use serde_json::json;
@@ -94,7 +94,7 @@ impl Session {
             "initialize",
             None,
             message,
-            patience(OPEN_LIMIT),
+            ReadTimeout::within(OPEN_LIMIT),
             cancel,
         )?;
         let offered = answer.get("protocolVersion").and_then(Value::as_str);
@@ -108,7 +108,7 @@ impl Session {
         self.title = title(answer.get("serverInfo"));
         self.transport.opened(revision);
         self.transport
-            .tell(message::notification("notifications/initialized", None));
+            .notify(message::notification("notifications/initialized", None));
         self.transport.listen(&self.peer, None);
         Ok(())
     }
@@ -118,7 +118,7 @@ impl Session {
     fn discover(&mut self, cancel: &Cancel) -> Result<bool, CallError> {
         self.revision = Revision::Stateless;
         self.transport.opened(self.revision);
-        let limit = patience(DISCOVER_LIMIT);
+        let limit = ReadTimeout::within(DISCOVER_LIMIT);
         let answer = match self.request("server/discover", Map::new(), None, limit, cancel) {
             Ok(answer) => answer,
             Err(CallError::Refused(_) | CallError::Unusable(_) | CallError::Silent(_)) => {
@@ -168,7 +168,13 @@ impl Session {
         let mut cursors = HashSet::new();
         let mut params = Map::new();
         for _ in 0..PAGES {
-            let page = self.request("tools/list", params, None, patience(LIST_LIMIT), cancel)?;
+            let page = self.request(
+                "tools/list",
+                params,
+                None,
+                ReadTimeout::within(LIST_LIMIT),
+                cancel,
+            )?;
             let items = page.get("tools").and_then(Value::as_array);
             for tool in items.into_iter().flatten() {
                 if let Some(tool) = remote_tool(tool)
@@ -192,14 +198,14 @@ impl Session {
         &self,
         name: &str,
         arguments: &Map<String, Value>,
-        patience: ReadTimeout,
+        timeout: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
         let params = Map::from_iter([
             ("name".to_owned(), Value::from(name)),
             ("arguments".to_owned(), Value::Object(arguments.clone())),
         ]);
-        let result = self.request("tools/call", params, Some(name), patience, cancel)?;
+        let result = self.request("tools/call", params, Some(name), timeout, cancel)?;
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => Ok(result),
             Some(kind) => Err(CallError::Unusable(format!(
@@ -208,9 +214,9 @@ impl Session {
         }
     }
 
-    /// [`Peer::wait_for_news`] of the other side.
-    pub(super) fn wait_for_news(&self, tools: bool, deadline: Option<Instant>) -> News {
-        self.peer.wait_for_news(tools, deadline)
+    /// [`Peer::wait_for_event`] of the other side.
+    pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> SessionEvent {
+        self.peer.wait_for_event(tools, deadline)
     }
 
     /// Why the session is over, if it is.
@@ -237,14 +243,14 @@ impl Session {
         method: &str,
         params: Map<String, Value>,
         tool: Option<&str>,
-        patience: ReadTimeout,
+        timeout: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
         let id = self.next_id();
-        // Only what may take long is asked to tell of its progress.
+        // Only what may take long is asked to notify of its progress.
         let params = with_meta(params, self.revision, tool.map(|_| id));
         let message = message::request(id, method, params);
-        self.send(id, method, tool, message, patience, cancel)
+        self.send(id, method, tool, message, timeout, cancel)
     }
 
     fn send(
@@ -253,7 +259,7 @@ impl Session {
         method: &str,
         tool: Option<&str>,
         message: Vec<u8>,
-        patience: ReadTimeout,
+        timeout: ReadTimeout,
         cancel: &Cancel,
     ) -> Outcome {
         if cancel.is_cancelled() {
@@ -269,7 +275,7 @@ impl Session {
                 method,
                 tool,
                 message,
-                patience,
+                timeout,
                 cancel,
             },
         )
@@ -278,13 +284,6 @@ impl Session {
 
 fn client_info() -> Value {
     json!({"name": "hearth", "version": env!("CARGO_PKG_VERSION")})
-}
-
-fn patience(limit: Duration) -> ReadTimeout {
-    ReadTimeout {
-        silence: limit,
-        deadline: Instant::now() + limit,
-    }
 }
 
 /// The parameters with what the revision wants beside them, and with the token

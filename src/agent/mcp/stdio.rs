@@ -88,7 +88,7 @@ impl Transport for StdioTransport {
         let outcome = match send(&self.program, request.message) {
             Ok(()) => request
                 .cancel
-                .guard(hook, || peer.wait_for(id, &receiver, &request.patience)),
+                .guard(hook, || peer.wait_for(id, &receiver, &request.timeout)),
             Err(error) => Err(error),
         };
         peer.forget(id);
@@ -100,12 +100,12 @@ impl Transport for StdioTransport {
             _ => None,
         };
         if let Some(reason) = reason {
-            self.tell(message::cancelled(id, reason));
+            self.notify(message::cancelled(id, reason));
         }
         outcome
     }
 
-    fn tell(&self, message: Vec<u8>) {
+    fn notify(&self, message: Vec<u8>) {
         // That nobody reads it shows with the next request.
         let _ = send(&self.program, message);
     }
@@ -114,7 +114,7 @@ impl Transport for StdioTransport {
 
     fn listen(&self, _: &Arc<Peer>, subscription: Option<Vec<u8>>) {
         if let Some(subscription) = subscription {
-            self.tell(subscription);
+            self.notify(subscription);
         }
     }
 

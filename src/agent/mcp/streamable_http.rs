@@ -22,12 +22,12 @@ use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 /// How long a message that nobody waits for may take.
-const TELL_LIMIT: Duration = Duration::from_secs(5);
+const NOTIFY_LIMIT: Duration = Duration::from_secs(5);
 /// How long ending a session may take.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// Most bytes of a refusal's body that are read, and characters that are shown.
-const REFUSAL_BYTES: usize = 64 * 1024;
-const REFUSAL_CHARS: usize = 300;
+const ERROR_BYTES: usize = 64 * 1024;
+const ERROR_CHARS: usize = 300;
 
 const VERSION: &str = "mcp-protocol-version";
 const SESSION: &str = "mcp-session-id";
@@ -58,11 +58,11 @@ pub(super) struct Shared {
     url: String,
     headers: Vec<(String, Secret)>,
     http_client: HttpClient,
-    state: Mutex<State>,
+    state: Mutex<SessionState>,
 }
 
 #[derive(Default)]
-struct State {
+struct SessionState {
     /// What the server calls the session.
     session: Option<String>,
     revision: Option<Revision>,
@@ -75,7 +75,7 @@ pub(super) struct Exchange<'a> {
     pub(super) method: &'a str,
     pub(super) tool: Option<&'a str>,
     pub(super) body: Option<&'a [u8]>,
-    pub(super) patience: ReadTimeout,
+    pub(super) timeout: ReadTimeout,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -130,15 +130,15 @@ impl Transport for HttpTransport {
                 if request.method != "initialize" && !self.shared.is_stateless() =>
             {
                 // Without sessions, a closed connection is the cancellation.
-                self.tell(message::cancelled(request.id, "nobody waits any more"));
+                self.notify(message::cancelled(request.id, "nobody waits any more"));
             }
             _ => {}
         }
         outcome
     }
 
-    fn tell(&self, message: Vec<u8>) {
-        self.shared.tell(&message);
+    fn notify(&self, message: Vec<u8>) {
+        self.shared.notify(&message);
     }
 
     fn opened(&self, revision: Revision) {
@@ -192,7 +192,7 @@ impl Drop for HttpTransport {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, SessionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -206,7 +206,7 @@ impl Shared {
             method: request.method,
             tool: request.tool,
             body: Some(&request.message),
-            patience: request.patience,
+            timeout: request.timeout,
             cancel: request.cancel,
         };
         let read = |answer: &mut ClientResponse| {
@@ -221,7 +221,7 @@ impl Shared {
                 self.read_events(
                     answer,
                     peer,
-                    &exchange.patience,
+                    &exchange.timeout,
                     Some((request.id, receiver)),
                 )?;
             } else {
@@ -244,7 +244,7 @@ impl Shared {
             Err(Failure::Call(error)) => Err(error),
             Err(Failure::Connection(error)) => Err(match error {
                 ClientError::Cancelled => CallError::Cancelled,
-                ClientError::Silent(_) | ClientError::TimedOut => request.patience.exceeded(),
+                ClientError::Silent(_) | ClientError::TimedOut => request.timeout.exceeded(),
                 ClientError::TooLarge(_) | ClientError::Address(_) => {
                     CallError::Unusable(error.to_string())
                 }
@@ -254,13 +254,13 @@ impl Shared {
     }
 
     /// Sends a message that nothing comes of.
-    fn tell(&self, message: &[u8]) {
+    fn notify(&self, message: &[u8]) {
         let exchange = Exchange {
             http_method: "POST",
             method: "",
             tool: None,
             body: Some(message),
-            patience: patience(TELL_LIMIT),
+            timeout: ReadTimeout::within(NOTIFY_LIMIT),
             cancel: &Cancel::default(),
         };
         self.send_off(&exchange);
@@ -272,7 +272,7 @@ impl Shared {
             method: "",
             tool: None,
             body: None,
-            patience: patience(CLOSE_LIMIT),
+            timeout: ReadTimeout::within(CLOSE_LIMIT),
             cancel: &Cancel::default(),
         };
         self.send_off(&exchange);
@@ -280,7 +280,7 @@ impl Shared {
 
     fn send_off(&self, exchange: &Exchange<'_>) {
         let sent = self.exchange(exchange, |answer| {
-            answer.read_all(REFUSAL_BYTES)?;
+            answer.read_all(ERROR_BYTES)?;
             Ok(answer.status())
         });
         match sent {
@@ -329,17 +329,17 @@ impl Shared {
             url: &self.url,
             headers: &headers,
             body: exchange.body,
-            deadline: exchange.patience.deadline,
+            deadline: exchange.timeout.deadline,
             cancel: exchange.cancel,
         };
         self.http_client
-            .exchange_within(&outgoing, Some(exchange.patience.silence), read)
+            .exchange_within(&outgoing, Some(exchange.timeout.silence), read)
     }
 
     /// What an answer that is not a success means.
     fn refusal(&self, answer: &mut ClientResponse, method: &str) -> Result<CallError, Failure> {
         let status = answer.status();
-        let body = match answer.read_all(REFUSAL_BYTES) {
+        let body = match answer.read_all(ERROR_BYTES) {
             Ok(body) => body,
             Err(ClientError::TooLarge(_)) => Vec::new(),
             Err(error) => return Err(error.into()),
@@ -354,7 +354,7 @@ impl Shared {
         if let Some(refusal) = message::refusal(&body) {
             return Ok(CallError::Refused(refusal));
         }
-        let shown = shorten(text, REFUSAL_CHARS);
+        let shown = shorten(text, ERROR_CHARS);
         Ok(CallError::Unusable(match status {
             401 | 403 => format!(
                 "it refuses us with status {status}; a key belongs into \"headers\", such as \
@@ -371,11 +371,11 @@ impl Shared {
         &self,
         answer: &mut ClientResponse,
         peer: &Peer,
-        patience: &ReadTimeout,
+        timeout: &ReadTimeout,
         request: Option<(u64, &Receiver<Outcome>)>,
     ) -> Result<(), Failure> {
-        let until = Cell::new(patience.until(Instant::now()));
-        let mut source = Patient {
+        let until = Cell::new(timeout.until(Instant::now()));
+        let mut source = ProgressSource {
             answer,
             until: &until,
         };
@@ -383,15 +383,15 @@ impl Shared {
         while let Some(event) = events.next()? {
             for incoming in message::read(event.data).into_iter().flatten() {
                 if let Some(answer) = peer.receive(incoming) {
-                    self.tell(&answer);
+                    self.notify(&answer);
                 }
             }
             if let Some((id, receiver)) = request {
                 if !receiver.is_empty() {
                     break;
                 }
-                if let Some(heard_at) = peer.heard_at(id) {
-                    until.set(patience.until(heard_at));
+                if let Some(last_activity) = peer.last_activity(id) {
+                    until.set(timeout.until(last_activity));
                 }
             }
         }
@@ -404,12 +404,12 @@ impl Shared {
 /// The body of an answer that is read until a time that moves on with the
 /// progress of the request. Comments that keep the connection alive do not
 /// move it.
-struct Patient<'a> {
+struct ProgressSource<'a> {
     answer: &'a mut ClientResponse,
     until: &'a Cell<Instant>,
 }
 
-impl Source for Patient<'_> {
+impl Source for ProgressSource<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
         let left = self
             .until
@@ -426,11 +426,4 @@ pub(super) fn is_event_stream(answer: &ClientResponse) -> bool {
     answer
         .header("content-type")
         .is_some_and(|kind| kind.to_ascii_lowercase().starts_with("text/event-stream"))
-}
-
-pub(super) fn patience(limit: Duration) -> ReadTimeout {
-    ReadTimeout {
-        silence: limit,
-        deadline: Instant::now() + limit,
-    }
 }

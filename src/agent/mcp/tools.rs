@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::content::text_of;
 use super::peer::{CallError, ReadTimeout};
-use super::server::Kept;
+use super::server::SharedServer;
 use super::session::RemoteTool;
 use super::transport::seconds;
 use crate::model::ToolSpec;
@@ -25,7 +25,7 @@ const DESCRIPTION_CHARS: usize = 4_000;
 
 /// One tool of one server.
 pub(super) struct McpTool {
-    server: Arc<Kept>,
+    server: Arc<SharedServer>,
     /// Its name at the server.
     remote_name: String,
     definition: Definition,
@@ -33,7 +33,7 @@ pub(super) struct McpTool {
 
 impl McpTool {
     /// The tool under the name that the model knows it by.
-    pub(super) fn new(server: &Arc<Kept>, tool: &RemoteTool, name: String) -> McpTool {
+    pub(super) fn new(server: &Arc<SharedServer>, tool: &RemoteTool, name: String) -> McpTool {
         McpTool {
             server: Arc::clone(server),
             remote_name: tool.name.clone(),
@@ -61,15 +61,15 @@ impl McpTool {
     ) -> Result<Value, CallError> {
         let began = Instant::now();
         let silence = Duration::from_secs(self.server.config().timeout_seconds);
-        let patience = ReadTimeout {
+        let timeout = ReadTimeout {
             silence,
             deadline: turn_deadline.min(began + CALL_LIMIT.max(silence)),
         };
         let mut is_first = true;
         loop {
-            let wait = (began + RESTART_LIMIT).min(patience.deadline);
+            let wait = (began + RESTART_LIMIT).min(timeout.deadline);
             let session = self.server.session(wait, cancel)?;
-            match session.call_tool(&self.remote_name, arguments, patience, cancel) {
+            match session.call_tool(&self.remote_name, arguments, timeout, cancel) {
                 // The server has not looked at the call: it may be made again.
                 Err(CallError::SessionLost) if is_first => is_first = false,
                 result => return result,

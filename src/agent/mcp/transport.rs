@@ -18,7 +18,7 @@ pub(super) struct Call<'a> {
     pub(super) tool: Option<&'a str>,
     /// The whole message.
     pub(super) message: Vec<u8>,
-    pub(super) patience: ReadTimeout,
+    pub(super) timeout: ReadTimeout,
     pub(super) cancel: &'a Cancel,
 }
 
@@ -28,7 +28,7 @@ pub(super) trait Transport: Send + Sync {
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome;
 
     /// Sends a message that nothing comes of; at best, since nobody waits.
-    fn tell(&self, message: Vec<u8>);
+    fn notify(&self, message: Vec<u8>);
 
     /// The handshake is over, with this revision of the protocol.
     fn opened(&self, revision: Revision);

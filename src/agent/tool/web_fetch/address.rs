@@ -1,9 +1,11 @@
 //! Web addresses: which may be fetched, and what a relative one leads to.
 
-use super::super::template::percent_encode;
+use crate::tool::template::percent_encode;
+use base::url::{Url, UrlError};
 
 /// Longest address, in bytes.
 const MAX_URL: usize = 4_000;
+const ONLY_WEB: &str = "only https:// and http:// are fetched";
 
 /// The address as it is sent: without its fragment, and with what is not ASCII
 /// percent-encoded.
@@ -15,27 +17,20 @@ pub(super) fn check(url: &str) -> Result<String, String> {
     if url.len() > MAX_URL {
         return Err(format!("a URL has at most {MAX_URL} bytes"));
     }
-    let (scheme, rest) = url
-        .split_once("://")
-        .filter(|(scheme, _)| !scheme.contains(['/', '?', '#']))
-        .ok_or("a URL must begin with https:// or http://")?;
-    let scheme = scheme.to_ascii_lowercase();
-    if !matches!(scheme.as_str(), "http" | "https") {
-        return Err("only https:// and http:// are fetched".to_owned());
+    let is_web = |scheme: &str| matches!(scheme, "http" | "https");
+    let scheme = url.split("://").next().unwrap_or_default();
+    let url = Url::parse(&encoded(url)).map_err(|error| match error {
+        UrlError::Scheme => "a URL must begin with https:// or http://",
+        _ if !is_web(&scheme.to_ascii_lowercase()) => ONLY_WEB,
+        _ => "the URL has no host, or its host is not written in ASCII (xn--...)",
+    })?;
+    if !is_web(&url.scheme) {
+        return Err(ONLY_WEB.to_owned());
     }
-    let rest = rest.split('#').next().unwrap_or_default();
-    let (authority, path) = rest.split_at(rest.find(['/', '?', '\\']).unwrap_or(rest.len()));
-    if authority.contains('@') {
+    if url.user.is_some() {
         return Err("a URL must hold no user name or password".to_owned());
     }
-    if authority.is_empty() || path.starts_with('\\') {
-        return Err("the URL has no host".to_owned());
-    }
-    if !authority.is_ascii() {
-        return Err("the URL's host must be written in ASCII (xn--...)".to_owned());
-    }
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    Ok(format!("{scheme}://{authority}{slash}{}", encoded(path)))
+    Ok(format!("{}{}", url.origin(), url.path_and_query()))
 }
 
 /// Encodes what no URL may hold and leaves the rest, percent signs too.
@@ -65,15 +60,9 @@ fn encoded(path: &str) -> String {
 }
 
 /// What a reference found at `base`, an address of [`check`], leads to
-/// (RFC 3986, 5.2). What comes out must be checked.
+/// (RFC 3986, 5.2). The result is still to be checked.
 pub(super) fn join(base: &str, reference: &str) -> String {
     let reference = reference.trim();
-    let scheme_end = base.find("://").map_or(0, |place| place + 3);
-    let path_start = base[scheme_end..]
-        .find('/')
-        .map_or(base.len(), |place| place + scheme_end);
-    let (origin, path) = base.split_at(path_start);
-    let path = path.split('#').next().unwrap_or_default();
     let scheme = reference.split_once(':').map(|(scheme, _)| scheme);
     let is_absolute = scheme.is_some_and(|scheme| {
         scheme.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -84,12 +73,15 @@ pub(super) fn join(base: &str, reference: &str) -> String {
     if is_absolute {
         return reference.to_owned();
     }
-    if let Some(rest) = reference.strip_prefix("//") {
-        return format!("{}{rest}", &base[..scheme_end]);
+    let Ok(base) = Url::parse(base) else {
+        return reference.to_owned();
+    };
+    if reference.starts_with("//") {
+        return format!("{}:{reference}", base.scheme);
     }
-    let file = path.split('?').next().unwrap_or_default();
+    let file = &base.path;
     let joined = match reference.chars().next() {
-        None | Some('#') => path.to_owned(),
+        None | Some('#') => base.path_and_query(),
         Some('/') => reference.to_owned(),
         Some('?') => format!("{file}{reference}"),
         Some(_) => {
@@ -99,7 +91,7 @@ pub(super) fn join(base: &str, reference: &str) -> String {
     };
     let end = joined.find(['?', '#']).unwrap_or(joined.len());
     let (path, rest) = joined.split_at(end);
-    format!("{origin}{}{rest}", without_dots(path))
+    format!("{}{}{rest}", base.origin(), without_dots(path))
 }
 
 /// The path without `.` and `..` (RFC 3986, 5.2.4).
@@ -139,7 +131,8 @@ mod tests {
             ("http://[::1]:8080/x", Ok("http://[::1]:8080/x")),
             ("https://a.example/x@y", Ok("https://a.example/x@y")),
             ("https://user:pw@a.example/", Err("user name")),
-            ("https://a.example\\@b.example/", Err("no host")),
+            ("https://a.example\\@b.example/", Err("user name")),
+            ("https://a.example\\.b.example/", Err("no host")),
             ("ftp://a.example/", Err("only https")),
             ("file:///etc/passwd", Err("only https")),
             ("a.example", Err("must begin")),

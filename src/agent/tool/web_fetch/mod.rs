@@ -1,4 +1,5 @@
-//! Reads web pages, and nothing of the house unless the owner has opened it.
+//! Reads web pages. Nothing in the home network is fetched unless the owner
+//! allows it.
 
 mod address;
 

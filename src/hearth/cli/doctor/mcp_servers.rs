@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::diagnosis::{Diagnosis, Installation};
-use agent::mcp::{Mcp, State};
+use agent::mcp::{Mcp, ServerState, ServerStatus};
 use config::Settings;
 use net::cancel::Cancel;
 use net::tls::Trust;
@@ -24,15 +24,15 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     mcp.wait_until_settled(LIMIT, &Cancel::default());
     let statuses = mcp.statuses();
     mcp.stop(true);
-    let judge = |status: agent::mcp::Status| {
+    let judge = |status: ServerStatus| {
         let name = &status.name;
         let file = settings.path().display();
         match (status.state, status.problem) {
-            (State::Ready, _) => Diagnosis::ok(
+            (ServerState::Ready, _) => Diagnosis::ok(
                 CHECK,
                 format!("{name} answers and has {} tools", status.tools),
             ),
-            (State::Disabled, None) => Diagnosis::ok(CHECK, format!("{name} is disabled")),
+            (ServerState::Disabled, None) => Diagnosis::ok(CHECK, format!("{name} is disabled")),
             (_, problem) => {
                 let why = problem.unwrap_or_else(|| "does not answer in time".to_owned());
                 Diagnosis::problem(CHECK, format!("{name}: {why}")).advise(format!(
