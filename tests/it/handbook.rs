@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use base::error::Code;
 use config::{SettingDoc, documentation};
 use hearth::handbook::TOPICS;
-use protocol::{command, event};
+use protocol::command;
+use protocol::event::{self, EventTrait};
 
 /// The README, then the handbook in its order: paths below the project's folder.
 pub fn documents() -> Vec<PathBuf> {
@@ -173,16 +174,34 @@ fn code(text: &str) -> String {
 #[test]
 fn every_command_event_and_code_is_explained() {
     let protocol = text_of(&page("protocol"));
-    let names = command::DECLARATIONS
-        .iter()
-        .map(|command| command.name)
-        .chain(event::DECLARATIONS.iter().map(|event| event.name))
-        .chain(Code::ALL.map(Code::as_str));
-    for name in names {
-        assert!(
-            protocol.contains(&format!("| `{name}`")),
-            "protocol.md has no row for {name}"
-        );
+    let rows = |name: &str| -> String {
+        let start = format!("| `{name}`");
+        let rows = protocol.lines().filter(|line| line.starts_with(&start));
+        let rows: Vec<&str> = rows.collect();
+        assert!(!rows.is_empty(), "protocol.md has no row for {name}");
+        rows.join("\n")
+    };
+    let names_all = |name: &str, fields: &[&str]| {
+        let rows = rows(name);
+        for field in fields {
+            let shown = format!("`{field}`");
+            assert!(rows.contains(&shown), "{name} has a field {field}: {rows}");
+        }
+        rows
+    };
+    for command in command::DECLARATIONS {
+        let rows = names_all(command.name, command.fields);
+        let role = format!("`{}` ({})", command.name, command.role.as_str());
+        let is_first = command.name == "auth";
+        assert!(is_first || rows.contains(&role), "{role}: {rows}");
+    }
+    for event in event::DECLARATIONS {
+        let rows = names_all(event.name, event.fields);
+        let is_for_admins = event.traits.contains(&EventTrait::AdminOnly);
+        assert_eq!(rows.contains("(admins)"), is_for_admins, "{rows}");
+    }
+    for code in Code::ALL {
+        rows(code.as_str());
     }
 }
 

@@ -20,25 +20,25 @@ use config::{Backup, TimeOfDay, without_secrets};
 use serde_json::json;
 use store::{BackupFile, BackupRequest, BackupSummary, PARTIAL, ProgressWatcher, back_up};
 
-/// How often is looked whether one is due.
+/// How often the timekeeper checks whether a backup is due.
 const LOOK: Duration = Duration::from_secs(60);
-/// How long after a failure it is tried again.
+/// How long after a failure the next attempt is made.
 const RETRY: Duration = Duration::from_secs(3600);
 /// Where nightly backups go in the data directory when nothing else is set.
 const DIRECTORY: &str = "backups";
-/// Backups that are named when one is needed.
-const TOLD: usize = 3;
+/// Backups that are listed when one is needed.
+const LISTED: usize = 3;
 /// Around the date in the name of a nightly backup.
 const NAME: (&str, &str) = ("hearth-nightly-", ".db");
-/// The configuration's name in a backup, and that of the machine's key.
+/// The configuration's name in a backup.
 pub const CONFIG: &str = "config.json";
-/// The machine's key: in backups with secrets only.
+/// The machine's key, in backups with secrets only.
 pub const IDENTITY: &str = "identity.key";
-/// What a backup says of itself.
+/// The description of a backup, inside it.
 pub const ABOUT: &str = "about.json";
 
-/// What a backup of this data directory is to hold beside the database, and
-/// why the configuration is not in it, if so.
+/// The files that a backup of this data directory holds beside the database, and
+/// why the configuration is not among them, if so.
 pub fn enclosed(
     data_dir: &Path,
     with_secrets: bool,
@@ -83,8 +83,8 @@ pub fn directory(config: &Backup, data_dir: &Path) -> PathBuf {
     }
 }
 
-/// The nightly backups in a directory with their nights, newest first; none
-/// when it cannot be read.
+/// The nightly backups in a directory with their dates, newest first; none when it
+/// cannot be read.
 pub fn nightly_backups(directory: &Path) -> Vec<(Date, PathBuf)> {
     let Ok(entries) = fs::read_dir(directory) else {
         return Vec::new();
@@ -110,7 +110,7 @@ fn name_of(night: Date) -> String {
     format!("{}{night}{}", NAME.0, NAME.1)
 }
 
-/// What to do about a damaged database: lines to add to what is wrong with it.
+/// What to do about a damaged database: lines to append to the error message.
 pub fn how_to_restore(config: &Backup, data_dir: &Path) -> String {
     let directory = directory(config, data_dir);
     let backups = nightly_backups(&directory);
@@ -123,11 +123,11 @@ pub fn how_to_restore(config: &Backup, data_dir: &Path) -> String {
         )),
         Some((_, newest)) => {
             text.push_str("The newest backups:\n");
-            for (_, path) in backups.iter().take(TOLD) {
+            for (_, path) in backups.iter().take(LISTED) {
                 text.push_str(&format!("  {}\n", path.display()));
             }
             text.push_str(&format!(
-                "To go back to the newest, and keep what is there now aside:\n  {restore} {}",
+                "To return to the newest and set the present data aside:\n  {restore} {}",
                 newest.display()
             ));
         }
@@ -135,7 +135,7 @@ pub fn how_to_restore(config: &Backup, data_dir: &Path) -> String {
     text
 }
 
-/// The latest night whose hour has come, and when that was.
+/// The latest night whose backup time has come, and that time.
 fn latest_night(now: Timestamp, at: TimeOfDay, zone: &TimeZone) -> Option<(Date, Timestamp)> {
     let local = jiff::Timestamp::from_millisecond(now.as_millis())
         .ok()?
@@ -155,8 +155,8 @@ fn latest_night(now: Timestamp, at: TimeOfDay, zone: &TimeZone) -> Option<(Date,
     Some((yesterday, begin(yesterday)?))
 }
 
-/// The timekeeper's part: starts a backup when one is due, in a thread of its
-/// own, which ends with the timekeeper.
+/// Starts a backup when one is due, in a thread of its own, which ends with the
+/// timekeeper.
 pub(super) struct Nightly {
     look_at: Instant,
     running: Option<(JoinHandle<bool>, Arc<AtomicBool>)>,
@@ -170,7 +170,7 @@ impl Nightly {
         }
     }
 
-    /// Looks at once, because time has jumped.
+    /// Checks at the next tick, because the clock has jumped.
     pub fn look_now(&mut self) {
         self.look_at = Instant::now();
     }
@@ -216,8 +216,8 @@ impl Nightly {
 }
 
 impl Service {
-    /// The night that a backup is to be made for, if there is none of it yet. A
-    /// night before the first user was made is not.
+    /// The night whose backup is still to be made. A night before the first user was
+    /// added needs none.
     fn due_night(&self) -> Option<Date> {
         let config = &self.settings.current().backup;
         if config.keep == 0 {
@@ -237,8 +237,8 @@ impl Service {
         (since < hour && !is_made).then_some(night)
     }
 
-    /// Makes the backup of a night and deletes those that are too many.
-    /// Returns whether it worked.
+    /// Makes the backup of a night and deletes the oldest beyond `backup.keep`.
+    /// Returns whether it succeeded.
     fn back_up_at_night(&self, night: Date, watch: &ProgressWatcher) -> bool {
         let config = self.settings.current();
         let began = Instant::now();
@@ -280,16 +280,19 @@ impl Service {
                 ));
             }
             Some(_) => {}
-            // Nor is a data directory made again that is gone.
+            // Nor is a missing data directory created again.
             None => match DirBuilder::new().mode(0o700).create(&directory) {
                 Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                    return Err(format!("{} cannot be made: {error}", directory.display()));
+                    return Err(format!(
+                        "{} cannot be created: {error}",
+                        directory.display()
+                    ));
                 }
                 _ => {}
             },
         }
         let database = self.data_dir.join("hearth.db");
-        check_room(&database, &directory)?;
+        check_space(&database, &directory)?;
         let (files, left_out) = enclosed(&self.data_dir, false, self.clock.now());
         if let Some(reason) = left_out {
             log::warn!("nightly backup: {reason}");
@@ -309,7 +312,7 @@ impl Service {
         Ok(made)
     }
 
-    /// For `server_info`: the newest nightly backup, and what went wrong last.
+    /// For `server_info`: the newest nightly backup, and the last failure.
     pub(super) fn backup_status(&self) -> serde_json::Value {
         let config = &self.settings.current().backup;
         let newest = nightly_backups(&directory(config, &self.data_dir));
@@ -321,7 +324,7 @@ impl Service {
     }
 }
 
-/// What a crash has left of nightly backups.
+/// Deletes what a crash has left of nightly backups.
 fn remove_leftovers(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;
@@ -338,8 +341,8 @@ fn remove_leftovers(directory: &Path) {
     }
 }
 
-/// Leaves the household as much room as the backup takes.
-fn check_room(database: &Path, directory: &Path) -> Result<(), String> {
+/// Leaves as much free space as the backup takes.
+fn check_space(database: &Path, directory: &Path) -> Result<(), String> {
     let needed = fs::metadata(database).map_or(0, |about| about.len());
     let Ok(about) = rustix::fs::statvfs(directory) else {
         return Ok(());
@@ -347,8 +350,8 @@ fn check_room(database: &Path, directory: &Path) -> Result<(), String> {
     let free = about.f_bavail.saturating_mul(about.f_frsize);
     if free / 2 < needed {
         return Err(format!(
-            "{} has {free} bytes left, and the backup would take {needed}: too little stays for the \
-             server; make space, or set backup.directory to another disk",
+            "{} has {free} bytes free, and the backup would take {needed}: too little would be left \
+             for the server; free some space, or set backup.directory to another disk",
             directory.display()
         ));
     }

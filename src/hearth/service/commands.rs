@@ -1,4 +1,4 @@
-//! Commands: who may send which, and what each is answered.
+//! Commands: the role that each needs, and its response.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -16,7 +16,7 @@ use protocol::event::{Event, EventKind};
 use serde_json::json;
 use store::{DeliveryState, Identity, Verdict};
 
-/// What `auth` is answered.
+/// The data of the response to `auth`.
 #[derive(Serialize)]
 pub struct Authenticated {
     authenticated: bool,
@@ -25,7 +25,7 @@ pub struct Authenticated {
     expires_in: Option<u64>,
     server: Server,
     limits: Limits,
-    /// Made for a name and password; absent where a token was given.
+    /// Created for a name and password; absent where a token was given.
     #[serde(skip_serializing_if = "Option::is_none")]
     token: Option<String>,
 }
@@ -45,8 +45,8 @@ struct Limits {
 }
 
 impl Authenticated {
-    /// The answer for this identity; `token` is the session token that was
-    /// made for it, if one was.
+    /// The response for this identity; `token` is the session token that was
+    /// created for it, if one was.
     pub fn of(service: &Service, identity: &Identity, token: Option<Secret>) -> Authenticated {
         let config = service.settings.current();
         let now = service.clock.now();
@@ -232,7 +232,7 @@ fn server_info(service: &Service) -> Result<Value> {
     let config = &assistant.config;
     let month = service.store.tokens_of_month(service.clock.now())?;
     let standings = assistant.provider.health(&config.model);
-    let (running, waiting) = service.queue.load();
+    let load = service.load();
     let mut turns: Map<String, Value> = counts
         .turns
         .iter()
@@ -240,8 +240,8 @@ fn server_info(service: &Service) -> Result<Value> {
         .collect();
     // The database learns of a turn's start with its next commit; the queue
     // knows at once.
-    turns.insert("running".to_owned(), json!(running));
-    turns.insert("queued".to_owned(), json!(waiting));
+    turns.insert("running".to_owned(), json!(load.running));
+    turns.insert("queued".to_owned(), json!(load.waiting));
     let deliveries: Map<String, Value> = counts
         .deliveries
         .iter()

@@ -33,7 +33,18 @@ pub enum Job {
     Deliver(DeliveryId),
 }
 
-/// What became of a request to stop a turn.
+/// What runs and waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Load {
+    /// Turns that run.
+    pub running: usize,
+    /// Turns that wait for a worker.
+    pub waiting: usize,
+    /// Deliveries that wait for a worker.
+    pub due_deliveries: usize,
+}
+
+/// The outcome of a request to stop a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Withdrawn {
     /// It was not running and is now out of the queue: the caller ends it.
@@ -44,7 +55,8 @@ pub enum Withdrawn {
     Unknown,
 }
 
-/// What waits for workers, and what runs. All its methods return at once, but [`WorkQueue::next`].
+/// What waits for workers, and what runs. Only [`WorkQueue::next`] and
+/// [`WorkQueue::stop`] block.
 pub struct WorkQueue {
     state: Mutex<QueueState>,
     changed: Condvar,
@@ -80,9 +92,9 @@ struct Lane {
 enum Phase {
     Ready,
     Running,
-    /// Put away until a person decides.
+    /// Suspended until a person decides.
     Suspended,
-    /// Decided before its worker had put it away.
+    /// Decided before its worker had suspended it.
     Resumed,
 }
 
@@ -192,7 +204,7 @@ impl WorkQueue {
         }
     }
 
-    /// Takes up a turn that waited for a person when the server last stopped.
+    /// Adds a turn that waited for a person when the server last stopped.
     pub fn adopt_suspended(&self, turn: TurnId, conversation: ConversationId) {
         self.lock()
             .lanes
@@ -231,7 +243,7 @@ impl WorkQueue {
         }
     }
 
-    /// A turn is at its end: its conversation's next one is ready.
+    /// A turn has ended: its conversation's next one is ready.
     pub fn turn_ended(&self, turn: TurnId, conversation: ConversationId) {
         let mut state = self.lock();
         state.running.remove(&turn);
@@ -239,7 +251,7 @@ impl WorkQueue {
         self.wake(&state, 1);
     }
 
-    /// A turn's worker has put it away until a person decides.
+    /// A turn's worker has suspended it until a person decides.
     pub fn turn_suspended(&self, turn: TurnId, conversation: ConversationId) {
         let mut guard = self.lock();
         let state = &mut *guard;
@@ -277,7 +289,7 @@ impl WorkQueue {
         }
     }
 
-    /// Takes a turn out of the queue, or tells its worker to stop.
+    /// Takes a turn out of the queue, or signals its worker to stop.
     pub fn withdraw(&self, turn: TurnId, conversation: ConversationId) -> Withdrawn {
         let mut guard = self.lock();
         if let Some(cancel) = guard.running.get(&turn).cloned() {
@@ -307,7 +319,7 @@ impl WorkQueue {
         }
     }
 
-    /// Queues deliveries that are due, but those that are queued already.
+    /// Queues deliveries that are due and not queued yet.
     pub fn offer_deliveries(&self, due: impl IntoIterator<Item = DeliveryId>) {
         let mut state = self.lock();
         let mut offered = 0;
@@ -329,25 +341,24 @@ impl WorkQueue {
         self.wake(&state, 1);
     }
 
-    /// How many turns run and how many wait.
-    pub fn load(&self) -> (usize, usize) {
+    /// What runs and waits now.
+    pub fn load(&self) -> Load {
         let state = self.lock();
-        (state.running.len(), state.waiting)
+        Load {
+            running: state.running.len(),
+            waiting: state.waiting,
+            due_deliveries: state.due.len(),
+        }
     }
 
-    /// How many deliveries wait for a worker.
-    pub fn due_deliveries(&self) -> usize {
-        self.lock().due.len()
-    }
-
-    /// Whether the server stops: a turn that ends now because it was told to
-    /// is gone on with at the next start.
+    /// Whether the server stops: a turn that was signalled to stop then continues
+    /// at the next start.
     pub fn is_stopping(&self) -> bool {
         self.lock().is_stopping
     }
 
     /// Gives no more work, waits until what runs is over or `grace` has
-    /// passed, then tells the rest to stop.
+    /// passed, then signals the rest to stop.
     pub fn stop(&self, grace: Duration) {
         let deadline = Instant::now() + grace;
         let mut state = self.lock();

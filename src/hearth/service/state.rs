@@ -13,7 +13,7 @@ use super::connections::Connections;
 use super::hub::Hub;
 use super::meter::Meter;
 use super::password::Verifier;
-use super::queue::WorkQueue;
+use super::queue::{Load, WorkQueue};
 use super::throttle::Throttle;
 use agent::Assistant;
 use agent::mcp::Mcp;
@@ -64,33 +64,22 @@ pub struct Service {
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
 }
 
-/// What the workers have to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Load {
-    /// Turns that run.
-    pub running: usize,
-    /// Turns that wait for a worker.
-    pub waiting: usize,
-    /// Deliveries that wait for a worker.
-    pub due_deliveries: usize,
-}
-
-/// What a service is made of.
+/// What a service is built from.
 pub struct Parts {
-    /// The configuration, which may change at any time.
+    /// The configuration; it may change at any time.
     pub settings: Arc<Settings>,
     /// The open database.
     pub store: Store,
     /// Time for everything that is stored or expires.
     pub clock: Clock,
-    /// Where programs run that custom tools name.
+    /// The working directory of custom tools' programs.
     pub data_dir: PathBuf,
     /// Sends callbacks. `webhook` provides it, so that this module needs no HTTP.
     pub deliver: Arc<dyn Deliver>,
 }
 
 impl Service {
-    /// A service that does not work yet: [`workers::Workers::start`] does.
+    /// A service that does not work yet: [`Workers::start`](super::workers::Workers::start) does.
     ///
     /// # Errors
     /// The database cannot be read or written.
@@ -150,16 +139,6 @@ impl Service {
         &self.clock
     }
 
-    /// Events and their subscribers.
-    pub fn hub(&self) -> &Hub {
-        &self.hub
-    }
-
-    /// The authenticated connections.
-    pub fn connections(&self) -> &Connections {
-        &self.connections
-    }
-
     /// This machine's name on relays, and its links to them.
     pub fn relays(&self) -> &Arc<RelayLinks> {
         &self.relays
@@ -170,31 +149,26 @@ impl Service {
         &self.mcp
     }
 
-    /// Begins to start the MCP servers of the configuration.
+    /// Starts the MCP servers of the configuration, without waiting for them.
     pub fn start_mcp(&self) {
         let config = self.settings.current();
         let trust = Trust::new(config.tls.ca_file.as_deref());
         self.mcp.apply(&config.mcp_servers, &trust);
     }
 
-    /// What turns and deliveries have come to.
+    /// Counts of turns and deliveries.
     pub fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// What asking models has come to.
+    /// Counts of requests to models.
     pub fn model_meter(&self) -> Arc<ModelMeter> {
         Arc::clone(&self.assistant().meter)
     }
 
     /// What the workers have to do.
     pub fn load(&self) -> Load {
-        let (running, waiting) = self.queue.load();
-        Load {
-            running,
-            waiting,
-            due_deliveries: self.queue.due_deliveries(),
-        }
+        self.queue.load()
     }
 
     /// How long the server has run.
@@ -216,7 +190,7 @@ impl Service {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What answers under the configuration in force.
+    /// The assistant under the configuration in force.
     pub(super) fn assistant(&self) -> Arc<Assistant> {
         let config = self.settings.current();
         let known = self
@@ -274,7 +248,7 @@ pub trait Deliver: Send + Sync {
 
 /// A turn that waits until the database can be written again.
 pub(super) enum Deferred {
-    /// It is to go on from its last step.
+    /// It continues from its last step.
     Run {
         turn: TurnId,
         conversation: ConversationId,

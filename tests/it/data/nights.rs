@@ -73,7 +73,7 @@ fn a_data_directory_that_is_gone_is_not_made_again() {
         let status = client.ask(json!({"type": "server_info"}))["backup"].clone();
         status["problem"].as_str().map(str::to_owned)
     });
-    assert!(problem.contains("backups cannot be made"), "{problem}");
+    assert!(problem.contains("backups cannot be created"), "{problem}");
     assert!(!home.folder.path().exists());
 }
 

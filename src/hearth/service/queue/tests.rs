@@ -33,7 +33,7 @@ fn turns_of_one_conversation_run_one_after_the_other() {
     assert_eq!(next_turn(&queue).0, 3, "2 waits for 1");
     queue.turn_ended(1.into(), 1.into());
     assert_eq!(next_turn(&queue).0, 2);
-    assert_eq!(queue.load(), (2, 0));
+    assert_eq!((queue.load().running, queue.load().waiting), (2, 0));
 }
 
 #[test]
@@ -51,7 +51,7 @@ fn a_suspended_turn_holds_its_conversation_and_no_worker() {
 }
 
 #[test]
-fn a_decision_before_the_turn_is_put_away_is_not_lost() {
+fn a_decision_before_the_turn_is_suspended_is_not_lost() {
     let queue = WorkQueue::new(1);
     queue.submit(job(1, 1));
     next_turn(&queue);
@@ -72,7 +72,7 @@ fn withdrawing_finds_a_turn_wherever_it_is() {
     assert_eq!(queue.withdraw(2.into(), 1.into()), Withdrawn::Taken);
     assert_eq!(queue.withdraw(3.into(), 2.into()), Withdrawn::Taken);
     assert_eq!(queue.withdraw(9.into(), 9.into()), Withdrawn::Unknown);
-    assert_eq!(queue.load(), (1, 1));
+    assert_eq!((queue.load().running, queue.load().waiting), (1, 1));
     queue.turn_ended(1.into(), 1.into());
     assert_eq!(next_turn(&queue).0, 4);
 }
@@ -124,7 +124,7 @@ fn a_delivery_is_offered_to_one_worker_at_a_time() {
 }
 
 #[test]
-fn stopping_ends_the_wait_of_every_worker_and_tells_the_turns() {
+fn stopping_ends_the_wait_of_every_worker_and_signals_the_turns() {
     let queue = WorkQueue::new(2);
     queue.submit(job(1, 1));
     let (_, cancel) = next_turn(&queue);
