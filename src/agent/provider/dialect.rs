@@ -1,11 +1,14 @@
 //! What one kind of API writes and reads in its own way.
 
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
+use super::extra::own_members;
+use super::plain_schema::parameters_of;
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
-use crate::model::ModelRequest;
+use crate::model::{ModelRequest, ToolSpec};
 use config::Quirks;
+use store::ToolCall;
 
 /// Settings that shape every request to a provider.
 #[derive(Clone, Copy, Debug, Default)]
@@ -42,6 +45,48 @@ impl RequestContext<'_> {
             .reasoning_effort
             .filter(|_| !self.capabilities.no_effort)
     }
+
+    /// The temperature to ask for.
+    pub fn temperature(&self) -> Option<f64> {
+        let temperature = self.request.temperature;
+        temperature.filter(|_| !self.capabilities.no_temperature)
+    }
+
+    /// The tools to offer, each as `write` gives it from the tool and the schema of
+    /// its arguments; `None` if there are none.
+    pub fn tools(&self, write: impl Fn(&ToolSpec, &Value) -> Value) -> Option<Vec<Value>> {
+        let tools = self.request.tools;
+        let must_be_plain = self.capabilities.plain_schemas;
+        let write = |tool| write(tool, &parameters_of(&tool.parameters, must_be_plain));
+        (!tools.is_empty() && !self.capabilities.no_tools)
+            .then(|| tools.iter().map(write).collect())
+    }
+
+    /// The members in `extra`, if this server sent them and wants them back.
+    pub fn own_members<'v>(&self, extra: Option<&'v Value>) -> Option<&'v Map<String, Value>> {
+        let extra = extra.filter(|_| !self.capabilities.no_extra);
+        own_members(extra?, self.origin)
+    }
+
+    /// The blocks of a reply as this server sent them (the extra member `name`),
+    /// with the present ids of the calls in the member `id` of the blocks of type
+    /// `kind`. `None` if there are none, or if they do not fit the calls.
+    pub fn own_blocks(
+        &self,
+        extra: Option<&Value>,
+        calls: &[ToolCall],
+        name: &str,
+        (kind, id): (&str, &str),
+    ) -> Option<Vec<Value>> {
+        let mut blocks = self.own_members(extra)?.get(name)?.as_array()?.clone();
+        let mut ids = calls.iter().map(|call| &call.id);
+        for block in &mut blocks {
+            if block.get("type").and_then(Value::as_str) == Some(kind) {
+                block[id] = ids.next()?.as_str().into();
+            }
+        }
+        ids.next().is_none().then_some(blocks)
+    }
 }
 
 /// A kind of API: how requests are written and replies parsed.
@@ -66,6 +111,13 @@ pub trait Dialect: Send + Sync {
     fn headers(&self, key: Option<&str>) -> Vec<(&'static str, String)> {
         bearer(key)
     }
+}
+
+/// A tool as OpenAI and Ollama describe it.
+pub fn function_tool(tool: &ToolSpec, parameters: &Value) -> Value {
+    json!({ "type": "function", "function": {
+        "name": tool.name, "description": tool.description, "parameters": parameters,
+    }})
 }
 
 /// `authorization: Bearer KEY`.

@@ -4,10 +4,7 @@
 use std::borrow::Cow;
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-
-use serde_json::json;
-use store::ToolCall;
+use serde_json::{Map, Value, json};
 
 /// Wraps members that only the server at `origin` gets back: others may reject
 /// them, and could not read its signatures.
@@ -50,24 +47,4 @@ pub fn arguments_object(arguments: &str) -> Value {
         Ok(Value::Object(members)) => Value::Object(members),
         _ => json!({ "unreadable_arguments": arguments }),
     }
-}
-
-/// The blocks of a reply as its server sent them (the member `name` of the
-/// extra members that came from `origin`), with the ids that the calls of kind
-/// `kind` have now in the member `id`; nothing when they do not fit the calls.
-pub fn own_blocks(
-    extra: Option<&Value>,
-    origin: &str,
-    calls: &[ToolCall],
-    name: &str,
-    (kind, id): (&str, &str),
-) -> Option<Vec<Value>> {
-    let mut blocks = own_members(extra?, origin)?.get(name)?.as_array()?.clone();
-    let mut ids = calls.iter().map(|call| &call.id);
-    for block in &mut blocks {
-        if block.get("type").and_then(Value::as_str) == Some(kind) {
-            block[id] = ids.next()?.as_str().into();
-        }
-    }
-    ids.next().is_none().then_some(blocks)
 }

@@ -225,7 +225,7 @@ impl Provider for Remote {
             let result = self.attempt(&context, body.as_bytes(), &mut builder, &mut answered);
             let mut reply = result.map_err(|error| {
                 let mut decision = self.decide(error, answered, &context);
-                if builder.text.was_heard() {
+                if builder.text.has_streamed() {
                     decision.retry = Retry::Never;
                 }
                 decision

@@ -65,13 +65,13 @@ impl<'a> ReplyStream<'a> {
     }
 
     /// Takes a reply that came whole. Some chat templates give only the closing
-    /// tag of the thoughts, which can be told from text only here.
+    /// tag of the thoughts, which can be recognised only here.
     pub fn push_whole(&mut self, text: &str) {
         self.push(without_thoughts(text));
     }
 
-    /// Whether the listener was given anything.
-    pub fn was_heard(&self) -> bool {
+    /// Whether any text was streamed.
+    pub fn has_streamed(&self) -> bool {
         self.listener.is_some() && !self.text.is_empty()
     }
 
@@ -164,7 +164,7 @@ mod tests {
     ];
 
     #[test]
-    fn thoughts_never_reach_the_listener_however_they_are_cut() {
+    fn thoughts_are_never_streamed_however_they_are_cut() {
         for (written, expected) in CASES {
             for size in 1..=written.chars().count().max(1) {
                 let mut heard = String::new();

@@ -50,7 +50,7 @@ fn the_offline_provider_needs_no_settings_and_speaks_in_words() {
 }
 
 #[test]
-fn a_provider_that_cannot_be_made_explains_itself() {
+fn an_unusable_provider_explains_itself() {
     for (name, expected) in [
         ("openai-compatible", "needs a base_url"),
         ("telepathy", "does not know"),

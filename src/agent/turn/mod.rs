@@ -115,7 +115,7 @@ impl Loop<'_, '_> {
         }
         let offered = permission::offered(&run.assistant.toolbox, &self.rules());
         let most_rounds = run.assistant.config.limits.tool_rounds;
-        let mut nudge = None;
+        let mut reminder = None;
         loop {
             self.check_stop()?;
             if let Some(questions) = self.settle_calls(&approvals)? {
@@ -130,10 +130,11 @@ impl Loop<'_, '_> {
             let hint = repetition::hint(repeated, repeats);
             let is_last = rounds >= most_rounds || repeats >= repetition::STOP_AFTER;
             if is_last {
-                nudge = Some("You have used all your tool calls. Answer now with what you know.");
+                reminder =
+                    Some("You have used all your tool calls. Answer now with what you know.");
             }
             let tools: &[ToolSpec] = if is_last { &[] } else { &offered };
-            let reply = self.ask_model(&mut history, tools, hint.as_deref().or(nudge))?;
+            let reply = self.ask_model(&mut history, tools, hint.as_deref().or(reminder))?;
             if !reply.calls.is_empty() && !is_last {
                 self.add_calls(reply);
                 continue;
@@ -142,7 +143,7 @@ impl Loop<'_, '_> {
                 self.save()?;
                 return Ok(Outcome::Replied(reply.text));
             }
-            if nudge.is_some() {
+            if reminder.is_some() {
                 let why = if is_last {
                     format!("the model called tools {rounds} times and gave no answer")
                 } else {
@@ -150,7 +151,7 @@ impl Loop<'_, '_> {
                 };
                 return Err(Error::server(why, format!("turn {}", turn.id)).into());
             }
-            nudge = Some("Your last answer was empty. Answer the person.");
+            reminder = Some("Your last answer was empty. Answer the person.");
         }
     }
 
@@ -196,7 +197,7 @@ impl Loop<'_, '_> {
         &mut self,
         history: &mut History<'_>,
         tools: &[ToolSpec],
-        nudge: Option<&str>,
+        reminder: Option<&str>,
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
@@ -204,9 +205,9 @@ impl Loop<'_, '_> {
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {
             let mut context = history.context(&self.steps, tools, &mut self.usage)?;
-            if let Some(nudge) = nudge {
+            if let Some(reminder) = reminder {
                 context.system.push('\n');
-                context.system.push_str(nudge);
+                context.system.push_str(reminder);
             }
             if let Some((error, earlier)) = &refused
                 && *earlier == context
@@ -225,10 +226,10 @@ impl Loop<'_, '_> {
                 cancel: run.cancel,
             };
             let observe = &mut *self.observe;
-            let mut is_heard = false;
+            let mut has_streamed = false;
             let began = Instant::now();
             let answer = run.assistant.provider.complete(&request, &mut |text| {
-                is_heard = true;
+                has_streamed = true;
                 observe(Progress::Text(text));
             });
             run.assistant.meter.note(began.elapsed(), &answer);
@@ -243,7 +244,7 @@ impl Loop<'_, '_> {
                 }
                 Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),
                 Err(error @ ProviderError::ContextOverflow { .. })
-                    if refused.is_none() && !is_heard && history.shrink() =>
+                    if refused.is_none() && !has_streamed && history.shrink() =>
                 {
                     log::info!(
                         "turn {}: too long for the model: retrying with less of the past",

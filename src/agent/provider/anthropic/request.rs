@@ -4,8 +4,7 @@ use serde_json::{Map, Value};
 
 use crate::model::ChatMessage;
 use crate::provider::dialect::RequestContext;
-use crate::provider::extra::{arguments_object, own_blocks};
-use crate::provider::plain_schema::parameters_of;
+use crate::provider::extra::arguments_object;
 use serde_json::json;
 use store::ToolCall;
 
@@ -33,7 +32,7 @@ pub fn body(context: &RequestContext<'_>) -> Value {
     if request.stream {
         put("stream", json!(true));
     }
-    if let Some(temperature) = request.temperature.filter(|_| !capabilities.no_temperature) {
+    if let Some(temperature) = context.temperature() {
         put("temperature", json!(temperature.min(1.0)));
     }
     match context.effort() {
@@ -52,18 +51,12 @@ pub fn body(context: &RequestContext<'_>) -> Value {
             block["cache_control"] = json!({ "type": "ephemeral" });
         }
     };
-    if !request.tools.is_empty() && !capabilities.no_tools {
-        let mut tools: Vec<Value> = request
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "name": tool.name,
-                    "description": tool.description,
-                    "input_schema": parameters_of(&tool.parameters, capabilities.plain_schemas),
-                })
-            })
-            .collect();
+    let tools = context.tools(|tool, parameters| {
+        json!({
+            "name": tool.name, "description": tool.description, "input_schema": parameters,
+        })
+    });
+    if let Some(mut tools) = tools {
         tools.last_mut().map(mark);
         put("tools", tools.into());
     }
@@ -122,9 +115,9 @@ fn messages(context: &RequestContext<'_>) -> Vec<Message> {
             }
             ChatMessage::User { text } => add(USER, vec![text_block(text)]),
             ChatMessage::Assistant { text, calls, extra } => {
-                let extra = extra.as_ref().filter(|_| !context.capabilities.no_extra);
-                let own = own_blocks(extra, context.origin, calls, "content", ("tool_use", "id"));
-                let blocks = own.map_or_else(|| said(text, calls), safe);
+                let of_call = ("tool_use", "id");
+                let own = context.own_blocks(extra.as_ref(), calls, "content", of_call);
+                let blocks = own.map_or_else(|| blocks_of(text, calls), with_safe_ids);
                 add(ASSISTANT, blocks);
             }
             ChatMessage::ToolResult {
@@ -152,7 +145,7 @@ fn text_block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn said(text: &str, calls: &[ToolCall]) -> Vec<Value> {
+fn blocks_of(text: &str, calls: &[ToolCall]) -> Vec<Value> {
     let mut blocks = Vec::new();
     if !text.trim().is_empty() {
         // White space at the end is refused in some places.
@@ -169,7 +162,7 @@ fn said(text: &str, calls: &[ToolCall]) -> Vec<Value> {
     blocks
 }
 
-fn safe(mut blocks: Vec<Value>) -> Vec<Value> {
+fn with_safe_ids(mut blocks: Vec<Value>) -> Vec<Value> {
     for block in &mut blocks {
         if let Some(Value::String(id)) = block.get_mut("id") {
             *id = safe_id(id);

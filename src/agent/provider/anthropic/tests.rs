@@ -248,7 +248,7 @@ fn broken_input_of_a_call_is_handed_on_and_does_not_break_the_conversation() {
 }
 
 #[test]
-fn failures_are_told_in_words() {
+fn failures_are_explained() {
     let error = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"});
     let half = events(&[
         json!({"type": "message_start", "message": {}}),

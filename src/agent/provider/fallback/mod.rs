@@ -71,9 +71,9 @@ impl Provider for Fallback {
         for entry in self.order() {
             let model = entry.model.as_deref().unwrap_or(request.model);
             let request = ModelRequest { model, ..*request };
-            let mut heard = false;
+            let mut has_streamed = false;
             let result = entry.provider.complete(&request, &mut |piece| {
-                heard = true;
+                has_streamed = true;
                 on_text(piece);
             });
             match result {
@@ -95,7 +95,7 @@ impl Provider for Fallback {
                         rest.as_secs()
                     );
                     failures.push((public, detail));
-                    if heard {
+                    if has_streamed {
                         break;
                     }
                 }

@@ -94,7 +94,7 @@ fn intents_become_calls() {
 }
 
 #[test]
-fn what_is_no_call_is_answered_plainly() {
+fn other_messages_get_a_plain_answer() {
     for (said, expected) in [
         (
             "Hello!",

@@ -3,9 +3,8 @@
 
 use serde_json::Value;
 
-use super::dialect::{Dialect, RequestContext};
-use super::extra::{arguments_object, own_members, result_text};
-use super::plain_schema::parameters_of;
+use super::dialect::{Dialect, RequestContext, function_tool};
+use super::extra::{arguments_object, result_text};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
 use super::tool_call_builder::{ToolCallBuilder, merge_member};
@@ -37,9 +36,9 @@ impl Dialect for Ollama {
 }
 
 fn body(context: &RequestContext<'_>) -> Value {
-    let (request, capabilities) = (context.request, context.capabilities);
+    let request = context.request;
     let mut options = json!({ "num_ctx": context.options.context_tokens.unwrap_or(CONTEXT) });
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = context.temperature() {
         options["temperature"] = json!(temperature);
     }
     if let Some(max_tokens) = request.max_tokens {
@@ -54,14 +53,8 @@ fn body(context: &RequestContext<'_>) -> Value {
         Some("medium") => body["think"] = json!("medium"),
         Some(_) => body["think"] = json!("high"),
     }
-    if !request.tools.is_empty() && !capabilities.no_tools {
-        let tools = request.tools.iter().map(|tool| {
-            let parameters = parameters_of(&tool.parameters, capabilities.plain_schemas);
-            json!({ "type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": parameters,
-            }})
-        });
-        body["tools"] = tools.collect();
+    if let Some(tools) = context.tools(function_tool) {
+        body["tools"] = tools.into();
     }
     let mut messages = Vec::new();
     if !request.system.is_empty() {
@@ -72,10 +65,9 @@ fn body(context: &RequestContext<'_>) -> Value {
         ChatMessage::Assistant { text, calls, extra } => {
             let mut said = json!({ "role": "assistant", "content": text });
             if !calls.is_empty() {
-                said["tool_calls"] = calls.iter().map(called).collect();
+                said["tool_calls"] = calls.iter().map(call_of).collect();
             }
-            let extra = extra.as_ref().filter(|_| !capabilities.no_extra);
-            let own = extra.and_then(|extra| own_members(extra, context.origin));
+            let own = context.own_members(extra.as_ref());
             if let Some(thoughts) = own.and_then(|own| own.get(THOUGHTS)) {
                 said[THOUGHTS] = thoughts.clone();
             }
@@ -97,7 +89,7 @@ fn body(context: &RequestContext<'_>) -> Value {
     body
 }
 
-fn called(call: &ToolCall) -> Value {
+fn call_of(call: &ToolCall) -> Value {
     json!({
         "id": call.id,
         "function": { "name": call.tool, "arguments": arguments_object(&call.arguments) },

@@ -133,7 +133,7 @@ fn a_model_without_tools_is_told_of_none_and_the_person_learns_it() {
 }
 
 #[test]
-fn failures_are_told_in_words() {
+fn failures_are_explained() {
     let begun = lines(&[json!({"message": {"content": "Half"}, "done": false})]);
     let broken = begun.clone() + "{\"error\":\"llama runner process has terminated\"}\n";
     for (script, expected) in [

@@ -5,9 +5,8 @@ use std::borrow::Cow;
 use serde_json::{Map, Value, json};
 
 use crate::model::ChatMessage;
-use crate::provider::dialect::RequestContext;
-use crate::provider::extra::{own_members, result_text, sendable};
-use crate::provider::plain_schema::parameters_of;
+use crate::provider::dialect::{RequestContext, function_tool};
+use crate::provider::extra::{result_text, sendable};
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
@@ -24,7 +23,7 @@ pub fn body(context: &RequestContext<'_>) -> Value {
             put("stream_options", json!({ "include_usage": true }));
         }
     }
-    if let Some(temperature) = request.temperature.filter(|_| !capabilities.no_temperature) {
+    if let Some(temperature) = context.temperature() {
         put("temperature", json!(temperature));
     }
     if let Some(effort) = context.effort() {
@@ -33,14 +32,8 @@ pub fn body(context: &RequestContext<'_>) -> Value {
     if let Some(max_tokens) = request.max_tokens {
         put(capabilities.limit_name(), json!(max_tokens));
     }
-    if !request.tools.is_empty() && !capabilities.no_tools {
-        let tools = request.tools.iter().map(|tool| {
-            let parameters = parameters_of(&tool.parameters, capabilities.plain_schemas);
-            json!({ "type": "function", "function": {
-                "name": tool.name, "description": tool.description, "parameters": parameters,
-            }})
-        });
-        put("tools", tools.collect());
+    if let Some(tools) = context.tools(function_tool) {
+        put("tools", tools.into());
     }
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
@@ -78,9 +71,7 @@ fn call_of(call: &ToolCall, context: &RequestContext<'_>) -> Value {
 
 /// Adds the extra members that the server wants back.
 fn with_extra(mut value: Value, extra: Option<&Value>, context: &RequestContext<'_>) -> Value {
-    let extra = extra.filter(|_| !context.capabilities.no_extra);
-    let own = extra.and_then(|extra| own_members(extra, context.origin));
-    for (name, member) in own.into_iter().flatten() {
+    for (name, member) in context.own_members(extra).into_iter().flatten() {
         value[name] = member.clone();
     }
     value

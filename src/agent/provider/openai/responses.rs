@@ -5,8 +5,7 @@ use serde_json::{Map, Value};
 
 use crate::model::ChatMessage;
 use crate::provider::dialect::RequestContext;
-use crate::provider::extra::{own_blocks, result_text, sendable};
-use crate::provider::plain_schema::parameters_of;
+use crate::provider::extra::{result_text, sendable};
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
 use serde_json::json;
@@ -19,47 +18,43 @@ const ITEMS: &str = "output";
 
 /// The body of a request.
 pub fn body(context: &RequestContext<'_>) -> Value {
-    let (request, capabilities) = (context.request, context.capabilities);
+    let request = context.request;
     let mut body = Map::new();
-    body.insert("model".to_owned(), json!(request.model));
-    body.insert("store".to_owned(), json!(false));
+    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
+    put("model", json!(request.model));
+    put("store", json!(false));
     if request.stream {
-        body.insert("stream".to_owned(), json!(true));
+        put("stream", json!(true));
     }
-    if !capabilities.no_extra {
+    if !context.capabilities.no_extra {
         // Without a store, thoughts come back only in this form.
-        let include = json!(["reasoning.encrypted_content"]);
-        body.insert("include".to_owned(), include);
+        put("include", json!(["reasoning.encrypted_content"]));
     }
     if let Some(effort) = context.effort() {
-        body.insert("reasoning".to_owned(), json!({ "effort": effort }));
+        put("reasoning", json!({ "effort": effort }));
     }
-    if let Some(temperature) = request.temperature.filter(|_| !capabilities.no_temperature) {
-        body.insert("temperature".to_owned(), json!(temperature));
+    if let Some(temperature) = context.temperature() {
+        put("temperature", json!(temperature));
     }
     if let Some(max_tokens) = request.max_tokens {
-        body.insert("max_output_tokens".to_owned(), json!(max_tokens));
+        put("max_output_tokens", json!(max_tokens));
     }
-    if !request.tools.is_empty() && !capabilities.no_tools {
-        let tools: Vec<Value> = request
-            .tools
-            .iter()
-            .map(|tool| {
-                json!({
-                    "type": "function",
-                    "name": tool.name,
-                    "description": tool.description,
-                    "parameters": parameters_of(&tool.parameters, capabilities.plain_schemas),
-                    "strict": false,
-                })
-            })
-            .collect();
-        body.insert("tools".to_owned(), Value::Array(tools));
+    let tools = context.tools(|tool, parameters| {
+        json!({
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": parameters,
+            "strict": false,
+        })
+    });
+    if let Some(tools) = tools {
+        put("tools", tools.into());
     }
     if !request.system.is_empty() {
-        body.insert("instructions".to_owned(), json!(request.system));
+        put("instructions", json!(request.system));
     }
-    body.insert("input".to_owned(), Value::Array(input(context)));
+    put("input", input(context).into());
     Value::Object(body)
 }
 
@@ -67,22 +62,16 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
     let mut items = Vec::new();
     for message in context.request.messages {
         match message {
-            ChatMessage::User { text } => items.push(said("user", text)),
+            ChatMessage::User { text } => items.push(message_item("user", text)),
             ChatMessage::Assistant { text, calls, extra } => {
-                let extra = extra.as_ref().filter(|_| !context.capabilities.no_extra);
-                match own_blocks(
-                    extra,
-                    context.origin,
-                    calls,
-                    ITEMS,
-                    ("function_call", "call_id"),
-                ) {
+                let of_call = ("function_call", "call_id");
+                match context.own_blocks(extra.as_ref(), calls, ITEMS, of_call) {
                     Some(own) => items.extend(own),
                     None => {
                         if !text.trim().is_empty() {
-                            items.push(said("assistant", text));
+                            items.push(message_item("assistant", text));
                         }
-                        items.extend(calls.iter().map(called));
+                        items.extend(calls.iter().map(call_item));
                     }
                 }
             }
@@ -102,11 +91,11 @@ fn input(context: &RequestContext<'_>) -> Vec<Value> {
     items
 }
 
-fn said(role: &str, text: &str) -> Value {
+fn message_item(role: &str, text: &str) -> Value {
     json!({ "type": "message", "role": role, "content": text })
 }
 
-fn called(call: &ToolCall) -> Value {
+fn call_item(call: &ToolCall) -> Value {
     json!({
         "type": "function_call",
         "call_id": call.id,

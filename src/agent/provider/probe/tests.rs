@@ -24,7 +24,7 @@ fn find(provider: &str, model: &str, key: Option<&str>, scripts: Vec<Vec<Act>>) 
 }
 
 #[test]
-fn what_is_found_is_told_apart() {
+fn each_finding_has_its_cause() {
     let list = |names: &[&str]| {
         let data: Vec<Value> = names.iter().map(|name| json!({"id": name})).collect();
         answer(200, &json!({"object": "list", "data": data}))
@@ -121,7 +121,7 @@ fn what_is_found_is_told_apart() {
 }
 
 #[test]
-fn nobody_there_is_told_with_the_address() {
+fn an_unreachable_server_is_named_with_its_address() {
     let address = "127.0.0.1:1";
     let choice = ModelChoice {
         provider: "ollama".to_owned(),
@@ -136,7 +136,7 @@ fn nobody_there_is_told_with_the_address() {
 }
 
 #[test]
-fn without_key_or_address_nobody_is_asked() {
+fn without_key_or_address_no_request_is_sent() {
     let choice = |provider: &str| ModelChoice {
         provider: provider.to_owned(),
         model: "m".to_owned(),

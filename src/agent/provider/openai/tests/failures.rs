@@ -19,7 +19,7 @@ fn a_stream_that_is_left_open_after_its_end_is_not_waited_for() {
 }
 
 #[test]
-fn a_stream_that_is_cut_is_asked_for_again_only_when_nothing_was_heard() {
+fn a_cut_stream_is_retried_only_before_its_first_piece() {
     let good = || {
         let chunks = [delta(json!({"content": "Hi"})), end("stop")];
         stream(&chunks, true, 64)
@@ -51,7 +51,7 @@ fn a_stream_that_is_cut_is_asked_for_again_only_when_nothing_was_heard() {
 }
 
 #[test]
-fn failures_are_told_in_the_servers_name_and_without_the_key() {
+fn failures_name_the_server_and_not_the_key() {
     let quoting = format!(
         "Incorrect API key provided: {}****WXYZ or {KEY}.",
         &KEY[..10]
@@ -264,7 +264,7 @@ fn members_that_the_server_does_not_want_back_are_left_out() {
 }
 
 #[test]
-fn nobody_there_is_said_plainly() {
+fn an_unreachable_server_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);

@@ -60,7 +60,7 @@ fn thinking_is_given_up_first_and_then_the_other_api_is_taken() {
 }
 
 #[test]
-fn who_wants_thinking_gets_the_other_api_at_once() {
+fn with_reasoning_effort_the_responses_api_is_used_at_once() {
     let server = TestServer::new(vec![
         needs_responses(),
         answer(
@@ -152,7 +152,7 @@ fn items_go_back_as_they_came_and_results_by_their_call() {
 }
 
 #[test]
-fn what_goes_wrong_in_the_stream_is_told() {
+fn errors_in_the_stream_are_reported() {
     let overloaded = json!({"type": "response.failed", "response": {"error":
         {"code": "invalid_prompt", "message": "I cannot"}}});
     let text = format!("data: {overloaded}\n\n");
