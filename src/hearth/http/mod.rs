@@ -1,13 +1,24 @@
 //! HTTP routes: authentication, machine registration, health (contract section
 //! 4.2), and which web pages may use them (protocol section 3).
 //!
-//! Every request passes twice: [`Router::admit`] sees its head and refuses what
-//! can be refused before a byte of the body is read, [`Router::respond`] answers
-//! it. What stands above this room is led to by traits: the web front end
-//! ([`Pages`]), a relay in the same server ([`Relay`]), further paths such as
-//! /metrics ([`Extension`]). All other paths are the webhook channel's.
+//! The route and the configuration are found once per request, from its head, and
+//! go with it to its answer. The way of a request:
+//!
+//! ```text
+//! Router::admit -> Route::of -> origin::check -> Route::judge, Incoming::admit
+//!                  or Extension::admit -> (the body is read) -> Admitted::respond
+//!     -> authentication, registration, health, welcome, Pages
+//!      | Incoming::accept -> Service::accept_webhook -> (waits) -> Answer::Confirmed
+//!      | ModelApi, Metrics
+//!     -> finish
+//! ```
+//!
+//! The modules above add the web front end ([`Pages`]), a relay in the same server
+//! ([`Relay`]) and further paths such as /metrics ([`Extension`]). All other paths
+//! belong to the webhook channel.
 
 pub mod authentication;
+mod extension;
 mod health;
 mod origin;
 pub mod registration;
@@ -19,62 +30,21 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::service::Service;
+use crate::webhook::incoming::Incoming;
 use base::error::{Error, Result};
+use config::Config;
 use net::client_handler::HandlerFactory;
-use net::http::{Answer, Handler, Head, Request, Response};
+use net::http::checks::{bearer, upgrade_required};
+use net::http::{Admitted, Answer, Handler, Head, Request, Response};
+
+pub use extension::{Extension, OwnMachine, Pages, Relay};
 use route::Route;
-
-pub use net::http::checks::upgrade_required;
-
-/// What a listener serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Serves {
-    /// Everything.
-    Everything,
-    /// Webhooks and /health: the webhook channel's own port, which may be
-    /// exposed without exposing the rest.
-    WebhooksOnly,
-}
-
-/// Answers GET and HEAD of `/` and of what is below `/assets/`: the web front
-/// end, which stands above this room.
-pub trait Pages: Send + Sync {
-    /// The response; its body is left out for HEAD on the wire.
-    fn page(&self, head: &Head) -> Response;
-}
-
-/// A relay in the same server, which stands above this room: takes what is
-/// meant for other machines.
-pub trait Relay: Send + Sync {
-    /// Opens a WebSocket that names another machine, or that a machine links
-    /// with.
-    fn open(&self, head: &Head) -> Result<HandlerFactory, Response>;
-
-    /// Whether a registration is the relay's to answer: it is at /register, or
-    /// carries the relay's token.
-    fn takes(&self, head: &Head) -> bool;
-
-    /// Answers a registration.
-    fn register(&self, request: &Request) -> Result<Response>;
-}
-
-/// This machine as clients name it that may reach it through a relay too. What
-/// encrypts for it stands above this room.
-pub trait OwnMachine: Send + Sync {
-    /// Opens a WebSocket that names this machine; none while it has no key.
-    fn open(&self) -> Option<HandlerFactory>;
-}
-
-/// Paths that rooms above this one answer, beside those of webhook accounts.
-pub trait Extension: Handler {
-    /// Whether this path leads here, under the configuration now in force.
-    fn serves(&self, path: &str) -> bool;
-}
+pub use route::Serves;
 
 /// Answers the HTTP requests of one kind of listener.
 pub struct Router {
     service: Arc<Service>,
-    webhooks: Box<dyn Handler>,
+    webhooks: Incoming,
     serves: Serves,
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
@@ -84,8 +54,8 @@ pub struct Router {
 
 impl Router {
     /// A router over `service`. `webhooks` answers the paths of the webhook
-    /// accounts and refuses unknown ones.
-    pub fn new(service: Arc<Service>, webhooks: Box<dyn Handler>, serves: Serves) -> Router {
+    /// accounts and refuses unknown paths.
+    pub fn new(service: Arc<Service>, webhooks: Incoming, serves: Serves) -> Router {
         Router {
             service,
             webhooks,
@@ -103,13 +73,13 @@ impl Router {
         self
     }
 
-    /// Is a relay for other machines too.
+    /// Makes the server a relay for other machines.
     pub fn with_relay(mut self, relay: Option<Arc<dyn Relay>>) -> Router {
         self.relay = relay;
         self
     }
 
-    /// Is talked to by its own machine_id as through a relay.
+    /// Lets clients name this machine as they would at a relay.
     pub fn with_own_machine(mut self, own_machine: Option<Arc<dyn OwnMachine>>) -> Router {
         self.own_machine = own_machine;
         self
@@ -121,14 +91,14 @@ impl Router {
         self
     }
 
-    fn route(&self, path: &str) -> Route {
+    fn route(&self, path: &str, config: &Config) -> Route {
         match Route::of(path, self.serves) {
             // Only a relay has it; elsewhere an account may.
             Route::Other if path == "/register" && self.is_relay() => Route::Registration,
             Route::Other if self.serves == Serves::Everything => self
                 .extensions
                 .iter()
-                .position(|extension| extension.serves(path))
+                .position(|extension| extension.serves(path, config))
                 .map_or(Route::Other, Route::Extension),
             route => route,
         }
@@ -138,54 +108,42 @@ impl Router {
         self.relay.is_some() && self.serves == Serves::Everything
     }
 
-    /// Refuses the requests of foreign web pages.
-    fn check_origin(&self, head: &Head) -> Result<()> {
-        if head.header("origin").is_none() {
-            return Ok(());
+    fn admission(
+        &self,
+        route: Route,
+        head: &Head,
+        config: &Arc<Config>,
+    ) -> Result<Admitted<'_>, Response> {
+        check_origin(head, config).map_err(|error| Response::error(&error))?;
+        if is_preflight(route, head, config) {
+            return Ok(Admitted::new(0, move |_| Answer::Now(preflight(route))));
         }
-        let config = self.service.settings().current();
-        origin::check(head, &config.allowed_origins, &config.allowed_hosts)
-    }
-
-    fn admission(&self, route: Route, head: &Head) -> Result<usize, Response> {
-        self.check_origin(head)
-            .map_err(|error| Response::error(&error))?;
         match route {
-            Route::Other => self.webhooks.admit(head),
-            _ if self.is_preflight(route, head) => Ok(0),
-            Route::Extension(place) => self.extensions[place].admit(head),
+            Route::Other => self.webhooks.admit(head, config),
+            Route::Extension(place) => self.extensions[place].admit(head, config),
             _ => {
                 route.judge(head)?;
                 if route == Route::Registration {
                     // The token is looked up with the request; that there is
                     // one is checked here, so that no body is read for nothing.
-                    net::http::checks::bearer(head).map_err(|error| Response::error(&error))?;
+                    bearer(head).map_err(|error| Response::error(&error))?;
                 }
-                Ok(self.body_bytes(route))
+                let config = Arc::clone(config);
+                let body_bytes = match route.is_private() {
+                    // A DELETE may have a body too: client libraries send an
+                    // empty JSON object with it.
+                    true => config.limits.auth_body_bytes,
+                    false => 0,
+                };
+                Ok(Admitted::new(body_bytes, move |request| {
+                    let answer = self.answer(route, &config, request);
+                    Answer::Now(answer.unwrap_or_else(|error| Response::error(&error)))
+                }))
             }
         }
     }
 
-    /// Most bytes of a body. A DELETE may have one too: client libraries send
-    /// an empty JSON object with it.
-    fn body_bytes(&self, route: Route) -> usize {
-        if route.is_private() {
-            self.service.settings().current().limits.auth_body_bytes
-        } else {
-            0
-        }
-    }
-
-    /// Whether a browser asks if a listed page from elsewhere may send a
-    /// request (the Fetch standard's CORS-preflight request).
-    fn is_preflight(&self, route: Route, head: &Head) -> bool {
-        head.method == "OPTIONS"
-            && route.is_private()
-            && head.header("access-control-request-method").is_some()
-            && origin::listed(head, &self.service.settings().current().allowed_origins).is_some()
-    }
-
-    fn answer(&self, route: Route, request: &Request) -> Result<Response> {
+    fn answer(&self, route: Route, config: &Config, request: &Request) -> Result<Response> {
         let head = &request.head;
         match (route, head.method.as_str()) {
             (Route::Health, _) => Ok(health::respond(&self.service)),
@@ -194,41 +152,53 @@ impl Router {
                 None if route == Route::Welcome => Ok(welcome::respond()),
                 None => Err(Error::not_found("this Hearth has no web front end")),
             },
-            (route, "OPTIONS") if route.is_private() => Ok(preflight(route)),
             (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
             (Route::Authentication, _) => authentication::log_in(&self.service, request),
             (Route::Registration, _) => {
-                if let Some(relay) = self.relay.as_ref().filter(|relay| relay.takes(head)) {
-                    return relay.register(request);
+                match self.relay.as_ref().filter(|relay| relay.takes(head)) {
+                    Some(relay) => relay.register(request),
+                    None => registration::register(&self.service, config, request),
                 }
-                let config = self.service.settings().current();
-                registration::register(&self.service, &config, request)
             }
-            (Route::Socket, _) => Ok(upgrade_required()),
-            (Route::Extension(place), _) => Ok(self.extensions[place].handle(request)),
-            (Route::Other, _) => Ok(self.webhooks.handle(request)),
+            (Route::Socket | Route::Extension(_) | Route::Other, _) => Ok(upgrade_required()),
         }
     }
+}
 
-    /// Adds the headers that depend on where the response goes.
-    fn finish(&self, route: Route, head: &Head, mut response: Response) -> Response {
-        if route.is_private() {
+/// Refuses the requests of foreign web pages.
+fn check_origin(head: &Head, config: &Config) -> Result<()> {
+    match head.header("origin") {
+        Some(_) => origin::check(head, &config.allowed_origins, &config.allowed_hosts),
+        None => Ok(()),
+    }
+}
+
+/// Whether a browser asks if a listed page from elsewhere may send a request
+/// (the Fetch standard's CORS-preflight request).
+fn is_preflight(route: Route, head: &Head, config: &Config) -> bool {
+    head.method == "OPTIONS"
+        && route.is_private()
+        && head.header("access-control-request-method").is_some()
+        && origin::listed(head, &config.allowed_origins).is_some()
+}
+
+/// Adds the headers that depend on where the response goes.
+fn finish(route: Route, head: &Head, config: &Config, mut response: Response) -> Response {
+    if route.is_private() {
+        response
+            .headers
+            .push(("Cache-Control", Cow::Borrowed("no-store")));
+        if response.status == 401 {
+            // Demanded by RFC 9110 section 15.5.2.
             response
                 .headers
-                .push(("Cache-Control", Cow::Borrowed("no-store")));
-            if response.status == 401 {
-                // Demanded by RFC 9110 section 15.5.2.
-                response
-                    .headers
-                    .push(("WWW-Authenticate", Cow::Borrowed("Bearer")));
-            }
+                .push(("WWW-Authenticate", Cow::Borrowed("Bearer")));
         }
-        if head.header("origin").is_some() {
-            let config = self.service.settings().current();
-            share(head, &config.allowed_origins, &mut response);
-        }
-        response
     }
+    if head.header("origin").is_some() {
+        share(head, &config.allowed_origins, &mut response);
+    }
+    response
 }
 
 /// Lets a listed page from elsewhere read the response.
@@ -261,51 +231,41 @@ fn preflight(route: Route) -> Response {
 }
 
 impl Handler for Router {
-    fn admit(&self, head: &Head) -> Result<usize, Response> {
-        let route = self.route(&head.path);
-        self.admission(route, head)
-            .map_err(|response| self.finish(route, head, response))
+    fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
+        let config = self.service.settings().current();
+        let route = self.route(&head.path, &config);
+        let admitted = self
+            .admission(route, head, &config)
+            .map_err(|response| finish(route, head, &config, response))?;
+        if matches!(route, Route::Extension(_)) && head.method != "OPTIONS" {
+            return Ok(admitted);
+        }
+        Ok(Admitted::new(admitted.body_bytes, move |request| {
+            admitted
+                .respond(request)
+                .map(|response| finish(route, &request.head, &config, response))
+        }))
     }
 
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         let refused = |error: Error| Response::error(&error);
-        if self.route(&head.path) != Route::Socket {
+        let config = self.service.settings().current();
+        if self.route(&head.path, &config) != Route::Socket {
             let error = Error::not_found("WebSocket connections are taken at /ws");
             return Err(refused(error));
         }
         let own = self.service.relays().machine_id();
         // Any page may use a relay whose token it holds.
         if self.relay.is_none() || !upgrade::is_for_relay(head, own) {
-            self.check_origin(head).map_err(refused)?;
+            check_origin(head, &config).map_err(refused)?;
         }
-        let led = upgrade::lead(head, own, self.relay.as_deref())?;
+        let handler = upgrade::lead(head, own, self.relay.as_deref())?;
         let own_machine = self.own_machine.as_ref();
-        Ok(led.or_else(|| {
+        Ok(handler.or_else(|| {
             own_machine
                 .filter(|_| upgrade::names_machine(head))
                 .and_then(|own_machine| own_machine.open())
         }))
-    }
-
-    fn handle(&self, request: &Request) -> Response {
-        let route = self.route(&request.head.path);
-        let response = self
-            .answer(route, request)
-            .unwrap_or_else(|error| Response::error(&error));
-        self.finish(route, &request.head, response)
-    }
-
-    fn respond(&self, request: &Request) -> Answer {
-        match self.route(&request.head.path) {
-            Route::Extension(place) if request.head.method != "OPTIONS" => {
-                self.extensions[place].respond(request)
-            }
-            _ => Answer::Now(self.handle(request)),
-        }
-    }
-
-    fn sent(&self, receipt: &str, reached: bool) {
-        self.webhooks.sent(receipt, reached);
     }
 }
 

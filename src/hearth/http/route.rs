@@ -1,9 +1,18 @@
 //! Where a path leads, and what is taken there.
 
-use super::Serves;
 use net::http::checks;
 use net::http::checks::upgrade_required;
 use net::http::{Head, Response};
+
+/// What a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Serves {
+    /// Everything.
+    Everything,
+    /// Webhooks and /health: the webhook channel's own port, which may be
+    /// exposed without exposing the rest.
+    WebhooksOnly,
+}
 
 /// What a path leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +25,7 @@ pub enum Route {
     Registration,
     /// /ws without an upgrade.
     Socket,
-    /// One of [`Router::extensions`], by its place there.
+    /// An [`Extension`](super::Extension), by its place in the router.
     Extension(usize),
     /// Not ours: a webhook account's path, or nobody's.
     Other,

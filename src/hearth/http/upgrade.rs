@@ -1,7 +1,7 @@
 //! What leads to a WebSocket at /ws: which machine the query of its address
 //! means, and what a plain request is told.
 
-use super::Relay;
+use super::extension::Relay;
 use base::error::Error;
 use base::ids::MachineId;
 use net::client_handler::HandlerFactory;

@@ -10,11 +10,10 @@ use std::sync::Arc;
 use crate::http::Extension;
 use crate::service::Service;
 use base::error::{Error, Result};
-use config::Metrics as Section;
+use config::{Config, Metrics as Section};
 use exposition::{Exposition, Kind};
-use net::client_handler::HandlerFactory;
 use net::http::checks::{self, bearer};
-use net::http::{Handler, Head, Request, Response};
+use net::http::{Admitted, Answer, Head, Response};
 use net::listener::Admissions;
 use store::{DeliveryState, TurnState};
 
@@ -35,12 +34,6 @@ impl Metrics {
             service,
             admissions,
         }
-    }
-
-    fn admission(&self, head: &Head) -> Result<(), Response> {
-        checks::method(head, "GET, HEAD")?;
-        let config = self.service.settings().current();
-        permit(&config.metrics, head).map_err(|error| Response::error(&error))
     }
 
     /// All measurements. Counters begin at zero when the server starts.
@@ -229,34 +222,23 @@ fn is_forwarded(head: &Head) -> bool {
 }
 
 impl Extension for Metrics {
-    fn serves(&self, path: &str) -> bool {
-        path == PATH && self.service.settings().current().metrics.enabled
-    }
-}
-
-impl Handler for Metrics {
-    fn admit(&self, head: &Head) -> Result<usize, Response> {
-        self.admission(head).map(|()| 0)
+    fn serves(&self, path: &str, config: &Config) -> bool {
+        path == PATH && config.metrics.enabled
     }
 
-    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
-        Err(Response::error(&Error::not_found(
-            "WebSocket connections are not taken here",
-        )))
-    }
-
-    fn handle(&self, request: &Request) -> Response {
-        if let Err(refusal) = self.admission(&request.head) {
-            return refusal;
-        }
-        match self.text() {
-            Ok(text) => Response {
-                status: 200,
-                headers: vec![("Content-Type", Cow::Borrowed(CONTENT_TYPE))],
-                body: Cow::Owned(text.into_bytes()),
-            },
-            Err(error) => Response::error(&error),
-        }
+    fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response> {
+        checks::method(head, "GET, HEAD")?;
+        permit(&config.metrics, head).map_err(|error| Response::error(&error))?;
+        Ok(Admitted::new(0, |_| {
+            Answer::Now(match self.text() {
+                Ok(text) => Response {
+                    status: 200,
+                    headers: vec![("Content-Type", Cow::Borrowed(CONTENT_TYPE))],
+                    body: Cow::Owned(text.into_bytes()),
+                },
+                Err(error) => Response::error(&error),
+            })
+        }))
     }
 }
 

@@ -10,7 +10,7 @@
 //! # The walk of a request
 //!
 //! 1. [`ModelApi`]: `admit` checks path, method and token before the body is read;
-//!    `respond` calls the interface's function for the path.
+//!    `answer` calls the interface's function for the path.
 //! 2. `openai::complete`, `ollama::chat` or `ollama::generate` reads the body, and
 //!    `transcript::read` its messages.
 //! 3. `answering::answer` starts the turn ([`Service::follow`]).
@@ -32,8 +32,10 @@ use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
 use config::{Config, is_at_or_below};
-use net::client_handler::HandlerFactory;
-use net::http::{Answer, Handler, Head, Request, Response, checks};
+use net::http::{Admitted, Answer, Head, Request, Response, checks};
+
+/// What stands before a model's name in its path.
+const MODEL: &str = "/v1/models/";
 
 /// Answers the paths of both interfaces.
 pub struct ModelApi {
@@ -49,9 +51,9 @@ enum Interface {
 
 /// What is at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Route<'a> {
+enum Route {
     Models,
-    Model(&'a str),
+    Model,
     ChatCompletions,
     Version,
     Tags,
@@ -63,8 +65,8 @@ enum Route<'a> {
     Unknown(Interface),
 }
 
-impl Route<'_> {
-    fn of(path: &str) -> Option<Route<'_>> {
+impl Route {
+    fn of(path: &str) -> Option<Route> {
         Some(match path {
             "/v1/models" => Route::Models,
             "/v1/chat/completions" => Route::ChatCompletions,
@@ -75,17 +77,15 @@ impl Route<'_> {
             "/api/chat" => Route::Chat,
             "/api/generate" => Route::Generate,
             _ if is_at_or_below(path, "/api") => Route::Unknown(Interface::Ollama),
-            _ if is_at_or_below(path, "/v1") => match path.strip_prefix("/v1/models/") {
-                Some(name) => Route::Model(name),
-                None => Route::Unknown(Interface::OpenAi),
-            },
+            _ if path.starts_with(MODEL) => Route::Model,
+            _ if is_at_or_below(path, "/v1") => Route::Unknown(Interface::OpenAi),
             _ => return None,
         })
     }
 
     fn interface(self) -> Interface {
         match self {
-            Route::Models | Route::Model(_) | Route::ChatCompletions => Interface::OpenAi,
+            Route::Models | Route::Model | Route::ChatCompletions => Interface::OpenAi,
             Route::Unknown(interface) => interface,
             _ => Interface::Ollama,
         }
@@ -125,83 +125,58 @@ impl ModelApi {
         ModelApi { service }
     }
 
-    fn asker(&self, config: &Config, route: Route<'_>, head: &Head) -> Result<Asker> {
-        let is_ollama = route.interface() == Interface::Ollama;
-        access::asker(&self.service, config, head, is_ollama)
-    }
-
-    fn admission(&self, route: Route<'_>, head: &Head) -> Result<usize, Response> {
-        let interface = route.interface();
-        if let Route::Unknown(_) = route {
-            return Err(interface.nothing_at(&head.path));
-        }
-        let refusal = |error: &Error| interface.refusal(error);
-        checks::method_or(head, route.methods(), refusal)?;
-        let config = self.service.settings().current();
-        self.asker(&config, route, head)
-            .map_err(|error| refusal(&error))?;
-        if head.method == "POST" {
-            checks::json(head).map_err(|error| refusal(&error))?;
-            return Ok(config.limits.body_bytes);
-        }
-        Ok(0)
-    }
-
-    fn answer(&self, route: Route<'_>, request: &Request) -> Result<Answer> {
-        let (service, config) = (&self.service, self.service.settings().current());
-        let asker = self.asker(&config, route, &request.head)?;
+    fn answer(
+        &self,
+        route: Route,
+        config: &Config,
+        asker: Asker,
+        request: &Request,
+    ) -> Result<Answer> {
+        let service = &self.service;
         Ok(Answer::Now(match route {
-            Route::Models => openai::models(service, &config),
-            Route::Model(name) => openai::model(service, &config, name)?,
-            Route::ChatCompletions => return openai::complete(service, &config, asker, request),
+            Route::Models => openai::models(service, config),
+            Route::Model => {
+                let name = request.head.path.strip_prefix(MODEL);
+                openai::model(service, config, name.unwrap_or_default())?
+            }
+            Route::ChatCompletions => return openai::complete(service, config, asker, request),
             Route::Version => ollama::version(),
-            Route::Tags => ollama::tags(service, &config),
+            Route::Tags => ollama::tags(service, config),
             Route::Running => ollama::running(),
-            Route::Show => ollama::show(service, &config, request)?,
-            Route::Chat => return ollama::chat(service, &config, asker, request),
-            Route::Generate => return ollama::generate(service, &config, asker, request),
+            Route::Show => ollama::show(service, config, request)?,
+            Route::Chat => return ollama::chat(service, config, asker, request),
+            Route::Generate => return ollama::generate(service, config, asker, request),
             Route::Unknown(interface) => interface.nothing_at(&request.head.path),
         }))
     }
 }
 
 impl Extension for ModelApi {
-    fn serves(&self, path: &str) -> bool {
-        Route::of(path).is_some() && self.service.settings().current().openai_api.enabled
+    fn serves(&self, path: &str, config: &Config) -> bool {
+        config.openai_api.enabled && Route::of(path).is_some()
     }
-}
 
-impl Handler for ModelApi {
-    fn admit(&self, head: &Head) -> Result<usize, Response> {
-        match Route::of(&head.path) {
-            Some(route) => self.admission(route, head),
-            None => Err(nothing_here()),
+    fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response> {
+        let route = Route::of(&head.path).unwrap_or(Route::Unknown(Interface::OpenAi));
+        let interface = route.interface();
+        if let Route::Unknown(_) = route {
+            return Err(interface.nothing_at(&head.path));
         }
-    }
-
-    fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
-        Err(nothing_here())
-    }
-
-    fn handle(&self, request: &Request) -> Response {
-        match self.respond(request) {
-            Answer::Now(response) => response,
-            Answer::Later(_) => nothing_here(),
+        let refusal = |error: &Error| interface.refusal(error);
+        checks::method_or(head, route.methods(), refusal)?;
+        let asker = access::asker(&self.service, config, head, interface == Interface::Ollama)
+            .map_err(|error| refusal(&error))?;
+        let mut body_bytes = 0;
+        if head.method == "POST" {
+            checks::json(head).map_err(|error| refusal(&error))?;
+            body_bytes = config.limits.body_bytes;
         }
+        let config = Arc::clone(config);
+        Ok(Admitted::new(body_bytes, move |request| {
+            self.answer(route, &config, asker, request)
+                .unwrap_or_else(|error| Answer::Now(interface.refusal(&error)))
+        }))
     }
-
-    fn respond(&self, request: &Request) -> Answer {
-        match Route::of(&request.head.path) {
-            Some(route) => self
-                .answer(route, request)
-                .unwrap_or_else(|error| Answer::Now(route.interface().refusal(&error))),
-            None => Answer::Now(nothing_here()),
-        }
-    }
-}
-
-fn nothing_here() -> Response {
-    Response::error(&Error::not_found("there is nothing at this path"))
 }
 
 #[cfg(test)]

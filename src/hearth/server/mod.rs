@@ -291,7 +291,7 @@ fn serve(
         true => (Some(port.configured), Serves::WebhooksOnly),
         false => (None, Serves::Everything),
     };
-    let webhooks = Box::new(Incoming::new(Arc::clone(service), own_port));
+    let webhooks = Incoming::new(Arc::clone(service), own_port);
     let router = Router::new(Arc::clone(service), webhooks, serves)
         .with_pages(above.pages)
         .with_relay(above.relay)

@@ -61,10 +61,10 @@ impl Service {
     pub fn accept_webhook(
         &self,
         account: &WebhookAccount,
+        limits: &Limits,
         request: WebhookRequest,
         may_wait: bool,
     ) -> Result<Accepted<'_>> {
-        let limits = &self.settings.current().limits;
         self.check_webhook_rate(&account.name, limits)?;
         let channel = format!("webhook:{}", account.name);
         let new = NewTurn {

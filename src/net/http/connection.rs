@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::body::{self, BodyError};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
-use super::message::{Answer, RECEIPT, Request, Response};
+use super::message::{Answer, Request, Response};
 use super::response_writer::{Persistence, Responder};
 use super::{deferred, forwarded};
 use crate::connection::admission::Transport;
@@ -217,14 +217,14 @@ impl<'a> HttpConnection<'a> {
             (false, _) => Persistence::Close,
         };
         let has_body = framing != Framing::Length(0);
-        let limit = match handler.admit(&head) {
-            Ok(limit) => limit,
+        let admitted = match handler.admit(&head) {
+            Ok(admitted) => admitted,
             // Nobody will read the body, so nobody finds the next request.
             Err(response) if has_body => return self.reject(&response),
             Err(response) => return self.respond(&response, is_head, persistence),
         };
         let body = match has_body {
-            true => match self.read_body(framing, limit, expects_continue) {
+            true => match self.read_body(framing, admitted.body_bytes, expects_continue) {
                 Ok(body) => body,
                 Err(BodyError::Lost) => return Fate::Close,
                 Err(BodyError::Refused(error)) => return self.refuse(&error),
@@ -232,7 +232,7 @@ impl<'a> HttpConnection<'a> {
             false => Vec::new(),
         };
         let request = Request { head, body };
-        let result = catch_unwind(AssertUnwindSafe(|| handler.respond(&request)));
+        let result = catch_unwind(AssertUnwindSafe(|| admitted.respond(&request)));
         match result {
             Ok(Answer::Later(unfinished)) => {
                 let framing = deferred::Framing {
@@ -250,15 +250,13 @@ impl<'a> HttpConnection<'a> {
                     Ok(Err(_)) | Err(_) => Fate::Close,
                 }
             }
-            Ok(Answer::Now(response)) => match receipt(&response) {
-                None => self.respond(&response, is_head, persistence),
-                Some(receipt) => {
-                    let is_there = !self.stream.has_left();
-                    let written = self.write(&response, is_head, persistence);
-                    handler.sent(receipt, is_there && written.is_ok());
-                    self.fate(written, persistence)
-                }
-            },
+            Ok(Answer::Now(response)) => self.respond(&response, is_head, persistence),
+            Ok(Answer::Confirmed(response, confirm)) => {
+                let is_there = !self.stream.has_left();
+                let written = self.write(&response, is_head, persistence);
+                confirm(is_there && written.is_ok());
+                self.fate(written, persistence)
+            }
             Err(_) => {
                 let error = Error::server(
                     "the request could not be answered",
@@ -363,13 +361,4 @@ impl<'a> HttpConnection<'a> {
     fn refuse(&mut self, error: &Error) -> Fate {
         self.reject(&Response::error(error))
     }
-}
-
-/// What the handler wants to be told with, if it wants to know of this response.
-fn receipt(response: &Response) -> Option<&str> {
-    response
-        .headers
-        .iter()
-        .find(|(name, _)| *name == RECEIPT)
-        .map(|(_, value)| value.as_ref())
 }

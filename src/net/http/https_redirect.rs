@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use base::error::Error;
 
-use super::message::{Handler, Head, Request, Response};
+use super::message::{Admitted, Handler, Head, Response};
 use crate::client_handler::HandlerFactory;
 
 /// The answer to a client that does not speak TLS.
@@ -16,7 +16,7 @@ pub fn speaks_tls() -> Error {
 pub struct HttpsRedirect;
 
 impl Handler for HttpsRedirect {
-    fn admit(&self, head: &Head) -> Result<usize, Response> {
+    fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
         // A request with a body would be sent again with everything in it that
         // has just crossed the network for all to read: that is to be noticed.
         let (true, Some(host)) = (head.method == "GET", head.header("host")) else {
@@ -37,10 +37,6 @@ impl Handler for HttpsRedirect {
 
     fn admit_upgrade(&self, _: &Head) -> Result<Option<HandlerFactory>, Response> {
         Err(Response::error(&speaks_tls()))
-    }
-
-    fn handle(&self, _: &Request) -> Response {
-        Response::error(&speaks_tls())
     }
 }
 
@@ -85,7 +81,7 @@ mod tests {
                     relay: None,
                 },
             };
-            let response = HttpsRedirect.admit(&head).unwrap_err();
+            let response = HttpsRedirect.admit(&head).err().unwrap();
             assert_eq!(response.status, status, "{method} {host:?}");
             let found = response
                 .headers

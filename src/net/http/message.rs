@@ -1,4 +1,4 @@
-//! One finished HTTP request and its response, as the router sees them.
+//! HTTP requests and responses, and what answers them.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -80,12 +80,26 @@ impl Response {
     }
 }
 
-/// What a [`Handler`] makes of a request.
+/// The answer to a request.
 pub enum Answer {
     /// The response.
     Now(Response),
+    /// The response, and what is called with whether it was written whole to a
+    /// client that was still there.
+    Confirmed(Response, Box<dyn FnOnce(bool)>),
     /// A response whose beginning or end is not there yet.
     Later(Box<dyn Unfinished>),
+}
+
+impl Answer {
+    /// Changes the response, unless it comes later.
+    pub fn map(self, change: impl FnOnce(Response) -> Response) -> Answer {
+        match self {
+            Answer::Now(response) => Answer::Now(change(response)),
+            Answer::Confirmed(response, confirm) => Answer::Confirmed(change(response), confirm),
+            Answer::Later(unfinished) => Answer::Later(unfinished),
+        }
+    }
 }
 
 /// A response that comes as something else goes on. The connection's thread
@@ -119,31 +133,42 @@ pub enum Part {
     Broken,
 }
 
-/// The header of a response whose sender must know whether it arrived: its
-/// value is what [`Handler::sent`] is told with.
-pub const RECEIPT: &str = "webhook-id";
+/// A request whose head was accepted. It holds what was found out on the way, such
+/// as the route, the configuration in force and the account, for the answer.
+pub struct Admitted<'a> {
+    /// Most bytes that the body may have.
+    pub body_bytes: usize,
+    respond: Box<dyn FnOnce(&Request) -> Answer + 'a>,
+}
 
-/// What answers HTTP requests: the rooms above the listeners.
+impl<'a> Admitted<'a> {
+    /// Accepts a body of at most `body_bytes`, and answers the whole request by
+    /// `respond`, which may block: each connection has its thread.
+    pub fn new(body_bytes: usize, respond: impl FnOnce(&Request) -> Answer + 'a) -> Admitted<'a> {
+        Admitted {
+            body_bytes,
+            respond: Box::new(respond),
+        }
+    }
+
+    /// Answers the request, whose body is complete.
+    pub fn respond(self, request: &Request) -> Answer {
+        (self.respond)(request)
+    }
+}
+
+/// Answers HTTP requests.
 pub trait Handler: Send + Sync {
-    /// Looks at a head before its body is read: refuses it (unknown path,
-    /// wrong method, wrong origin), or says how many bytes its body may have.
-    fn admit(&self, head: &Head) -> Result<usize, Response>;
+    /// Looks at a head before its body is read.
+    ///
+    /// # Errors
+    /// The response that refuses it (unknown path, wrong method, wrong origin).
+    fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response>;
 
-    /// Looks at the head of a WebSocket upgrade to /ws, and refuses it or says
-    /// whom it leads to: none is the service.
+    /// Looks at the head of a WebSocket upgrade to /ws. Returns what handles the
+    /// WebSocket; none is the service's session.
+    ///
+    /// # Errors
+    /// The response that refuses it.
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response>;
-
-    /// Answers a complete request. May block; each connection has its thread.
-    fn handle(&self, request: &Request) -> Response;
-
-    /// Answers a complete request, if need be later or piece by piece.
-    fn respond(&self, request: &Request) -> Answer {
-        Answer::Now(self.handle(request))
-    }
-
-    /// Learns what became of a response with a [`RECEIPT`] header of this
-    /// value: whether it was written whole to a client that was still there.
-    fn sent(&self, receipt: &str, reached: bool) {
-        let _ = (receipt, reached);
-    }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HttpConnection::serve -> head::parse -> forwarded::client -> Handler::admit
-//!     -> body::read -> Handler::respond -> Responder::write, or deferred::finish
+//!     -> body::read -> Admitted::respond -> Responder::write, or deferred::finish
 //! ```
 
 mod body;
@@ -16,4 +16,4 @@ pub(crate) mod https_redirect;
 pub(crate) mod message;
 pub(crate) mod response_writer;
 
-pub use message::{Answer, Handler, Head, Part, RECEIPT, Request, Response, Unfinished};
+pub use message::{Admitted, Answer, Handler, Head, Part, Request, Response, Unfinished};

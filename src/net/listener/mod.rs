@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Listeners::listen -> AcceptLoop::run -> detect_protocol::serve
-//!     -> HttpConnection::serve -> Handler::admit, Handler::respond
+//!     -> HttpConnection::serve -> Handler::admit, Admitted::respond
 //!        '-> websocket::run ----> ClientHandler::receive
 //!     -> lines::run ------------> ClientHandler::receive
 //! ```

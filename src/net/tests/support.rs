@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::client_handler::{ClientHandler, HandlerFactory};
-use crate::http::message::{Handler, Head, Request, Response};
+use crate::http::{Admitted, Answer as HttpAnswer, Handler, Head, Request, Response};
 use crate::listener::{Listener, Listeners};
 use crate::outbox::{Close, Item, Outbox, Ticket};
 use base::error::Error;
@@ -147,12 +147,15 @@ struct Echo {
 }
 
 impl Handler for Echo {
-    fn admit(&self, head: &Head) -> Result<usize, Response> {
-        match head.path.as_str() {
-            "/refused" => Err(Response::error(&Error::not_found("no such path"))),
-            "/small" => Ok(10),
-            _ => Ok(1024 * 1024),
-        }
+    fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
+        let body_bytes = match head.path.as_str() {
+            "/refused" => return Err(Response::error(&Error::not_found("no such path"))),
+            "/small" => 10,
+            _ => 1024 * 1024,
+        };
+        Ok(Admitted::new(body_bytes, |request| {
+            HttpAnswer::Now(self.answer(request))
+        }))
     }
 
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
@@ -161,8 +164,10 @@ impl Handler for Echo {
             None => Ok(None),
         }
     }
+}
 
-    fn handle(&self, request: &Request) -> Response {
+impl Echo {
+    fn answer(&self, request: &Request) -> Response {
         match request.head.path.as_str() {
             "/panic" => panic!("as asked for"),
             "/large" => return Response::json(200, "x".repeat(4 * 1024 * 1024)),

@@ -12,7 +12,7 @@ use base::error::{Error, Result};
 use base::ids::MachineId;
 use net::client_handler::HandlerFactory;
 use net::http::checks;
-use net::http::{Handler, Head, Request, Response};
+use net::http::{Admitted, Answer, Handler, Head, Request, Response};
 use protocol::registration::{Registration, registered};
 
 /// Most bytes of a registration.
@@ -131,6 +131,15 @@ impl Routes {
         }
     }
 
+    fn registration(&self, request: &Request) -> Response {
+        let registered = self.relay.register(request);
+        let mut response = registered.unwrap_or_else(|error| refusal(&error));
+        response
+            .headers
+            .push(("Cache-Control", Cow::Borrowed("no-store")));
+        response
+    }
+
     fn health(&self) -> Response {
         let mut text = String::with_capacity(64);
         let seconds = self.begun.elapsed().as_secs();
@@ -140,16 +149,21 @@ impl Routes {
 }
 
 impl Handler for Routes {
-    fn admit(&self, head: &Head) -> Result<usize, Response> {
+    fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
         match head.path.as_str() {
-            "/health" => checks::method(head, "GET, HEAD").map(|()| 0),
+            "/health" => {
+                checks::method(head, "GET, HEAD")?;
+                Ok(Admitted::new(0, |_| Answer::Now(self.health())))
+            }
             "/register" | "/ws/register" => {
                 checks::method(head, "POST")?;
                 checks::json(head).map_err(|error| refusal(&error))?;
                 // Checked again with the request; here so that no body is read
                 // for nothing.
                 checks::bearer(head).map_err(|error| refusal(&error))?;
-                Ok(REGISTRATION_BYTES)
+                Ok(Admitted::new(REGISTRATION_BYTES, |request| {
+                    Answer::Now(self.registration(request))
+                }))
             }
             "/ws" => Err(checks::upgrade_required()),
             _ => Err(refusal(&Error::not_found(
@@ -160,22 +174,6 @@ impl Handler for Routes {
 
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {
         self.relay.open(head).map(Some)
-    }
-
-    fn handle(&self, request: &Request) -> Response {
-        match request.head.path.as_str() {
-            "/health" => self.health(),
-            _ => {
-                let mut response = self
-                    .relay
-                    .register(request)
-                    .unwrap_or_else(|error| refusal(&error));
-                response
-                    .headers
-                    .push(("Cache-Control", Cow::Borrowed("no-store")));
-                response
-            }
-        }
     }
 }
 
