@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use base::calendar::Zone;
 use base::error::{Error, Result};
 use base::secret::Secret;
@@ -13,12 +15,11 @@ use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, section};
 use super::limits::{Limits, limits};
 use super::mcp_servers::{McpServer, mcp_servers};
-use super::metrics::Metrics;
-use super::names::{HOST, ORIGIN, TIME_ZONE, TOOL_NAME};
-use super::openai_api::OpenAiApi;
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
 use super::relay::RelaySettings;
-use super::rules::{Choice, Number, SecretText, Text, UrlText, integer};
+use super::rules::{
+    Choice, Flag, HOST, Number, ORIGIN, SecretText, TIME_ZONE, TOOL_NAME, Text, UrlText, integer,
+};
 use super::tls::{Tls, tls};
 use super::tools::{PERMISSIONS, Permission, Tools, tools};
 use super::webhook_accounts::WebhookAccount;
@@ -139,6 +140,31 @@ impl Default for Config {
     /// The configuration of an empty file.
     fn default() -> Config {
         Config::absent()
+    }
+}
+
+section! {
+    /// The section `openai_api`.
+    #[derive(Clone, Debug, Serialize)]
+    pub struct OpenAiApi {
+        /// Whether programs made for OpenAI (`/v1/...`) and Ollama (`/api/...`) may talk to the
+        /// assistant, with an API token as their key.
+        pub enabled: bool = Flag.or(false);
+        /// The user for programs that send no token to `/api/...`, from loopback and private
+        /// addresses only: for clients of Ollama that cannot send a key. Anybody in your network
+        /// can then talk to the assistant as this user.
+        pub ollama_user: Option<String> = Text(1..=64).optional("nobody: a token is needed");
+    }
+}
+
+section! {
+    /// The section `metrics`.
+    #[derive(Clone, Debug)]
+    pub struct Metrics {
+        /// Whether `GET /metrics` answers, in Prometheus's text format.
+        pub enabled: bool = Flag.or(false);
+        /// The token that a scraper must send as `Authorization: Bearer ...`, whatever its address.
+        pub token: Option<Secret> = SecretText.optional("none: only loopback may ask");
     }
 }
 

@@ -23,9 +23,6 @@ mod key_path;
 mod limits;
 mod lines;
 mod mcp_servers;
-mod metrics;
-mod names;
-mod openai_api;
 mod problems;
 mod providers;
 mod readable;
@@ -35,7 +32,6 @@ mod rules;
 mod secrets;
 mod settings;
 mod tls;
-mod tool_parameters;
 mod tools;
 mod webhook_accounts;
 mod webhook_map;
@@ -45,15 +41,13 @@ mod tests;
 
 pub use address_patterns::AddressPatterns;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
-pub use config::{Config, PROVIDER_TEMPERATURE, documentation};
+pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, documentation};
 pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
-pub use metrics::Metrics;
-pub use openai_api::OpenAiApi;
 pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,

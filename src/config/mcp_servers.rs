@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use super::collections::{list, map_of, object_as};
 use super::declaration::{Rule, Setting, section};
-use super::names::{HEADER, NAME, VARIABLE};
-use super::rules::{Choice, DIRECTORY, Flag, SecretText, Text, UrlText, integer};
+use super::rules::{
+    Choice, DIRECTORY, Flag, HEADER, NAME, SecretText, Text, UrlText, VARIABLE, integer,
+};
 use base::secret::Secret;
 
 /// Keys of other clients that run tools unasked. Here `tool_permissions` says

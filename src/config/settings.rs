@@ -39,6 +39,9 @@ impl Settings {
     }
 
     /// [`Settings::load`] with another environment than the process's.
+    ///
+    /// # Errors
+    /// As [`Settings::load`].
     pub fn load_with(
         path: &Path,
         environment: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
@@ -46,8 +49,11 @@ impl Settings {
         Settings::from_text(path, &file::read(path)?, environment)
     }
 
-    /// Validates a text as if it stood at `path`, which need not exist; it is
-    /// made by the first change.
+    /// Validates a text as if it were the file at `path`, which need not exist; the
+    /// first change creates it.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it.
     pub fn from_text(
         path: &Path,
         text: &str,
@@ -265,15 +271,20 @@ impl Settings {
     /// What stands in the file now, if it is valid: a change must not be blamed
     /// for the mistakes of somebody who edited the file meanwhile.
     fn read_again(&self, open: &File) -> Result<Value> {
-        file::decode(&self.path, open)
-            .and_then(|text| Document::read(&self.path, &text, &*self.environment))
-            .map(|document| document.members)
-            .map_err(|problems| {
-                Error::server(
-                    "the configuration file on the server is not valid, so nothing was changed",
-                    problems,
-                )
-            })
+        let read = file::decode(&self.path, open).and_then(|text| {
+            // What is in force need not be checked a second time.
+            match serde_json::from_str(&text) {
+                Ok(members) if self.with(|document| document.members == members) => Ok(members),
+                _ => Document::read(&self.path, &text, &*self.environment)
+                    .map(|document| document.members),
+            }
+        });
+        read.map_err(|problems| {
+            Error::server(
+                "the configuration file on the server is not valid, so nothing was changed",
+                problems,
+            )
+        })
     }
 }
 

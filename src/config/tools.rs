@@ -9,8 +9,7 @@ use super::address_patterns::AddressPatterns;
 use super::collections::{list, object, section_of};
 use super::custom_tools::{BUILTIN_TOOLS, CustomTool, custom_tool};
 use super::declaration::{Declared, Rule, Setting, section};
-use super::names::HOST;
-use super::rules::{Choice, DIRECTORY, Flag, Parsed, integer};
+use super::rules::{Choice, DIRECTORY, Flag, HOST, Parsed, integer};
 
 section! {
     /// The section `tools`.

@@ -4,9 +4,8 @@
 use super::collections::{list, map_of, object, object_as};
 use super::declaration::{Rule, section};
 use super::key_path::KeyPath;
-use super::names::{NAME, TOOL_NAME};
 use super::reader::Reader;
-use super::rules::{Flag, Parsed, SecretText, Text, UrlText, integer};
+use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission};
 use super::webhook_map::WebhookMap;
 use base::secret::Secret;

@@ -1,7 +1,7 @@
 //! `identity.key`: the machine's private key, which is its name on every relay.
 //!
-//! It is made once and never replaced: another key would be another machine,
-//! which nobody's addresses lead to.
+//! It is created once and never replaced: another key would be another machine,
+//! whose address no client knows.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -21,26 +21,26 @@ pub const IDENTITY_FILE: &str = "identity.key";
 /// More than the base64 of a key and an end of line.
 const FILE_BYTES: u64 = 256;
 
-/// A machine's key and the name that it makes.
+/// A machine's key, and the machine_id derived from it.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// What proves the name.
+    /// Proves the machine_id.
     pub key: PrivateKey,
-    /// The name.
+    /// The machine_id.
     pub machine_id: MachineId,
 }
 
 /// Why there is no identity.
 #[derive(Debug)]
 pub enum IdentityError {
-    /// The file cannot be read or made.
+    /// The file cannot be read or created.
     File {
         /// The file.
         path: PathBuf,
         /// What the system said.
         source: io::Error,
     },
-    /// What stands in the file is no key.
+    /// The file does not contain a key.
     Broken {
         /// The file.
         path: PathBuf,
@@ -52,13 +52,13 @@ impl fmt::Display for IdentityError {
         match self {
             IdentityError::File { path, source } => write!(
                 f,
-                "the machine's key {} cannot be read or made: {source}",
+                "the machine's key {} cannot be read or created: {source}",
                 path.display()
             ),
             IdentityError::Broken { path } => write!(
                 f,
-                "{} does not hold the machine's key: put it back from a backup. Without one, move \
-                 the file away; this machine then gets another machine_id, and its clients need \
+                "{} does not contain the machine's key: restore it from a backup. Without one, move \
+                 the file away; this machine then gets a new machine_id, and its clients need \
                  the new address",
                 path.display()
             ),
@@ -76,10 +76,10 @@ impl Identity {
         }
     }
 
-    /// The identity that is kept in a data directory, if there is one.
+    /// The identity in a data directory, if there is one.
     ///
     /// # Errors
-    /// The file cannot be read, or holds no key.
+    /// The file cannot be read, or contains no key.
     pub fn load(data_dir: &Path) -> Result<Option<Identity>, IdentityError> {
         let path = data_dir.join(IDENTITY_FILE);
         let text = match read(&path) {
@@ -94,10 +94,10 @@ impl Identity {
         }
     }
 
-    /// The identity of a data directory, made if there is none.
+    /// The identity in a data directory, created if there is none.
     ///
     /// # Errors
-    /// As [`Identity::load`], or the file cannot be made.
+    /// As [`Identity::load`], or the file cannot be created.
     pub fn load_or_make(data_dir: &Path) -> Result<Identity, IdentityError> {
         if let Some(identity) = Identity::load(data_dir)? {
             return Ok(identity);
@@ -105,7 +105,7 @@ impl Identity {
         let key = PrivateKey::generate();
         match make(data_dir, &key) {
             Ok(()) => Ok(Identity::of(key)),
-            // Somebody else was faster, and theirs counts.
+            // Another process was faster; its key counts.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Identity::load(data_dir)?
                 .ok_or_else(|| IdentityError::Broken {
                     path: data_dir.join(IDENTITY_FILE),
@@ -118,7 +118,7 @@ impl Identity {
     }
 }
 
-/// What its owner should know of the file, if anything.
+/// A warning about the file's permissions, if they are too wide.
 pub fn warning(data_dir: &Path) -> Option<String> {
     let path = data_dir.join(IDENTITY_FILE);
     let mode = fs::metadata(&path).ok()?.mode();
@@ -136,21 +136,21 @@ fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Writes a key so that the file is there whole or not at all, also after a
-/// power cut, and never takes the place of another.
+/// Writes a key so that the file is complete or missing, even after a power cut,
+/// and never replaces another.
 fn make(data_dir: &Path, key: &PrivateKey) -> io::Result<()> {
     let temporary = data_dir.join(format!("{IDENTITY_FILE}.{}.new", reference()));
     let path = data_dir.join(IDENTITY_FILE);
-    // A rename would replace a key that was made meanwhile; a link does not.
+    // A rename would replace a key that was created meanwhile; a link does not.
     let place = || match fs::hard_link(&temporary, &path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            // Some file systems have no links.
+            // Some file systems have no hard links.
             fs::rename(&temporary, &path)
         }
         linked => linked,
     };
     let written = write(&temporary, key).and_then(|()| place());
-    // The error that stopped us says more than one of cleaning up.
+    // The first error says more than one of the cleanup.
     let _ = fs::remove_file(&temporary);
     written?;
     File::open(data_dir)?.sync_all()

@@ -1,13 +1,17 @@
-//! Reaching home from anywhere, through a relay that cannot read what it
-//! carries (protocol section 6).
+//! Access from anywhere, through a relay that cannot read the messages (protocol
+//! section 6).
 //!
 //! ```text
 //! client --/ws?machine_id=M--> relay <--/ws?machine_id=M&role=machine-- machine (dials out)
 //! ```
 //!
-//! [`identity`] is a machine's name and what proves it, and [`link`] keeps it
-//! linked to its relays. [`server`] is the relay itself. [`noise`] is what keeps a relay from reading: the
-//! handshake between client and machine, and the messages after it.
+//! - [`identity`]: the machine's key, from which its machine_id is derived.
+//! - [`link`]: [`link::Links::apply`] keeps the machine linked to its relays.
+//! - [`noise`]: the encryption between client and machine, which a relay cannot read.
+//! - [`server`]: the relay, standalone ([`server::RelayServer::start`]) or part of a
+//!   server ([`server::Relay::open`]).
+
+#![warn(clippy::missing_errors_doc)]
 
 pub mod identity;
 pub mod link;

@@ -1,14 +1,14 @@
-//! What a client asks before it encrypts: the machine's public key.
+//! The request of a client before encryption: the machine's public key.
 
 use serde::Serialize;
 
 use protocol::envelope::{self, RequestId};
 use protocol::public_key::PublicKey;
 
-/// Longest request for the machine's key. Longer texts are not looked into.
+/// Longest request for the machine's key, in bytes. Longer texts are not parsed.
 const REQUEST_BYTES: usize = 512;
 
-/// What `machine_key` is answered with.
+/// The answer to `machine_key`.
 #[derive(Serialize)]
 struct MachineKey {
     public_key: String,

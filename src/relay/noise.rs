@@ -34,18 +34,19 @@ const TAG_BYTES: usize = 16;
 pub const PIECE_BYTES: usize = 65_000;
 /// Largest text, joined again from its pieces.
 pub const TEXT_BYTES: usize = 8 * 1024 * 1024;
-/// A sending key lasts for so many messages, and for so long (protocol section 6).
+/// A sending key is replaced after so many messages or so much time (protocol
+/// section 6).
 const KEY_MESSAGES: u64 = 1 << 20;
 const KEY_TIME: Duration = Duration::from_secs(60 * 60);
-/// A key that is received under may be used for a few messages more, since the
-/// change is announced by the last one.
+/// The other side may use its key for a few messages more, because the last one
+/// announces the change.
 const KEY_GRACE: u64 = 16;
 
 const MORE: u8 = 1;
 const REKEY: u8 = 2;
 
-/// What a handshake is for. Each purpose has a prologue of its own, so that an
-/// answer given for one is worth nothing for the other.
+/// What a handshake is for. Each purpose has its own prologue, so that an
+/// answer to one is useless for the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A client talks to the machine.
@@ -64,8 +65,8 @@ impl Purpose {
     }
 }
 
-/// Why a handshake or a message failed. None of them can be told to be chance,
-/// damage or attack, and each ends the connection.
+/// Why a handshake or a message failed. Chance, damage and
+/// attack look the same, so each ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoiseError {
     /// A handshake message is malformed, or made for another key or purpose.
@@ -83,8 +84,8 @@ pub enum NoiseError {
 impl fmt::Display for NoiseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            NoiseError::Handshake => "the encrypted connection could not be agreed",
-            NoiseError::Message => "an encrypted message does not open: it was changed on its way",
+            NoiseError::Handshake => "the encrypted handshake failed",
+            NoiseError::Message => "an encrypted message was changed on its way",
             NoiseError::TooLarge => "an encrypted message is too large",
             NoiseError::Malformed => "an encrypted message is malformed",
             NoiseError::StaleKey => "the other side does not renew its key",
@@ -104,12 +105,12 @@ impl PrivateKey {
         PrivateKey(random_bytes())
     }
 
-    /// A key that was kept.
+    /// A key that was saved.
     pub fn from_bytes(bytes: [u8; public_key::BYTES]) -> PrivateKey {
         PrivateKey(bytes)
     }
 
-    /// The bytes to keep.
+    /// The bytes to save.
     pub fn expose(&self) -> &[u8; public_key::BYTES] {
         &self.0
     }
@@ -140,6 +141,9 @@ pub struct Initiator(HandshakeState);
 impl Initiator {
     /// Begins a handshake with the machine that holds `key`; returns the first
     /// message for it.
+    ///
+    /// # Errors
+    /// [`NoiseError::Handshake`]: the key cannot be used.
     pub fn begin(purpose: Purpose, key: &PublicKey) -> Result<(Initiator, Vec<u8>), NoiseError> {
         let prologue = purpose.prologue(&key.machine_id());
         let handshake = builder()
@@ -158,14 +162,21 @@ impl Initiator {
     }
 
     /// Takes the machine's answer, which only the holder of the key can give.
+    ///
+    /// # Errors
+    /// [`NoiseError::Handshake`]: the answer is from another key, or malformed.
     pub fn finish(mut self, answer: &[u8]) -> Result<Secured, NoiseError> {
         read(&mut self.0, answer)?;
         Secured::new(self.0)
     }
 }
 
-/// Answers a handshake for the machine that holds `key`; returns the answer,
-/// and what the connection is from then on.
+/// Answers a handshake for the machine that holds `key`; returns the answer and
+/// the encrypted connection.
+///
+/// # Errors
+/// [`NoiseError::Handshake`]: the message is malformed, or meant for another key
+/// or purpose.
 pub fn respond(
     purpose: Purpose,
     key: &PrivateKey,
@@ -284,6 +295,9 @@ impl Secured {
     }
 
     /// Decrypts one message; returns the text that it completes, if it does.
+    ///
+    /// # Errors
+    /// Why the connection must be closed: any error but [`NoiseError::Handshake`].
     pub fn open(&mut self, message: &[u8]) -> Result<Option<String>, NoiseError> {
         self.received += 1;
         if self.received > KEY_MESSAGES + KEY_GRACE {
@@ -324,9 +338,8 @@ fn builder<'a>() -> Builder<'a> {
     Builder::with_resolver(params, Box::new(Primitives))
 }
 
-/// Where the handshake's cryptography comes from: ring, but for X25519, whose
-/// private keys ring does not let out of memory. Nothing else of snow's own
-/// primitives is linked in.
+/// The primitives of the handshake: those of ring, except X25519, because ring
+/// exports no private keys. None of snow's others is linked in.
 struct Primitives;
 
 impl CryptoResolver for Primitives {

@@ -1,4 +1,4 @@
-//! A link that stands: frames between the relay and the clients' threads.
+//! An open link: frames between the relay and the clients' threads.
 //!
 //! The relay waits while it writes, so this end must not: two ends that write
 //! and do not read wait for each other. While the relay takes nothing, what it
@@ -28,10 +28,10 @@ use protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
 
 /// Most clients at once, whatever the relay grants (protocol section 6).
 const MOST_CLIENTS: usize = 64;
-/// Threads of clients that have gone and finish their last command.
+/// Threads of former clients that are finishing their last command.
 const MOST_LEAVING: usize = 64;
-/// A silent relay is asked so often whether it is there, and taken for dead
-/// after so long (protocol section 6).
+/// A silent relay is pinged after so long, and is considered dead after so long
+/// (protocol section 6).
 const PING: Duration = Duration::from_secs(25);
 const DEAD: Duration = Duration::from_secs(60);
 /// How long the relay may take to read what is written to it.
@@ -40,19 +40,19 @@ const WRITE: Duration = Duration::from_secs(20);
 const READ_MESSAGES: usize = 64;
 /// Bytes that one client may send before the next one has its turn.
 const TURN_BYTES: usize = 64 * 1024;
-/// Refusals that may wait for the relay; it is not read from meanwhile.
+/// Refusals that may wait for the relay; beyond them, it is not read from.
 const MOST_REFUSED: usize = 1024;
-/// How long clients may take to say what they still have to say at the end.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// How long clients may take to send what still waits when the server stops.
+const CLOSING: Duration = Duration::from_secs(2);
 
 const FULL: Close = Close {
     code: 1013,
-    reason: "this machine serves as many clients as it may",
+    reason: "this machine has reached its limit of clients",
 };
 
-/// A link that stands.
+/// An open link.
 pub(super) struct Carrier<'a> {
-    /// How logs and throttles call the relay.
+    /// The relay's name in logs and throttles.
     name: &'a Arc<str>,
     control: &'a Control,
     /// Where the link shows how many clients it has.
@@ -66,7 +66,7 @@ pub(super) struct Carrier<'a> {
     refused: Vec<Vec<u8>>,
     /// What was taken from the clients and not yet given to the socket.
     unsent: VecDeque<Message>,
-    /// Since when the relay has not taken all that was to be sent, if it has not.
+    /// Since when the socket has been full, if it is.
     stuck: Option<Instant>,
     heard: Instant,
     pinged: Instant,
@@ -101,14 +101,14 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Carries until the link ends, and tells why it did.
+    /// Carries frames until the link ends; returns why it did.
     pub fn run(mut self) -> End {
         let end = match self.carry() {
             Ok(never) => match never {},
             Err(end) => end,
         };
         if end == End::Stopped {
-            self.farewell();
+            self.close_all();
         }
         for (_, client) in std::mem::take(&mut self.clients) {
             self.leaving.push(client.release());
@@ -173,7 +173,7 @@ impl<'a> Carrier<'a> {
         }
         let waker = Some(&*self.control.waker);
         let woken = wait(stream.as_fd(), interest, waker, Some(deadline))
-            .map_err(|error| End::Lost(format!("the link cannot be waited for: {error}")))?;
+            .map_err(|error| End::Lost(format!("cannot wait for the link: {error}")))?;
         // Nothing would be read that could tell.
         match interest == Interest::Hangup && woken.gone {
             true => Err(End::lost("the link broke")),
@@ -204,8 +204,8 @@ impl<'a> Carrier<'a> {
                 Message::Close(frame) => return Err(End::closed(frame.as_ref())),
                 Message::Text(text) => {
                     return Err(match envelope_error(text.as_bytes()) {
-                        Some(error) => End::Lost(format!("the relay ends the link: {error}")),
-                        None => self.breach(&"a text on a link that stands"),
+                        Some(error) => End::Lost(format!("the relay ended the link: {error}")),
+                        None => self.breach(&"a text message on an open link"),
                     });
                 }
                 // Answered by the next write.
@@ -219,7 +219,7 @@ impl<'a> Carrier<'a> {
         let number = frame.client;
         match frame.kind {
             Kind::Open(_) if self.clients.contains_key(&number) => {
-                return Err(self.breach(&format!("client {number} connects twice")));
+                return Err(self.breach(&format!("client {number} connected twice")));
             }
             Kind::Open(arrived) => self.open(number, arrived),
             Kind::Text(text) => self.give(number, Input::Text(text.to_owned())),
@@ -233,7 +233,7 @@ impl<'a> Carrier<'a> {
         Ok(())
     }
 
-    /// What we closed may still be sending, so an unknown client is no mistake.
+    /// A client that we closed may still be sending, so an unknown one is no error.
     fn give(&mut self, number: ClientNumber, input: Input) {
         if let Some(client) = self.clients.get(&number) {
             client.give(input);
@@ -244,7 +244,7 @@ impl<'a> Carrier<'a> {
         let peer = Peer {
             address: arrived.address.to_canonical(),
             secure: arrived.secure,
-            relay: Some(Arc::clone(&self.name)),
+            relay: Some(Arc::clone(self.name)),
         };
         if self.clients.len() < self.most_clients {
             match Client::open(number, peer, self.common.clone()) {
@@ -337,19 +337,19 @@ impl<'a> Carrier<'a> {
         self.entry.update(|standing| standing.clients = clients);
     }
 
-    /// The relay broke the protocol: the two ends no longer agree on who is
-    /// connected.
+    /// Closes the link because the relay broke the protocol: the two ends no longer
+    /// agree on who is connected.
     fn breach(&mut self, what: &dyn fmt::Display) -> End {
-        self.say_goodbye(CloseCode::Protocol, "relay protocol error");
-        End::Lost(format!("the relay breaks the protocol: {what}"))
+        self.close(CloseCode::Protocol, "relay protocol error");
+        End::Lost(format!("the relay broke the protocol: {what}"))
     }
 
-    /// Tells all clients that the server stops, and then the relay.
-    fn farewell(&mut self) {
+    /// Closes all clients because the server stops, and then the link.
+    fn close_all(&mut self) {
         for client in self.clients.values() {
             client.close(Close::GOING_AWAY);
         }
-        let deadline = Instant::now() + FAREWELL;
+        let deadline = Instant::now() + CLOSING;
         while !self.clients.is_empty() && Instant::now() < deadline {
             self.control.waker.prepare();
             let is_more = match self.turn() {
@@ -360,11 +360,11 @@ impl<'a> Carrier<'a> {
                 return;
             }
         }
-        self.say_goodbye(CloseCode::Away, Close::GOING_AWAY.reason);
+        self.close(CloseCode::Away, Close::GOING_AWAY.reason);
     }
 
-    fn say_goodbye(&mut self, code: CloseCode, reason: &'static str) {
-        let deadline = Instant::now() + FAREWELL;
+    fn close(&mut self, code: CloseCode, reason: &'static str) {
+        let deadline = Instant::now() + CLOSING;
         self.socket.get_mut().set_write_deadline(deadline);
         // The relay may be gone already.
         let _ = self.socket.close(Some(CloseFrame {
@@ -381,7 +381,7 @@ fn would_block(error: &WebSocketError) -> bool {
 
 fn broken(error: WebSocketError) -> End {
     match error {
-        WebSocketError::Capacity(_) => End::lost("the relay sends a frame that is too large"),
+        WebSocketError::Capacity(_) => End::lost("the relay sent a frame that is too large"),
         error => End::Lost(format!("the link broke: {error}")),
     }
 }

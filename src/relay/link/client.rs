@@ -1,5 +1,5 @@
-//! One relayed client: a thread with a session, so that a slow command delays
-//! nobody else on the link.
+//! One relayed client: a thread with a session, so that a slow command delays no
+//! other client of the link.
 
 use std::collections::VecDeque;
 use std::io;
@@ -28,10 +28,10 @@ const INBOX_MESSAGES: usize = 256;
 const INBOX_LARGEST: usize = 2;
 /// While more bytes of all its clients' messages wait, a link is not read from.
 const LINK_INBOX_BYTES: usize = 16 * 1024 * 1024;
-/// How long a client waits between looks when nothing is due.
+/// Longest wait of a client when nothing is due.
 const LONG: Duration = Duration::from_secs(60 * 60);
 
-/// What the relay sends of a client.
+/// A client's message from the relay.
 #[derive(Debug)]
 pub(super) enum Input {
     Text(String),
@@ -47,7 +47,7 @@ impl Input {
     }
 }
 
-/// What clients of one link have in common.
+/// What the clients of one link share.
 #[derive(Clone)]
 pub(super) struct Common {
     pub sessions: HandlerFactory,
@@ -63,8 +63,8 @@ pub(super) struct Common {
 }
 
 impl Common {
-    /// Whether the clients keep up with what comes for them. If not, the waker
-    /// is used once they do.
+    /// Whether the clients keep up with their messages. If not, they wake the link
+    /// once they do.
     pub fn have_room(&self) -> bool {
         self.waiting.load(Ordering::SeqCst) <= LINK_INBOX_BYTES
     }
@@ -91,12 +91,12 @@ struct Shared {
     waker: Arc<Waker>,
 }
 
-/// Frames on their way to the relay. The client's thread adds more only when
-/// there are none, so that what it has to say waits in its bounded outbox.
+/// Frames for the relay. The client's thread adds more only when there are none,
+/// so that everything else waits in its bounded outbox.
 #[derive(Default)]
 struct Outlet {
     frames: VecDeque<Vec<u8>>,
-    /// Whether the client has ended: nothing comes after the frames.
+    /// Whether the client has ended: no more frames follow.
     is_over: bool,
 }
 
@@ -106,8 +106,8 @@ impl Shared {
     }
 }
 
-/// A message in an inbox, counted for as long as it is there: it may also end
-/// with the inbox.
+/// A message in an inbox. It is counted until it is dropped, with the inbox at the
+/// latest.
 struct Counted {
     bytes: usize,
     shared: Arc<Shared>,
@@ -145,7 +145,7 @@ impl Client {
         let (wake, wakes) = bounded(1);
         let outbox_wake = wake.clone();
         let outbox = Arc::new(Outbox::new(common.limits.outbox_bytes, move || {
-            // A wake-up that waits already is enough.
+            // One pending wake-up is enough.
             let _ = outbox_wake.try_send(());
         }));
         let shared = Arc::new(Shared {
@@ -186,7 +186,7 @@ impl Client {
         })
     }
 
-    /// Hands it a message; never waits. A client that sends faster than it is
+    /// Gives it a message without waiting. A client that sends faster than it is
     /// served is closed.
     pub fn give(&self, input: Input) {
         let counted = Counted::new(&self.shared, input.len());
@@ -196,13 +196,13 @@ impl Client {
         }
     }
 
-    /// Closes it after what waits for it.
+    /// Closes it after sending what waits for it.
     pub fn close(&self, close: Close) {
         self.outbox.close(close);
     }
 
-    /// Takes frames to send, about `most` bytes of them, and tells whether more
-    /// are left.
+    /// Takes frames to send, about `most` bytes of them; returns whether more are
+    /// left.
     pub fn take_frames(&self, most: usize, frames: &mut Vec<Vec<u8>>) -> bool {
         let mut outlet = self.shared.outlet();
         let mut bytes = 0;
@@ -228,7 +228,7 @@ impl Client {
         outlet.is_over && outlet.frames.is_empty()
     }
 
-    /// Lets it end: nothing more comes from it, and nothing of it is sent.
+    /// Ends it: its remaining messages are neither handled nor sent.
     pub fn release(self) -> JoinHandle<()> {
         drop(self.inbox);
         self.outbox.close(Close::GOING_AWAY);
@@ -236,7 +236,7 @@ impl Client {
     }
 }
 
-/// Tells the link that the client's thread is at its end, also after a panic.
+/// Tells the link that the client's thread has ended, even by a panic.
 struct Over(Arc<Shared>, Arc<Waker>);
 
 impl Drop for Over {
@@ -258,7 +258,7 @@ struct Conversation {
     privacy: Privacy,
 }
 
-/// The link has let go of the client.
+/// The link has released the client.
 struct Released;
 
 impl Conversation {
@@ -298,13 +298,13 @@ impl Conversation {
             }
             if !self.client_handler.is_authenticated() && Instant::now() >= auth_deadline {
                 let close = self.client_handler.time_out();
-                // What the client is told comes before the close.
+                // The error comes before the close.
                 return Ok(self.send_waiting().err().unwrap_or(close));
             }
         }
     }
 
-    /// Handles one message; tells whether the client is to be closed.
+    /// Handles one message; returns how to close the client, if it must be.
     fn receive(&mut self, input: Input) -> Option<Close> {
         let most = self.client_handler.message_bytes();
         let Common {
@@ -322,7 +322,7 @@ impl Conversation {
             }
             Verdict::NoBinary => {
                 self.client_handler.refuse(Error::invalid_request(
-                    "binary messages are taken only after \"secure\"; send JSON as text",
+                    "binary messages are accepted only after \"secure\"; send JSON as text",
                 ));
                 None
             }
@@ -345,7 +345,7 @@ impl Conversation {
         }
     }
 
-    /// Puts what waits in the outbox into frames.
+    /// Puts the contents of the outbox into frames.
     fn send_waiting(&mut self) -> Result<(), Close> {
         let taken = self.outbox.take();
         let mut frames = Vec::new();
@@ -376,7 +376,7 @@ impl Conversation {
         wrapped
     }
 
-    /// Sends a text of ours, from before anything is encrypted.
+    /// Sends a text in plain, from before the handshake.
     fn push_text(&self, text: &str) {
         self.push(vec![Frame::new(self.number, Kind::Text(text)).encode()]);
     }
@@ -392,7 +392,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ends_with_its_inbox_counts_no_more() {
+    fn a_dropped_message_is_no_longer_counted() {
         let all = Arc::new(AtomicUsize::new(7));
         let shared = Arc::new(Shared {
             outlet: Mutex::default(),

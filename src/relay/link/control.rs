@@ -1,4 +1,4 @@
-//! Ends a link's waiting from another thread.
+//! Stops a link from another thread, whatever it waits for.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -11,22 +11,22 @@ use net::wait::Waker;
 pub(super) struct Control {
     state: Mutex<Stopping>,
     changed: Condvar,
-    /// Ends the wait of a link that stands.
+    /// Ends the wait of an open link.
     pub waker: Arc<Waker>,
 }
 
 #[derive(Default)]
 struct Stopping {
     is_stopping: bool,
-    /// The connection of a link that does not stand yet: it is cut.
+    /// The connection of a link that is not open yet: stopping cuts it.
     opening: Option<Arc<TcpStream>>,
 }
 
 impl Control {
-    /// A link that goes on.
+    /// Of a link that is to run.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// No file descriptor is left.
     pub fn new() -> io::Result<Control> {
         Ok(Control {
             state: Mutex::default(),
@@ -61,12 +61,12 @@ impl Control {
         state.opening = Some(Arc::clone(socket));
     }
 
-    /// Forgets it: a link that stands ends in an orderly way.
+    /// Forgets it: an open link closes in an orderly way.
     pub fn opened(&self) {
         self.lock().opening = None;
     }
 
-    /// Waits for `time`; returns whether the link is to go on.
+    /// Waits for `time`; returns whether the link is to continue.
     pub fn pause(&self, time: Duration) -> bool {
         let state = self.lock();
         let (state, _) = self

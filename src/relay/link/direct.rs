@@ -1,6 +1,5 @@
-//! Clients that come straight to this machine and name it in the address: they
-//! may talk as through a relay, so that one address and one way of talking do
-//! for both.
+//! Clients that connect directly to this machine and name it in the address. They
+//! speak as through a relay, so that one address and one protocol serve both.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,7 +13,7 @@ use config::Encryption;
 use net::client_handler::{ClientHandler, HandlerFactory};
 use net::outbox::{Close, Direct, Item, Outbox};
 
-/// This machine as clients name it that may reach it through a relay too.
+/// This machine, for clients that name it in the address.
 pub struct OwnMachine {
     pub(super) sessions: HandlerFactory,
     pub(super) key: Arc<OnceLock<PrivateKey>>,
@@ -66,7 +65,7 @@ impl Named {
         }
     }
 
-    /// Sends a text of ours, from before anything is encrypted.
+    /// Sends a text in plain, from before the handshake.
     fn say(&self, text: String) {
         self.outbox.push(Item::Direct(Direct::Text(text), None));
     }

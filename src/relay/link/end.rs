@@ -6,14 +6,14 @@ use tungstenite::protocol::CloseFrame;
 
 use net::dial::shown;
 
-/// Why a link ended, or does not stand.
+/// Why a link ended, or was not opened.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// We were told to stop.
+    /// The server stops it.
     Stopped,
     /// A newer link of the same key has taken its place.
     Replaced,
-    /// Anything else, in a person's words.
+    /// Anything else, as a sentence for people.
     Lost(String),
 }
 

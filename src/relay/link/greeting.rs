@@ -1,4 +1,4 @@
-//! How a link begins: the machine proves to the relay that it holds its key.
+//! The handshake of a link: the machine proves to the relay that it holds its key.
 
 use std::time::Instant;
 
@@ -27,7 +27,10 @@ pub(super) struct Linked {
     pub message_bytes: usize,
 }
 
-/// Greets the relay; afterwards the link stands.
+/// Completes the handshake with the relay; afterwards the link is open.
+///
+/// # Errors
+/// Why the link was not opened.
 pub(super) fn greet(
     socket: &mut OpenSocket,
     key: &PrivateKey,
@@ -40,7 +43,7 @@ pub(super) fn greet(
     let public_key = key.public_key().to_base64();
     say(socket, &Greeting::Machine { public_key })?;
     let Greeting::Prove { noise } = hear(socket)? else {
-        return Err(End::lost("the relay does not ask for a proof of the key"));
+        return Err(End::lost("the relay did not ask for a proof of the key"));
     };
     let challenge = STANDARD
         .decode(noise)
@@ -56,7 +59,7 @@ pub(super) fn greet(
         ..
     } = hear(socket)?
     else {
-        return Err(End::lost("the relay does not say that the link stands"));
+        return Err(End::lost("the relay did not confirm the link"));
     };
     if !(LEAST_MESSAGE_BYTES..=MOST_MESSAGE_BYTES).contains(&message_bytes) {
         return Err(End::lost(format!(
@@ -82,14 +85,16 @@ fn hear(socket: &mut OpenSocket) -> Result<Greeting, End> {
             Message::Text(text) => {
                 return serde_json::from_str(&text).map_err(|_| {
                     match envelope_error(text.as_bytes()) {
-                        Some(error) => End::Lost(format!("the relay refuses the link: {error}")),
-                        None => End::lost("the relay says what this version does not understand"),
+                        Some(error) => End::Lost(format!("the relay refused the link: {error}")),
+                        None => End::lost(
+                            "the relay sent a message that this version does not understand",
+                        ),
                     }
                 });
             }
             Message::Close(frame) => return Err(End::closed(frame.as_ref())),
             Message::Binary(_) => {
-                return Err(End::lost("the relay sends frames before the link stands"));
+                return Err(End::lost("the relay sent frames before the link was open"));
             }
             _ => {}
         }

@@ -1,10 +1,18 @@
 //! A machine's links to its relays: one thread for each `websocket` channel,
-//! which dials out, serves whom the relay brings, and dials again when the link
-//! is lost.
+//! which dials out, serves the clients that the relay brings, and redials when the
+//! link is lost.
 //!
 //! ```text
 //! relay <-> carrier (one thread: frames in and out) <-> client (a thread each) <-> Session
 //! ```
+//!
+//! - [`Links::apply`] starts a link's thread: `Link::run` dials
+//!   ([`net::dial::open`]), proves its key (`greeting::greet`), then carries frames
+//!   (`Carrier::run`).
+//! - `Carrier::read` gives a client's frame to its thread (`Client::give`), whose
+//!   `Conversation::receive` decrypts it (`Privacy`) and hands it to the session.
+//! - The session's replies go from its outbox through `Privacy::wrap` into frames,
+//!   which `Carrier::write` sends.
 
 mod carrier;
 mod client;
@@ -45,12 +53,12 @@ use redial::Redial;
 
 pub use direct::OwnMachine;
 
-/// How long it may take until a link stands.
+/// How long opening a link may take.
 const OPENING: Duration = Duration::from_secs(20);
-/// Largest message of a relay's greeting.
+/// Largest message of a relay's handshake.
 const GREETING_BYTES: usize = 64 * 1024;
 
-/// Bytes for answers to a relay's pings that it does not read.
+/// Bytes for replies to pings of a relay that does not read them.
 const PONG_BYTES: usize = 64 * 1024;
 
 /// The path of a relay's WebSocket (protocol section 6).
@@ -61,9 +69,9 @@ const PATH: &str = "/ws";
 pub struct Server {
     /// Limits, and which authorities are trusted.
     pub settings: Arc<Settings>,
-    /// The time of the next try.
+    /// The clock for the time of the next attempt.
     pub clock: Clock,
-    /// Where the links show how they are.
+    /// Where the links report their state.
     pub relays: Arc<RelayLinks>,
     /// Handles the clients that a relay brings.
     pub sessions: HandlerFactory,
@@ -73,7 +81,7 @@ pub struct Server {
 pub struct Links {
     server: Server,
     data_dir: PathBuf,
-    /// What proves this machine's name, once there is a link or was one.
+    /// This machine's key, once there is or was a link.
     key: Arc<OnceLock<PrivateKey>>,
     running: Mutex<Vec<Running>>,
 }
@@ -118,8 +126,8 @@ impl Links {
         })
     }
 
-    /// Opens the links that `config` names and ends those that it does not name
-    /// any more. What stays as it was is left alone.
+    /// Opens the links that `config` adds and ends those that it removes. The others
+    /// stay as they are.
     pub fn apply(&self, config: &Config) {
         let mut running = self.lock();
         let wanted: Vec<&RelayChannel> = relay_channels(config).collect();
@@ -177,7 +185,7 @@ impl Links {
         }
     }
 
-    /// This machine for clients that come straight to it and name it.
+    /// This machine for clients that connect to it directly and name it.
     pub fn own_machine(&self) -> OwnMachine {
         OwnMachine {
             sessions: Arc::clone(&self.server.sessions),
@@ -185,7 +193,7 @@ impl Links {
         }
     }
 
-    /// Ends all links; their clients are told.
+    /// Ends all links and closes their clients.
     pub fn stop(&self) {
         let running = std::mem::take(&mut *self.lock());
         end(&self.server.relays, running);
@@ -221,7 +229,10 @@ fn relay_channels(config: &Config) -> impl Iterator<Item = &RelayChannel> {
     })
 }
 
-/// Where a relay's WebSocket is; its path may be left out.
+/// The address of a relay's WebSocket, whose path may be left out.
+///
+/// # Errors
+/// [`DialError::Malformed`].
 pub fn relay_address(url: &str) -> Result<Url, DialError> {
     let mut address = websocket_url(url)?;
     if matches!(address.path.as_str(), "" | "/") {
@@ -235,7 +246,7 @@ pub fn client_address(relay: &Url, machine: &MachineId) -> Url {
     relay.with_parameter("machine_id", machine.as_str())
 }
 
-/// Why a link could not even begin.
+/// Why a link could not start.
 enum StartError {
     Identity(IdentityError),
     Address(DialError),
@@ -247,14 +258,14 @@ impl fmt::Display for StartError {
         match self {
             StartError::Identity(error) => error.fmt(f),
             StartError::Address(error) => error.fmt(f),
-            StartError::System(error) => write!(f, "no thread or descriptor is left: {error}"),
+            StartError::System(error) => write!(f, "no thread or file descriptor is left: {error}"),
         }
     }
 }
 
 /// One link's thread.
 struct Link {
-    /// How logs and throttles call the relay.
+    /// The relay's name in logs and throttles.
     name: Arc<str>,
     address: Url,
     channel: RelayChannel,
@@ -266,21 +277,21 @@ struct Link {
 impl Link {
     fn run(self) {
         let mut redial = Redial::default();
-        let mut told = String::new();
+        let mut logged = String::new();
         loop {
             self.entry.update(|status| {
                 status.state = LinkState::Connecting;
                 status.next_try = None;
             });
-            let mut stood = Duration::ZERO;
+            let mut lasted = Duration::ZERO;
             let end = match self.open() {
                 Ok(carrier) => {
                     let since = Instant::now();
                     log::info!("relay {}: linked as {}", self.name, self.machine_id());
-                    told.clear();
+                    logged.clear();
                     self.entry.update(|status| status.state = LinkState::Linked);
                     let end = carrier.run();
-                    stood = since.elapsed();
+                    lasted = since.elapsed();
                     end
                 }
                 Err(end) => end,
@@ -299,14 +310,14 @@ impl Link {
                 End::Lost(reason) => (
                     LinkState::Waiting,
                     reason,
-                    redial.lost(stood, random_fraction()),
+                    redial.lost(lasted, random_fraction()),
                 ),
             };
-            // What repeats every minute is said once.
-            if told == reason {
+            // A reason that repeats every minute is logged once.
+            if logged == reason {
                 log::debug!("relay {}: {reason}", self.name);
             } else {
-                log::warn!("relay {}: {reason}; tried again until it works", self.name);
+                log::warn!("relay {}: {reason}; retrying", self.name);
             }
             let next_try = self.parts.server.clock.now().plus(wait);
             self.entry.update(|status| {
@@ -315,7 +326,7 @@ impl Link {
                 status.last_error = Some(reason.clone());
                 status.next_try = Some(next_try);
             });
-            told = reason;
+            logged = reason;
             if !self.control.pause(wait) {
                 return;
             }
@@ -332,7 +343,7 @@ impl Link {
         let linked = greeting::greet(&mut socket, &self.parts.identity.key, deadline)?;
         self.control.opened();
         let limits = self.parts.server.settings.current().limits.clone();
-        // What is too large for us closes its client, not the link.
+        // A message that is too large for us closes its client, not the link.
         let message_bytes = linked.message_bytes.max(limits.message_bytes) + HEADER_BYTES;
         socket.set_config(|config| {
             config.max_message_size = Some(message_bytes);
@@ -386,6 +397,6 @@ impl Link {
     }
 }
 
-/// What is said of a link that another one has replaced.
+/// The status of a link that another one has replaced.
 const REPLACED: &str = "another server with this machine's identity.key has linked to the relay; \
     only one may run, so stop the other, or give this one a key of its own by moving the file away";

@@ -1,4 +1,4 @@
-//! Whether a client talks to this machine so that the relay can read it.
+//! Whether a client's messages are encrypted, so that the relay cannot read them.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +12,7 @@ use protocol::fields::Fields;
 use protocol::relay::{ClientNumber, Frame, HEADER_BYTES, Kind};
 use serde_json::json;
 
-/// What encryption adds to a message: its flags and its tag.
+/// Bytes that encryption adds to a message: its flags and its tag.
 pub(super) const ADDED_BYTES: usize = 17;
 
 /// A close for what a client did wrong.
@@ -21,26 +21,26 @@ const fn close(code: u16, reason: &'static str) -> Close {
 }
 
 const MUST_ENCRYPT: Close = close(1008, "this machine requires encryption");
-const NOT_AGREED: Close = close(1008, "the encrypted connection could not be agreed");
-const PLAIN_TEXT: Close = close(1008, "only encrypted messages are taken now");
-const DOES_NOT_OPEN: Close = close(1002, "an encrypted message does not open");
+const NOT_AGREED: Close = close(1008, "the encrypted handshake failed");
+const PLAIN_TEXT: Close = close(1008, "only encrypted messages are accepted now");
+const DOES_NOT_OPEN: Close = close(1002, "an encrypted message cannot be decrypted");
 /// An answer that cannot be sent.
 pub(super) const ANSWER_TOO_LARGE: Close =
     close(1009, "the answer is larger than the relay carries");
 /// A message over the limit of its client.
 pub(super) const TOO_LARGE: Close = close(1009, "message too large");
 
-/// How one client talks.
+/// The encryption of one client.
 pub(super) enum Privacy {
-    /// It has said nothing yet.
+    /// It has sent nothing yet.
     Undecided,
-    /// In the relay's sight.
+    /// Not encrypted: the relay can read it.
     Plain,
-    /// So that only the two ends can read it.
+    /// Encrypted between client and machine.
     Secured(Box<Secured>),
 }
 
-/// What is to be done with what a client sent.
+/// What to do with a message of a client.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     /// Hand this message to the session.
@@ -60,7 +60,7 @@ pub(super) enum Verdict {
 }
 
 impl Privacy {
-    /// Judges a text; it is the client's first if nothing is decided yet.
+    /// Decides about a text message; the first one decides whether it is encrypted.
     pub fn text(
         &mut self,
         text: String,
@@ -98,8 +98,8 @@ impl Privacy {
         }
         if demand == Encryption::Required {
             let error = Error::unauthorized(
-                "this machine talks only so that its relay cannot read it: send \"secure\" first, \
-                 or use `hearth chat` or the web page",
+                "this machine requires encryption: send \"secure\" first, or use `hearth chat` or \
+                 the web page",
             );
             return Verdict::Refuse(envelope::failure(id.as_ref(), &error), MUST_ENCRYPT);
         }
@@ -107,7 +107,7 @@ impl Privacy {
         Verdict::Message(text)
     }
 
-    /// Judges a binary message.
+    /// Decides about a binary message.
     pub fn binary(&mut self, message: &[u8], most: usize) -> Verdict {
         let Privacy::Secured(secured) = self else {
             return Verdict::NoBinary;
@@ -122,7 +122,7 @@ impl Privacy {
         }
     }
 
-    /// What encrypts, once that is agreed.
+    /// The encrypted connection, after the handshake.
     pub fn secured(&mut self) -> Option<&mut Secured> {
         match self {
             Privacy::Secured(secured) => Some(secured),
@@ -130,8 +130,11 @@ impl Privacy {
         }
     }
 
-    /// Puts a text for the client into frames of at most `most` bytes of
-    /// payload each.
+    /// Puts a text for the client into frames of at most `most` bytes of payload
+    /// each.
+    ///
+    /// # Errors
+    /// How to close a client whose text is too large.
     pub fn wrap(
         &mut self,
         client: ClientNumber,
@@ -210,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn after_the_handshake_only_what_opens_is_taken() {
+    fn after_the_handshake_only_encrypted_messages_are_accepted() {
         let (mut client, mut privacy, key) = agreed();
         let message = sealed(&mut client, "hello");
         assert_eq!(
@@ -246,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_client_is_taken_only_where_that_is_allowed() {
+    fn a_plain_client_is_accepted_only_where_that_is_allowed() {
         let key = PrivateKey::generate();
         let text = || r#"{"type":"auth","id":"a","token":"t"}"#.to_owned();
         let mut privacy = Privacy::Undecided;
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_handshake_that_cannot_be_agreed_is_refused() {
+    fn a_handshake_that_fails_is_refused() {
         let key = PrivateKey::generate();
         let mut low_order = vec![0; 32];
         low_order.extend([7; 16]);

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-/// The longest first wait; each failure doubles it.
+/// Longest wait after the first failure; each further one doubles it.
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A link that has stood so long was good: what comes after it begins anew.
+/// A link that lasted so long resets the count of failures.
 const GOOD: Duration = Duration::from_secs(60);
-/// How long a link that was replaced keeps still, at least half of it: two
-/// servers with one key would otherwise take the relay from each other for ever.
+/// How long a link that was replaced waits, at least half of it: two servers with
+/// one key would otherwise replace each other for ever.
 const REPLACED: Duration = Duration::from_secs(10 * 60);
 
 /// The waits of one link.
@@ -19,11 +19,11 @@ pub(super) struct Redial {
 }
 
 impl Redial {
-    /// The wait after a link that has `stood` for a while, or not at all.
-    /// `random` is in `0.0..1.0`: all machines of a relay that restarts must
-    /// not come back at once, so all of the wait is jitter.
-    pub fn lost(&mut self, stood: Duration, random: f64) -> Duration {
-        if stood >= GOOD {
+    /// The wait after a link that `lasted` so long, or was never open.
+    /// `random` is in `0.0..1.0`: the whole wait is jitter, so that the machines of
+    /// a relay that restarts do not all come back at once.
+    pub fn lost(&mut self, lasted: Duration, random: f64) -> Duration {
+        if lasted >= GOOD {
             self.failures = 0;
         }
         let most = FIRST
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_double_up_to_a_minute_and_begin_anew_after_a_good_link() {
+    fn waits_double_up_to_a_minute_and_reset_after_a_good_link() {
         let mut redial = Redial::default();
         for expected in [1, 2, 4, 8, 16, 32, 60, 60] {
             let most = redial.lost(Duration::from_secs(5), 1.0);

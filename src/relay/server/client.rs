@@ -1,5 +1,5 @@
-//! One client's connection: admitted by the relay's token, then led to its
-//! machine, to which it speaks past us.
+//! One client's connection: admitted by the relay's token, then connected to its
+//! machine.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ const NOT_THERE: Close = Close {
 };
 const FULL: Close = Close {
     code: 1013,
-    reason: "the machine has as many clients as it may",
+    reason: "the machine has reached its limit of clients",
 };
 const TOO_OFTEN: Close = Close {
     code: 1008,
@@ -37,7 +37,7 @@ const TOO_OFTEN: Close = Close {
 };
 const SILENT: Close = Close {
     code: 1008,
-    reason: "no message came in time",
+    reason: "no message arrived in time",
 };
 
 /// A client's side of the relay.
@@ -45,26 +45,26 @@ pub struct RelayClient {
     relay: Arc<Relay>,
     peer: Peer,
     outbox: Arc<Outbox>,
-    /// None when what the client named cannot be one.
+    /// None when the machine_id is malformed.
     machine: Option<MachineId>,
     state: State,
-    /// Whether a message has come.
+    /// Whether a message has arrived.
     has_spoken: bool,
     bucket: TokenBucket,
 }
 
 enum State {
-    /// The token has not been shown.
+    /// It has not sent the token.
     Stranger,
-    /// Nothing has been said to the machine yet.
+    /// It has the token; nothing was sent to the machine yet.
     Admitted(Arc<Link>),
     Attached(Attached),
-    /// It is being closed; what still comes is ignored.
+    /// It is being closed; further messages are ignored.
     Ended,
 }
 
 impl RelayClient {
-    /// A client that names `machine`, and has shown the token already or not.
+    /// A client that names `machine`; `is_admitted` if it has sent the token.
     pub fn open(
         relay: Arc<Relay>,
         machine: Option<MachineId>,
@@ -88,7 +88,7 @@ impl RelayClient {
         client
     }
 
-    /// Finds the machine, once the token is shown.
+    /// Finds the machine of an admitted client.
     fn look_up(&mut self) {
         match self.relay.find(self.machine.as_ref(), &self.peer) {
             Ok(link) => self.state = State::Admitted(link),
@@ -96,8 +96,8 @@ impl RelayClient {
         }
     }
 
-    /// Takes the token out of a first message; returns the rest of it. A
-    /// message without one is as it was.
+    /// Takes the token out of a first message and returns the rest; none when there
+    /// is no token to take.
     fn take_token(&mut self, text: &str) -> Result<Option<String>> {
         let wanted = matches!(self.state, State::Stranger);
         if !wanted && !text.contains(TOKEN_FIELD) {
@@ -113,13 +113,13 @@ impl RelayClient {
                 self.relay.entrance.check(&Secret::new(token), &self.peer)?;
                 self.look_up();
             }
-            // It has been shown before; the machine must not get it either way.
+            // It was sent before; the machine must not get it in any case.
             (Some(_), false) => {}
             (None, false) => return Ok(None),
             (None, true) => {
                 return Err(Error::invalid_token(
-                    "this relay wants its AUTH_TOKEN: `hearth chat` takes it from \
-                     HEARTH_RELAY_TOKEN; else as \"Authorization: Bearer\", as subprotocol \
+                    "this relay requires its AUTH_TOKEN: `hearth chat` reads it from \
+                     HEARTH_RELAY_TOKEN; other clients send it as \"Authorization: Bearer\", as subprotocol \
                      \"bearer.<token>\", or as field \"relay_token\" of the first message",
                 ));
             }
@@ -127,7 +127,7 @@ impl RelayClient {
         Ok(Some(envelope::to_text(&members)))
     }
 
-    /// Answers the one request that is the relay's own; false for any other.
+    /// Answers the one request that the relay handles itself; false for any other.
     fn answers(&self, text: &str) -> bool {
         let link = match &self.state {
             State::Admitted(link) => link,
@@ -141,7 +141,7 @@ impl RelayClient {
         true
     }
 
-    /// Passes a message on, the first after having been let in.
+    /// Passes a message on; the first one joins the link.
     fn pass(&mut self, kind: Kind<'_>) {
         if let State::Admitted(link) = &self.state {
             let client = Client {
@@ -167,7 +167,7 @@ impl RelayClient {
         }
     }
 
-    /// Whether another message is within what a client may send.
+    /// Whether the client may send another message now.
     fn is_within_rate(&mut self) -> bool {
         if matches!(self.state, State::Ended) {
             return false;
@@ -178,7 +178,7 @@ impl RelayClient {
             return true;
         };
         let error = Error::rate_limited(
-            format!("this relay takes {rate} messages a second from a client"),
+            format!("this relay accepts {rate} messages a second from a client"),
             wait,
         );
         self.end(&error, TOO_OFTEN);
@@ -258,7 +258,7 @@ impl ClientHandler for RelayClient {
 
     fn time_out(&mut self) -> Close {
         let seconds = self.relay.rules.first_seconds;
-        let error = Error::invalid_token(format!("no message came within {seconds} seconds"));
+        let error = Error::invalid_token(format!("no message arrived within {seconds} seconds"));
         self.say(envelope::failure(None, &error));
         SILENT
     }

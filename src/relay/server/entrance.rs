@@ -1,4 +1,4 @@
-//! Who may use the relay: whoever shows its token.
+//! Who may use the relay: clients and machines that send its token.
 
 use std::time::Instant;
 
@@ -9,11 +9,11 @@ use net::http::Head;
 use net::http::checks::bearer;
 use net::peer::{AddressKey, Peer};
 
-/// Shortest token that is taken (protocol section 6), in characters.
+/// Shortest token that is accepted (protocol section 6), in characters.
 pub const TOKEN_CHARACTERS: usize = 32;
-/// Wrong tokens that an address may show in a minute.
+/// Wrong tokens that an address may send in a minute.
 const WRONG_TOKENS: u32 = 20;
-/// Begins the WebSocket subprotocol in which a browser can show a token.
+/// Prefix of the WebSocket subprotocol in which a browser can send a token.
 const SUBPROTOCOL: &str = "bearer.";
 
 /// A token that is long enough.
@@ -21,7 +21,7 @@ const SUBPROTOCOL: &str = "bearer.";
 pub struct Token(Secret);
 
 impl Token {
-    /// Takes a token.
+    /// Checks the length of a token.
     ///
     /// # Errors
     /// `invalid_request` when it is too short to be safe.
@@ -29,8 +29,8 @@ impl Token {
         let length = secret.expose().chars().count();
         if length < TOKEN_CHARACTERS {
             return Err(Error::invalid_request(format!(
-                "AUTH_TOKEN has {length} characters, and a relay takes {TOKEN_CHARACTERS} or more, \
-                 because whoever guesses it may use the relay; `hearth relay --show-token` makes a \
+                "AUTH_TOKEN has {length} characters, and a relay requires {TOKEN_CHARACTERS} or \
+                 more, because anyone who guesses it can use the relay; `hearth relay --show-token` makes a \
                  good one"
             )));
         }
@@ -38,14 +38,14 @@ impl Token {
     }
 }
 
-/// Compares tokens, in constant time, and slows down who guesses.
+/// Compares tokens in constant time, and throttles guessing.
 pub struct Entrance {
     token: Token,
     guesses: Guesses,
 }
 
 impl Entrance {
-    /// An entrance for who shows `token`.
+    /// Admits holders of `token`.
     pub fn new(token: Token) -> Entrance {
         Entrance {
             token,
@@ -53,12 +53,11 @@ impl Entrance {
         }
     }
 
-    /// Whether the head of a request shows the right token, as
-    /// `Authorization: Bearer` or as WebSocket subprotocol; false when it shows
-    /// none.
+    /// Whether the head of a request has the right token, as
+    /// `Authorization: Bearer` or as WebSocket subprotocol; false when it has none.
     ///
     /// # Errors
-    /// `invalid_token` when it shows a wrong one; `rate_limited`.
+    /// `invalid_token` when it has a wrong one; `rate_limited`.
     pub fn admits(&self, head: &Head) -> Result<bool> {
         match shown(head) {
             Some(token) => self.check(&token, &head.peer).map(|()| true),
@@ -66,7 +65,7 @@ impl Entrance {
         }
     }
 
-    /// Checks a token that `peer` shows.
+    /// Checks a token that `peer` sent.
     ///
     /// # Errors
     /// `invalid_token`, `rate_limited`.
@@ -83,9 +82,9 @@ impl Entrance {
         ))
     }
 
-    /// Whether a head, which may as well show a credential of another kind,
-    /// shows the relay's token. Any other counts as a guess, or this would tell
-    /// right from wrong as often as somebody likes.
+    /// Whether a head, which may have another kind of credential instead, has the
+    /// relay's token. Anything else counts as a guess, since otherwise guessing
+    /// here would not be throttled.
     pub fn recognises(&self, head: &Head) -> bool {
         let (address, now) = (AddressKey::of(head.peer.address), Instant::now());
         if self.guesses.check(address, now).is_err() {
@@ -99,10 +98,10 @@ impl Entrance {
     }
 }
 
-/// The token that a head shows.
+/// The token in a head.
 fn shown(head: &Head) -> Option<Secret> {
     if head.header("authorization").is_some() {
-        // One of another scheme is no token of ours, and not none either.
+        // Another scheme is a wrong token, not a missing one.
         return Some(bearer(head).unwrap_or_else(|_| Secret::new("")));
     }
     head.headers
@@ -121,7 +120,7 @@ mod tests {
     const TOKEN: &str = "0123456789abcdef0123456789abcdef";
 
     #[test]
-    fn a_token_is_shown_in_a_header_or_a_subprotocol() {
+    fn a_token_is_sent_in_a_header_or_a_subprotocol() {
         let entrance = Entrance::new(Token::new(Secret::new(TOKEN)).unwrap());
         let bearer = format!("Bearer {TOKEN}");
         let offered = format!("hearth.v1, bearer.{TOKEN}");
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_not_told_apart_for_ever() {
+    fn guesses_are_throttled() {
         let entrance = Entrance::new(Token::new(Secret::new(TOKEN)).unwrap());
         let show = |token: &str| {
             let value = format!("Bearer {token}");

@@ -1,9 +1,9 @@
-//! Slows down whoever guesses tokens or machine ids.
+//! Throttles guessing of tokens and machine ids.
 //!
-//! Other than sign-ins, these are tried again and again by honest programs
-//! too: a client whose machine is off for the night, a machine with an old
-//! token. Their waits must not grow, so that they are back soon after the cause
-//! has gone, and their neighbours behind the same address are not shut out.
+//! Unlike sign-ins, these are also retried by honest programs: a client whose
+//! machine is off for the night, a machine with an old token. So the wait does not
+//! grow: they get through soon after the cause is fixed, and others behind the
+//! same address are not locked out.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use base::error::{Error, Result};
 use net::peer::AddressKey;
 
-/// What is counted over.
+/// The period over which failures are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Addresses remembered. Beyond them the one with the fewest failures is
-/// forgotten, so that many addresses cannot push out one that must wait.
+/// Addresses remembered. Beyond them, the one with the fewest failures is dropped,
+/// so that many addresses cannot evict one that must wait.
 const ADDRESSES: usize = 4_096;
 
 /// Failures by address, at most so many a minute.

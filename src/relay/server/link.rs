@@ -19,8 +19,8 @@ use protocol::envelope;
 use protocol::public_key::PublicKey;
 use protocol::relay::{Frame, Greeting, HEADER_BYTES, Kind};
 
-/// Frames for clients that have gone that a machine may send at once, and per
-/// second: as many as may be under way when a client goes.
+/// Frames for former clients that a machine may send at once, and per second: as
+/// many as may be in transit when a client leaves.
 const STALE_BURST: u32 = 4_096;
 const STALE_PER_SECOND: u32 = 256;
 
@@ -30,7 +30,7 @@ const NOT_PROVED: Close = Close {
 };
 const NO_ROOM: Close = Close {
     code: 1013,
-    reason: "the relay has as many machines as it may",
+    reason: "the relay has reached its limit of machines",
 };
 const BAD_FRAME: Close = Close {
     code: 1002,
@@ -42,7 +42,7 @@ const FLOOD: Close = Close {
 };
 const NO_SUCH_CLIENT: Close = Close {
     code: 1008,
-    reason: "a frame for a client that never was",
+    reason: "a frame for a client that never existed",
 };
 
 /// A machine's side of the relay.
@@ -62,12 +62,12 @@ enum State {
     /// Waits for the proof that the machine holds the key.
     Asked(Box<Initiator>, PublicKey),
     Linked(Arc<Link>),
-    /// It is being closed; what still comes is ignored.
+    /// It is being closed; further messages are ignored.
     Ended,
 }
 
 impl RelayLink {
-    /// A machine that says it is `machine`.
+    /// A machine that claims to be `machine`.
     pub fn open(
         relay: Arc<Relay>,
         machine: MachineId,
@@ -87,17 +87,19 @@ impl RelayLink {
         }
     }
 
-    /// One step of the greeting.
+    /// One step of the handshake.
     fn greet(&mut self, text: &str) -> Result<(), Refusal> {
         let said: Greeting = serde_json::from_str(text).map_err(|error| {
-            Error::invalid_request(format!("this is no greeting of a machine: {error}"))
+            Error::invalid_request(format!(
+                "this is not a handshake message of a machine: {error}"
+            ))
         })?;
         match (std::mem::replace(&mut self.state, State::Ended), said) {
             (State::New, Greeting::Machine { public_key }) => {
                 let key = PublicKey::parse("public_key", &public_key)?;
                 if key.machine_id() != self.machine {
                     return Err(Error::invalid_request(
-                        "the machine_id of the address is not that of this public_key",
+                        "the machine_id of the address does not belong to this public_key",
                     )
                     .into());
                 }
@@ -112,11 +114,11 @@ impl RelayLink {
             (State::Asked(initiator, key), Greeting::Proof { noise }) => {
                 let answer = STANDARD.decode(noise).unwrap_or_default();
                 initiator.finish(&answer).map_err(|_| {
-                    Error::invalid_token("the proof does not fit: the machine's key is another")
+                    Error::invalid_token("the proof was not made with this machine's key")
                 })?;
                 self.bind(key)
             }
-            _ => Err(Error::invalid_request("this greeting has another order").into()),
+            _ => Err(Error::invalid_request("this handshake message is out of order").into()),
         }
     }
 
@@ -140,7 +142,7 @@ impl RelayLink {
         Ok(())
     }
 
-    /// Passes one frame on; returns why the link cannot go on.
+    /// Passes one frame on; returns how to close a link that breaks the protocol.
     fn take(&mut self, bytes: &[u8]) -> Result<(), Close> {
         let State::Linked(link) = &self.state else {
             return Ok(());
@@ -197,7 +199,7 @@ impl RelayLink {
     }
 }
 
-/// An error that ends a link before it stands.
+/// An error that ends a link before it is open.
 struct Refusal {
     error: Error,
     close: Close,
@@ -276,7 +278,7 @@ impl ClientHandler for RelayLink {
 
     fn time_out(&mut self) -> Close {
         let seconds = self.relay.rules.first_seconds;
-        let error = Error::invalid_token(format!("no proof came within {seconds} seconds"));
+        let error = Error::invalid_token(format!("no proof arrived within {seconds} seconds"));
         self.push(envelope::failure(None, &error));
         NOT_PROVED
     }

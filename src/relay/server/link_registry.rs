@@ -10,17 +10,17 @@ use net::outbox::{Backlog, Close, Direct, Item, Outbox};
 use protocol::public_key::PublicKey;
 use protocol::relay::{Client, ClientNumber, Frame, Kind};
 
-/// The machine's own newer link has taken its place.
+/// A newer link of the same machine has replaced it.
 const REPLACED: Close = Close {
     code: 1012,
     reason: "replaced by a newer link of this machine",
 };
-/// The machine's link has gone; clients connect again.
+/// The machine's link has closed; clients reconnect.
 const OFFLINE: Close = Close {
     code: 1013,
     reason: "the machine is offline",
 };
-/// After how many seconds to try again where there is no room.
+/// Seconds after which to try again when a limit is reached.
 const RETRY_SECONDS: u32 = 30;
 
 /// The links, by machine_id.
@@ -31,7 +31,7 @@ pub struct LinkRegistry {
 
 /// One machine's link, once it is proved.
 pub struct Link {
-    /// Whose it is.
+    /// The machine.
     pub machine: MachineId,
     /// The key that was proved.
     pub public_key: PublicKey,
@@ -44,7 +44,7 @@ pub struct Link {
 struct Clients {
     last: u32,
     open: HashMap<ClientNumber, Arc<Outbox>>,
-    /// Whether the link is over, so that nobody comes any more.
+    /// Whether the link has ended, so that no client may join.
     over: bool,
 }
 
@@ -52,14 +52,14 @@ struct Clients {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Sent,
-    /// The client has gone; the machine may not know yet.
+    /// The client has left; the machine may not know yet.
     Gone,
-    /// No client ever had this number.
+    /// There never was a client of this number.
     Never,
 }
 
 impl LinkRegistry {
-    /// Room for so many machines.
+    /// For at most so many machines.
     pub fn new(machines: usize) -> LinkRegistry {
         LinkRegistry {
             machines,
@@ -67,16 +67,16 @@ impl LinkRegistry {
         }
     }
 
-    /// Binds a machine_id to a link, and says `linked` on it before any client
-    /// comes. An older link of the same machine is closed.
+    /// Binds a machine_id to a link, and sends `linked` on it before any client
+    /// joins. An older link of the same machine is closed.
     ///
     /// # Errors
-    /// `server_error` 503 when as many machines are linked as may be.
+    /// `server_error` 503 when the limit of machines is reached.
     pub fn bind(&self, link: &Arc<Link>, linked: String) -> Result<()> {
         let mut links = self.lock();
         if links.len() >= self.machines && !links.contains_key(&link.machine) {
             return Err(Error::overloaded(
-                "the relay has as many machines as it may",
+                "the relay has reached its limit of machines",
                 RETRY_SECONDS,
             ));
         }
@@ -90,7 +90,7 @@ impl LinkRegistry {
         Ok(())
     }
 
-    /// Ends a link, and lets its clients go.
+    /// Ends a link and closes its clients.
     pub fn unbind(&self, link: &Arc<Link>) {
         if let Entry::Occupied(entry) = self.lock().entry(link.machine.clone())
             && Arc::ptr_eq(entry.get(), link)
@@ -100,8 +100,7 @@ impl LinkRegistry {
         link.end();
     }
 
-    /// The link of a machine. Whether it never was or is not there now cannot
-    /// be told.
+    /// The link of a machine, if it is linked.
     pub fn find(&self, machine: &MachineId) -> Option<Arc<Link>> {
         self.lock().get(machine).cloned()
     }
@@ -123,10 +122,10 @@ impl Link {
         })
     }
 
-    /// Lets a client in and tells the machine; none when the link is over.
+    /// Adds a client and tells the machine; none when the link has ended.
     ///
     /// # Errors
-    /// `server_error` 503 when the machine has as many as it may.
+    /// `server_error` 503 when the machine has reached its limit of clients.
     pub fn enter(
         self: &Arc<Link>,
         client: Client,
@@ -137,13 +136,13 @@ impl Link {
             return Ok(None);
         }
         let Some(last) = clients.last.checked_add(1) else {
-            // After four thousand million clients: a new link counts anew.
+            // After four thousand million clients: a new link starts again at 1.
             self.outbox.close(REPLACED);
             return Ok(None);
         };
         if clients.open.len() >= self.most {
             return Err(Error::overloaded(
-                "the machine has as many clients as it may",
+                "the machine has reached its limit of clients",
                 RETRY_SECONDS,
             ));
         }
@@ -159,7 +158,7 @@ impl Link {
         }))
     }
 
-    /// Passes on what the machine sends to a client.
+    /// Passes a message of the machine on to a client.
     pub fn deliver(&self, number: ClientNumber, message: Direct) -> Delivery {
         let mut clients = self.lock();
         if number.0 == 0 || number.0 > clients.last {
@@ -196,7 +195,7 @@ impl Link {
         self.outbox.push(Item::Direct(Direct::Binary(frame), None));
     }
 
-    /// Lets every client go.
+    /// Closes every client.
     fn end(&self) {
         let mut clients = self.lock();
         clients.over = true;
@@ -212,7 +211,7 @@ impl Link {
     }
 }
 
-/// A client's place on a link. Dropping it tells the machine that it is gone.
+/// A client that has joined a link. Dropping it tells the machine that it left.
 pub struct Attached {
     link: Arc<Link>,
     /// Its number there.
@@ -248,7 +247,7 @@ impl Drop for Attached {
                 self.number,
                 Kind::Close {
                     code: 1000,
-                    reason: "the client has gone",
+                    reason: "the client has left",
                 },
             );
         }

@@ -6,12 +6,19 @@
 //! client <-- client's outbox <--Frame-- RelayLink <-- machine
 //! ```
 //!
-//! It keeps nothing on disk and never dials anywhere. A machine's link is bound
-//! to its machine_id only after the machine has proved that it holds the key
-//! (`link`). What a client sends waits as one frame in the link's outbox, and
-//! while much of it waits there, only that client is not read from; what a
-//! client does not read fills its own outbox, until it is let go. So neither
-//! delays another.
+//! It keeps nothing on disk and never dials. A machine's link is bound to its
+//! machine_id only after the machine has proved that it holds the key. A client's
+//! message waits as one frame in the link's outbox; while too many wait there, only
+//! that client is not read from. What a client does not read fills its own outbox,
+//! until it is closed. So neither delays others.
+//!
+//! - [`Relay::open`] checks the token ([`entrance`]) and makes the handler of a
+//!   WebSocket: `RelayLink` for a machine, `RelayClient` for a client.
+//! - `RelayLink::greet` proves the machine's key and binds the link
+//!   (`LinkRegistry::bind`).
+//! - `RelayClient::receive` finds the link (`Relay::find`), joins it (`Link::enter`)
+//!   and passes messages on (`Attached::pass`).
+//! - `RelayLink::take` decodes a machine's frame and delivers it (`Link::deliver`).
 
 mod client;
 mod entrance;
@@ -40,12 +47,12 @@ pub const MESSAGE_BYTES: usize = 1024 * 1024;
 /// Connections from one address (IPv6: from one /64 network), unless it is set.
 pub const CONNECTIONS_PER_ADDRESS: usize = 256;
 
-/// A machine's link is pinged so often, and dead after so much silence
+/// A machine's link is pinged so often, and considered dead after so much silence
 /// (protocol section 6).
 const PING_SECONDS: u64 = 25;
 const DEAD_SECONDS: u64 = 60;
 
-/// How to run a relay by itself.
+/// How to run a standalone relay.
 #[derive(Debug)]
 pub struct Options {
     /// Admits machines and clients.
@@ -64,12 +71,12 @@ pub struct Options {
     pub connections: usize,
     /// Connections from one address.
     pub connections_per_address: usize,
-    /// Reverse proxies that are believed.
+    /// Reverse proxies whose forwarding headers are trusted.
     pub trusted_proxies: AddressPatterns,
 }
 
 impl Options {
-    /// The usual ones.
+    /// The defaults.
     pub fn new(token: Token) -> Options {
         Options {
             token,
@@ -85,7 +92,7 @@ impl Options {
     }
 }
 
-/// A relay that serves by itself, without a household behind it.
+/// A standalone relay.
 pub struct RelayServer {
     listener: Listener,
 }
@@ -94,7 +101,7 @@ impl RelayServer {
     /// Serves on `socket`.
     ///
     /// # Errors
-    /// The socket cannot be used, or no thread or descriptor is left.
+    /// The socket cannot be used, or no thread or file descriptor is left.
     pub fn start(options: Options, socket: TcpListener) -> io::Result<RelayServer> {
         RelayServer::start_behind(|listeners| listeners, options, socket)
     }
@@ -147,13 +154,13 @@ impl RelayServer {
         Ok(RelayServer { listener })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn local_addr(&self) -> SocketAddr {
         self.listener.local_addr()
     }
 
-    /// Stops: every link and client is closed with 1001, after what waits for
-    /// it was sent. Returns after at most five seconds.
+    /// Stops: closes every link and client with 1001, after sending what waits for
+    /// it. Returns after at most five seconds.
     pub fn stop(self) {
         self.listener.stop();
     }

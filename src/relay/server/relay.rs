@@ -18,7 +18,7 @@ pub const MACHINES: usize = 10_000;
 pub const CLIENTS_PER_MACHINE: usize = 64;
 /// Messages per second of each client, unless it is set.
 pub const MESSAGES_PER_SECOND: u32 = 200;
-/// Look-ups of machines that are not there that an address may make in a minute.
+/// Failed look-ups of machines that an address may make in a minute.
 const FAILED_LOOK_UPS: u32 = 60;
 
 /// What the relay allows.
@@ -30,19 +30,19 @@ pub struct Rules {
     pub clients_per_machine: usize,
     /// Most bytes of a message.
     pub message_bytes: usize,
-    /// Most bytes of a first message, before it is known who sends it.
+    /// Most bytes of a first message, before the sender is known.
     pub first_message_bytes: usize,
     /// Messages per second of each client, with twice as many at once. A
     /// machine may send so many for each client that it may have.
     pub messages_per_second: u32,
-    /// A link is pinged so often, in seconds.
+    /// Seconds between two pings of a link.
     pub ping_seconds: u64,
-    /// A first message must come within so many seconds.
+    /// Seconds within which the first message must arrive.
     pub first_seconds: u64,
 }
 
 impl Rules {
-    /// The usual ones, under these limits of the server.
+    /// The defaults, under these limits of the server.
     pub fn under(limits: &Limits) -> Rules {
         Rules {
             machines: MACHINES,
@@ -56,7 +56,7 @@ impl Rules {
     }
 }
 
-/// A relay: by itself, or as part of a server.
+/// A relay: standalone, or part of a server.
 pub struct Relay {
     /// What it allows.
     pub rules: Rules,
@@ -69,7 +69,7 @@ pub struct Relay {
 }
 
 impl Relay {
-    /// A relay with nobody linked.
+    /// A relay without any links.
     pub fn new(token: Token, rules: Rules) -> Arc<Relay> {
         Arc::new_cyclic(|this| Relay {
             machines: LinkRegistry::new(rules.machines),
@@ -83,8 +83,8 @@ impl Relay {
     /// The link of a machine that `peer` names.
     ///
     /// # Errors
-    /// `not_found`, whether the machine never was, is not there now or
-    /// cannot be; `rate_limited`.
+    /// `not_found`, whether the machine never existed, is offline or cannot exist;
+    /// `rate_limited`.
     pub fn find(&self, machine: Option<&MachineId>, peer: &Peer) -> Result<Arc<Link>> {
         let (address, now) = (AddressKey::of(peer.address), Instant::now());
         self.look_ups.check(address, now)?;
@@ -96,7 +96,7 @@ impl Relay {
             })
     }
 
-    /// A machine is not there.
+    /// The error for a machine that is not linked.
     pub fn not_there() -> Error {
         Error::not_found("no machine of this machine_id is linked to this relay now")
     }

@@ -1,4 +1,4 @@
-//! What the relay answers over HTTP, and whom it opens a WebSocket for.
+//! The relay's HTTP routes, and the handlers of its WebSockets.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -19,8 +19,8 @@ use protocol::registration::{Registration, registered};
 const REGISTRATION_BYTES: usize = 4 * 1024;
 
 impl Relay {
-    /// Opens a WebSocket that names another machine, or that a machine links
-    /// with.
+    /// The handler of a WebSocket that names another machine, or with which a
+    /// machine links.
     ///
     /// # Errors
     /// The response that refuses it.
@@ -41,12 +41,12 @@ impl Relay {
         }
         if !is_admitted {
             return Err(Error::invalid_token(
-                "a machine must show this relay's AUTH_TOKEN as \"Authorization: Bearer\"",
+                "a machine must send this relay's AUTH_TOKEN as \"Authorization: Bearer\"",
             ));
         }
         let machine = named
             .machine
-            .ok_or_else(|| Error::invalid_request("this is no machine_id"))?;
+            .ok_or_else(|| Error::invalid_request("this is not a machine_id"))?;
         Ok(Arc::new(move |peer, _, outbox| {
             let (relay, machine) = (Arc::clone(&this), machine.clone());
             Box::new(RelayLink::open(relay, machine, peer, outbox))
@@ -85,7 +85,7 @@ impl Relay {
     }
 }
 
-/// What the address of a WebSocket names.
+/// The query of a WebSocket's address.
 struct Named {
     machine: Option<MachineId>,
     is_machine: bool,
@@ -98,7 +98,7 @@ impl Named {
         for (name, value) in checks::query(head.query.as_deref()) {
             match name {
                 "machine_id" if named.is_some() => {
-                    return Err(Error::invalid_request("the address names two machines"));
+                    return Err(Error::invalid_request("the address has two machine_ids"));
                 }
                 "machine_id" => named = Some(value),
                 "role" => is_machine = value == "machine",
@@ -109,14 +109,14 @@ impl Named {
             Error::invalid_request("a relay is reached at /ws?machine_id=<machine_id>")
         })?;
         Ok(Named {
-            // One that cannot be is not found, as any other that is not there.
+            // A malformed one is not found, like any other that is not linked.
             machine: named.parse().ok(),
             is_machine,
         })
     }
 }
 
-/// The routes of a relay by itself.
+/// The routes of a standalone relay.
 pub struct Routes {
     relay: Arc<Relay>,
     begun: Instant,
@@ -158,8 +158,8 @@ impl Handler for Routes {
             "/register" | "/ws/register" => {
                 checks::method(head, "POST")?;
                 checks::json(head).map_err(|error| refusal(&error))?;
-                // Checked again with the request; here so that no body is read
-                // for nothing.
+                // Checked again with the request; here to avoid reading a body in
+                // vain.
                 checks::bearer(head).map_err(|error| refusal(&error))?;
                 Ok(Admitted::new(REGISTRATION_BYTES, |request| {
                     Answer::Now(self.registration(request))

@@ -107,7 +107,7 @@ fn who_a_machine_is_stays_the_same() {
     );
     assert_eq!(ran.status.code(), Some(1));
     assert!(
-        printed(&ran).contains("does not hold the machine's key"),
+        printed(&ran).contains("does not contain the machine's key"),
         "{}",
         printed(&ran)
     );
@@ -220,7 +220,7 @@ fn a_relay_that_refuses_is_told_of() {
         .unwrap();
     assert_eq!(
         last_error(&home),
-        "the relay refuses the link: no place is left"
+        "the relay refused the link: no place is left"
     );
 }
 
