@@ -15,7 +15,7 @@ use tungstenite::{Message, WebSocket};
 use super::support::home::Folder;
 
 /// The longest that anything may take: a browser on a busy machine is slow.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// How long it may take to end.
 const CLOSING: Duration = Duration::from_secs(10);
@@ -86,7 +86,7 @@ impl Chromium {
 
     fn wait_for_port(&mut self) -> String {
         let file = self._profile.path().join("DevToolsActivePort");
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         loop {
             let text = fs::read_to_string(&file).unwrap_or_default();
             if let Some((port, path)) = text.split_once('\n')
@@ -107,7 +107,7 @@ impl Chromium {
         let host = self.address.trim_start_matches("ws://");
         let host = host.split('/').next().unwrap();
         let stream = TcpStream::connect(host).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let (socket, _) = tungstenite::client(self.address.as_str(), stream).unwrap();
         let mut page = Page {
             socket,
@@ -225,7 +225,7 @@ impl Page {
 
     /// Waits until an expression holds.
     pub fn until(&mut self, expression: &str) {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while self.evaluate(&format!("Boolean({expression})")) != true {
             if Instant::now() >= deadline {
                 let text = self.evaluate("document.body.innerText");

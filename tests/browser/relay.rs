@@ -27,7 +27,7 @@ const REKEY: u8 = 2;
 /// Small, so that every longer text comes in pieces and under several keys.
 const PIECE_BYTES: usize = 200;
 const REKEY_EVERY: usize = 5;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a relay may lie.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -136,7 +136,7 @@ fn accept(listener: &TcpListener, state: &Arc<State>) {
             break;
         }
         let stream = stream.unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let kept = stream.try_clone().unwrap();
         state.streams.lock().unwrap().push(kept);
         state.clients.fetch_add(1, Ordering::SeqCst);
@@ -233,7 +233,7 @@ fn serve(stream: TcpStream, state: &Arc<State>) -> Result<(), Box<dyn std::error
 
     let channel = Arc::new(Mutex::new(handshake.into_transport_mode()?));
     let home = TcpStream::connect(state.home)?;
-    home.set_read_timeout(Some(PATIENCE))?;
+    home.set_read_timeout(Some(TIMEOUT))?;
     let replies = home.try_clone()?;
     let shared = (Arc::clone(state), Arc::clone(&channel));
     let back = std::thread::spawn(move || {

@@ -1,7 +1,7 @@
 // The shell: sign-in, the frame around every page, and routing.
 
 import { h, icon, sign, toast, announce, ask } from "./dom.js";
-import { token, signIn, forget, dialer, way, relayWay, addressWay, isExported } from "./session.js";
+import { token, signIn, forget, dialer, savedEndpoint, relayEndpoint, serverEndpoint, isExported } from "./session.js";
 
 const root = document.getElementById("app");
 const PAGES = [
@@ -29,7 +29,7 @@ async function begin() {
     // A link may fill in the form after a confirmation, but never connects by itself.
     history.replaceState(null, "", location.pathname);
     try {
-      const to = relayWay(link.get("relay"), link.get("machine") ?? "", "");
+      const to = relayEndpoint(link.get("relay"), link.get("machine") ?? "", "");
       const text = `This link wants to connect to ${new URL(to.relay).host}. Continue only if it came from the person who runs your Hearth.`;
       if (await ask({ title: "Connect via relay?", text, action: "Continue" })) return showSignIn("", to);
     } catch (error) {
@@ -40,7 +40,7 @@ async function begin() {
   else showSignIn();
 }
 
-function showSignIn(note, known = way()) {
+function showSignIn(note, known = savedEndpoint()) {
   document.title = "Sign in · Hearth";
   const problem = h("p.problem", { role: "alert", id: "problem" }, note ?? "");
   const name = h("input", { name: "username", autocomplete: "username", autocapitalize: "none", spellcheck: "false", required: true, autofocus: true, "aria-describedby": "problem" });
@@ -78,7 +78,7 @@ function showSignIn(note, known = way()) {
     problem.textContent = "";
     try {
       const { relay, machine, relay_token, address: { value } = {} } = form.elements;
-      const to = away.open ? relayWay(relay.value, machine.value, relay_token.value) : isExported ? addressWay(value) : {};
+      const to = away.open ? relayEndpoint(relay.value, machine.value, relay_token.value) : isExported ? serverEndpoint(value) : {};
       await signIn(to, name.value.trim(), password.value, stay.checked);
       start();
     } catch (error) {
@@ -96,7 +96,7 @@ async function start() {
   const [{ Connection }, { Household }, { conversations }, { chat }, { approvals }] = await Promise.all([
     import("./connection.js"), import("./household.js"), import("./conversations.js"), import("./chat.js"), import("./approvals.js"),
   ]);
-  const connection = new Connection(await dialer(way()), token());
+  const connection = new Connection(await dialer(savedEndpoint()), token());
   const household = new Household(connection);
   const stop = new AbortController();
   let view = null;
@@ -149,7 +149,7 @@ async function start() {
   async function leave() {
     forget();
     // This browser is signed out even if the server cannot be reached.
-    await connection.request("sign_out", {}, { keep: true, patience: 3000 }).catch(() => {});
+    await connection.request("sign_out", {}, { keep: true, timeout: 3000 }).catch(() => {});
     end();
     showSignIn();
   }

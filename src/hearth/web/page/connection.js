@@ -1,11 +1,11 @@
 // The WebSocket to the server: requests by id, events in order. Reconnecting after
 // an interruption neither loses nor repeats anything.
 
-const SLOWEST = 30000;
-const REQUEST_PATIENCE = 30000;
+const LONGEST_WAIT = 30000;
+const REQUEST_TIMEOUT = 30000;
 
 /** An error response of the server. */
-export class Refusal extends Error {
+export class RequestError extends Error {
   constructor(code, message, retryAfter) {
     super(message);
     this.code = code;
@@ -45,7 +45,7 @@ export class Connection extends EventTarget {
 
   /** Connects. Call once. */
   open() {
-    this.#say("state", { state: "connecting" });
+    this.#emit("state", { state: "connecting" });
     const socket = this.#dial();
     this.#socket = socket;
     socket.onopen = () => this.#begin(socket);
@@ -75,18 +75,18 @@ export class Connection extends EventTarget {
    * interruption, so it must be safe to repeat (`chat` with its idempotency_key, and
    * everything read-only).
    */
-  request(type, fields = {}, { keep = false, patience = REQUEST_PATIENCE } = {}) {
+  request(type, fields = {}, { keep = false, timeout = REQUEST_TIMEOUT } = {}) {
     return new Promise((resolve, reject) => {
       const id = this.#nextId++;
       const entry = { text: JSON.stringify({ ...fields, type, id }), keep, resolve, reject, timer: null };
-      if (patience) {
+      if (timeout) {
         entry.timer = setTimeout(() => {
-          if (this.#requests.delete(id)) reject(new Refusal("timeout", "Hearth did not answer in time."));
-        }, patience);
+          if (this.#requests.delete(id)) reject(new RequestError("timeout", "Hearth did not respond in time."));
+        }, timeout);
       }
       this.#requests.set(id, entry);
       if (this.#isOpen) this.#socket.send(entry.text);
-      else if (!keep) this.#settle(id, (entry) => entry.reject(new Refusal("offline", "There is no connection to Hearth right now.")));
+      else if (!keep) this.#settle(id, (entry) => entry.reject(new RequestError("offline", "There is no connection to Hearth right now.")));
     });
   }
 
@@ -105,12 +105,12 @@ export class Connection extends EventTarget {
       clearInterval(this.#alive);
       this.#alive = setInterval(() => this.#probe(socket), 25000);
       for (const { text } of this.#requests.values()) socket.send(text);
-      this.#say("state", { state: "open" });
-      this.#say("ready", { lost: subscribed.events_lost });
+      this.#emit("state", { state: "open" });
+      this.#emit("ready", { lost: subscribed.events_lost });
     } catch (error) {
       if (error.code === "invalid_token") {
         this.close();
-        this.#say("rejected", { reason: error.message });
+        this.#emit("rejected", { reason: error.message });
       } else {
         socket.close();
       }
@@ -121,7 +121,7 @@ export class Connection extends EventTarget {
   #direct(message, atOnce = () => {}) {
     return new Promise((resolve, reject) => {
       const id = `hello-${this.#nextId++}`;
-      const timer = setTimeout(() => this.#socket.close(), REQUEST_PATIENCE);
+      const timer = setTimeout(() => this.#socket.close(), REQUEST_TIMEOUT);
       const done = (data) => { atOnce(data); resolve(data); };
       this.#requests.set(id, { text: "", keep: false, resolve: done, reject, timer });
       this.#socket.send(JSON.stringify({ ...message, id }));
@@ -131,7 +131,7 @@ export class Connection extends EventTarget {
   /** A dead network says nothing: ask, and dial anew when no answer comes. */
   async #probe(socket) {
     try {
-      await this.request("ping", {}, { patience: 10000 });
+      await this.request("ping", {}, { timeout: 10000 });
     } catch (error) {
       if (error.code === "timeout" && this.#socket === socket) {
         socket.onclose = null;
@@ -146,12 +146,12 @@ export class Connection extends EventTarget {
       if (this.#lastSeq !== null && message.seq <= this.#lastSeq) return;
       this.#lastSeq = message.seq;
       message.isMissed = message.seq <= this.#missedUntil;
-      this.#say("event", message);
+      this.#emit("event", message);
       return;
     }
     this.#settle(message.id, (entry) => {
       if (message.status === "ok") entry.resolve(message.data);
-      else entry.reject(new Refusal(message.code, message.error, message.retry_after));
+      else entry.reject(new RequestError(message.code, message.error, message.retry_after));
     });
   }
 
@@ -168,20 +168,20 @@ export class Connection extends EventTarget {
     clearInterval(this.#alive);
     if (this.#closed) return;
     for (const [id, entry] of this.#requests) {
-      if (!entry.keep) this.#settle(id, () => entry.reject(new Refusal("offline", "The connection to Hearth was lost.")));
+      if (!entry.keep) this.#settle(id, () => entry.reject(new RequestError("offline", "The connection to Hearth was lost.")));
     }
     if (event.code === 1008) {
       this.close();
-      this.#say("rejected", { reason: event.reason });
+      this.#emit("rejected", { reason: event.reason });
       return;
     }
     // Exponential backoff with full jitter, so that not all tabs reconnect at once.
-    const wait = 300 + Math.random() * Math.min(SLOWEST, 500 * 2 ** this.#tries++);
+    const wait = 300 + Math.random() * Math.min(LONGEST_WAIT, 500 * 2 ** this.#tries++);
     this.#timer = setTimeout(() => this.retryNow(), wait);
-    this.#say("state", { state: "waiting", problem: event.problem });
+    this.#emit("state", { state: "waiting", problem: event.problem });
   }
 
-  #say(name, detail) {
+  #emit(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }

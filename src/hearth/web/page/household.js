@@ -24,7 +24,7 @@ export class Household extends EventTarget {
   constructor(connection) {
     super();
     this.connection = connection;
-    connection.addEventListener("event", ({ detail }) => this.#hear(detail));
+    connection.addEventListener("event", ({ detail }) => this.#handle(detail));
     connection.addEventListener("ready", ({ detail }) => this.#ready(detail.lost));
   }
 
@@ -59,7 +59,7 @@ export class Household extends EventTarget {
     const isFirst = this.conversations.size === 0;
     for (const one of page.conversations) this.conversations.set(one.id, one);
     if (isFirst) this.cursor = page.next_cursor;
-    this.#fire("conversations");
+    this.#emit("conversations");
   }
 
   async loadMoreConversations() {
@@ -69,14 +69,14 @@ export class Household extends EventTarget {
     if (this.cursor !== cursor) return;
     for (const one of page.conversations) if (!this.conversations.has(one.id)) this.conversations.set(one.id, one);
     this.cursor = page.next_cursor;
-    this.#fire("conversations");
+    this.#emit("conversations");
   }
 
   async rename(id, title) {
     await this.request("rename_conversation", { conversation_id: id, title });
     const known = this.conversations.get(id);
     if (known) known.title = title;
-    this.#fire("conversations");
+    this.#emit("conversations");
   }
 
   async remove(id) {
@@ -87,8 +87,8 @@ export class Household extends EventTarget {
   #forget(id) {
     for (const turn of this.turnsOf(id)) this.turns.delete(turn.id);
     this.unread.delete(id);
-    if (this.conversations.delete(id)) this.#fire("deleted", id);
-    this.#fire("conversations");
+    if (this.conversations.delete(id)) this.#emit("deleted", id);
+    this.#emit("conversations");
   }
 
   /** Unfinished and failed turns of a conversation. */
@@ -108,10 +108,10 @@ export class Household extends EventTarget {
   send(text, conversation) {
     const message = { key: idempotencyKey(), text, conversation, turn: null, error: null };
     this.outgoing.push(message);
-    this.#fire("sent", message);
+    this.#emit("sent", message);
     const fields = { message: text, idempotency_key: message.key };
     if (conversation) fields.conversation_id = conversation;
-    this.request("chat", fields, { keep: true, patience: 0 }).then(
+    this.request("chat", fields, { keep: true, timeout: 0 }).then(
       (data) => this.#sent(message, data),
       (error) => this.#notSent(message, error),
     );
@@ -127,11 +127,11 @@ export class Household extends EventTarget {
     if (decision === "deny") await this.request("deny", fields);
     else await this.request("approve", { ...fields, remember: decision });
     this.approvals.delete(approval.approval_id);
-    this.#fire("approvals");
+    this.#emit("approvals");
   }
 
   markRead(id) {
-    if (this.unread.delete(id)) this.#fire("conversations");
+    if (this.unread.delete(id)) this.#emit("conversations");
   }
 
   async #ready(lost) {
@@ -139,7 +139,7 @@ export class Household extends EventTarget {
     for (const turn of this.turns.values()) {
       turn.text = "";
       turn.hasGap = true;
-      this.#fire("turn", turn);
+      this.#emit("turn", turn);
     }
     if (lost) {
       this.turns.clear();
@@ -152,9 +152,9 @@ export class Household extends EventTarget {
         this.isAdmin ? this.#loadApprovals() : null,
       ]);
       this.config = config;
-      this.#fire("config");
+      this.#emit("config");
       await Promise.all([...this.turns.values()].map((turn) => this.#refresh(turn)));
-      this.#fire("reload", { lost });
+      this.#emit("reload", { lost });
     } catch {
       // The connection was lost again; the next `ready` retries.
     }
@@ -164,7 +164,7 @@ export class Household extends EventTarget {
     const now = await this.read("get_turn", { turn_id: turn.id });
     if (now.state === "done") {
       this.turns.delete(turn.id);
-      this.#fire("turn", { ...turn, state: "done" });
+      this.#emit("turn", { ...turn, state: "done" });
     } else if (turn.state !== "failed") {
       this.#end(turn, now);
     }
@@ -175,13 +175,13 @@ export class Household extends EventTarget {
     const isCancelled = state === "cancelled";
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
     Object.assign(turn, { error, isCancelled });
-    this.#fire("turn", turn);
+    this.#emit("turn", turn);
   }
 
   async #loadApprovals() {
     const { approvals } = await this.read("list_approvals");
     this.approvals = new Map(approvals.map((one) => [one.approval_id, one]));
-    this.#fire("approvals");
+    this.#emit("approvals");
   }
 
   #turn(id, conversation, hasGap) {
@@ -193,7 +193,7 @@ export class Household extends EventTarget {
     return turn;
   }
 
-  #hear(event) {
+  #handle(event) {
     const { turn_id: id, conversation_id: conversation } = event;
     switch (event.event) {
       case "message.created":
@@ -201,14 +201,14 @@ export class Household extends EventTarget {
       case "chat.delta": {
         const turn = this.#turn(id, conversation, true);
         if (!turn.hasGap) turn.text += event.text;
-        return this.#fire("turn", turn);
+        return this.#emit("turn", turn);
       }
       case "chat.tool_call": {
         const turn = this.#turn(id, conversation, true);
         turn.tools.set(event.call_id, { tool: event.tool, arguments: event.arguments, result: null });
         // Text before a tool call is not part of the reply.
         if (!turn.hasGap) turn.text = "";
-        return this.#fire("turn", turn);
+        return this.#emit("turn", turn);
       }
       case "chat.tool_result": {
         const turn = this.#turn(id, conversation, true);
@@ -217,13 +217,13 @@ export class Household extends EventTarget {
         // A new round begins, and its text arrives from the start.
         turn.hasGap = event.isMissed;
         turn.text = "";
-        return this.#fire("turn", turn);
+        return this.#emit("turn", turn);
       }
       case "chat.done": {
         const turn = this.turns.get(id);
         this.turns.delete(id);
         this.#settled(conversation);
-        return turn && this.#fire("turn", { ...turn, state: "done" });
+        return turn && this.#emit("turn", { ...turn, state: "done" });
       }
       case "chat.failed": {
         this.#settled(conversation);
@@ -231,26 +231,26 @@ export class Household extends EventTarget {
       }
       case "approval.requested":
         this.approvals.set(event.approval_id, event);
-        return this.#fire("approvals", { isNew: true, approval: event });
+        return this.#emit("approvals", { isNew: true, approval: event });
       case "approval.resolved":
         this.approvals.delete(event.approval_id);
-        return this.#fire("approvals");
+        return this.#emit("approvals");
       case "conversation.renamed": {
         const known = this.conversations.get(conversation);
         if (known) known.title = event.title;
-        return this.#fire("conversations");
+        return this.#emit("conversations");
       }
       case "conversation.deleted":
         return this.#forget(conversation);
       case "config.updated":
         return this.#configChanged();
       case "delivery.updated":
-        return this.#fire("delivery", event);
+        return this.#emit("delivery", event);
     }
   }
 
   #settled(conversation) {
-    this.#fire("conversations");
+    this.#emit("conversations");
     if (this.conversations.get(conversation)?.isProvisional) this.loadConversations().catch(() => {});
   }
 
@@ -264,7 +264,7 @@ export class Household extends EventTarget {
       if (mine) {
         mine.turn = id;
         mine.conversation = conversation;
-        this.#fire("sent", mine);
+        this.#emit("sent", mine);
       }
     }
     const known = this.conversations.get(conversation);
@@ -281,36 +281,36 @@ export class Household extends EventTarget {
       this.loadConversations().catch(() => {});
     }
     if (conversation !== this.open || document.hidden) this.unread.add(conversation);
-    this.#fire("conversations");
-    this.#fire("message", { conversation, message });
+    this.#emit("conversations");
+    this.#emit("message", { conversation, message });
   }
 
   #sent(message, data) {
     message.turn = data.turn_id;
     message.conversation = data.conversation_id;
     this.outgoing = this.outgoing.filter((one) => one !== message);
-    this.#fire("sent", message);
+    this.#emit("sent", message);
   }
 
   #notSent(message, error) {
     // A failed turn reports itself; this is for messages without a turn.
     if (!message.turn) message.error = error.message;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);
-    this.#fire("sent", message);
+    this.#emit("sent", message);
   }
 
   /** Discards a message that could not be sent. */
   discard(message) {
     this.outgoing = this.outgoing.filter((one) => one !== message);
-    this.#fire("sent", message);
+    this.#emit("sent", message);
   }
 
   async #configChanged() {
     this.config = await this.read("get_config");
-    this.#fire("config");
+    this.#emit("config");
   }
 
-  #fire(name, detail) {
+  #emit(name, detail) {
     this.dispatchEvent(new CustomEvent(name, { detail }));
   }
 }

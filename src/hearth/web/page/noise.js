@@ -16,7 +16,7 @@ const LAST_NONCE = 2n ** 64n - 1n;
 const EMPTY = new Uint8Array(0);
 
 /** Why the channel must be closed, as text for a person. */
-export class Distrust extends Error {}
+export class ChannelError extends Error {}
 
 const utf8 = (text) => new TextEncoder().encode(text);
 const sha256 = async (bytes) => new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
@@ -118,7 +118,7 @@ export class Initiator {
 
   /** The second message: e, ee. Returns its payload; throws if it is not authentic. */
   async read(message) {
-    if (message.length < 32 + TAG) throw new Distrust("The answer is too short.");
+    if (message.length < 32 + TAG) throw new ChannelError("The answer is too short.");
     const key = message.subarray(0, 32);
     const sealed = message.subarray(32);
     await this.#mixHash(key);
@@ -192,7 +192,7 @@ export class Channel {
     this.#received += 1;
     this.#length += plain.length - 1;
     const isSound = flags <= (MORE | REKEY) && this.#length <= TEXT_BYTES && this.#received <= this.rekeyEvery + REKEY_LATE;
-    if (!isSound) throw new Distrust("The message violates the protocol.");
+    if (!isSound) throw new ChannelError("The message violates the protocol.");
     this.#pieces.push(plain.subarray(1));
     if (flags & REKEY) {
       await this.#receiving.rekey();

@@ -1,9 +1,9 @@
 // A socket through a relay, encrypted end to end. It has the interface of a
 // WebSocket, so that the rest of the page is the same with and without a relay.
 
-import { Channel, Distrust, Initiator, machineIdOf } from "./noise.js";
+import { Channel, ChannelError, Initiator, machineIdOf } from "./noise.js";
 
-const PATIENCE = 20000;
+const TIMEOUT = 20000;
 /** For private use (RFC 6455 section 7.4.2). */
 const CLOSED = 4000;
 const ALTERED = "The relay altered data from your machine, so the connection was closed.";
@@ -15,8 +15,8 @@ const fromBase64 = (text) => Uint8Array.from(atob(text), (letter) => letter.char
 
 /** An error of the relay itself, which is not authenticated. */
 function refused({ status, code, error }) {
-  if (status !== "error") return new Distrust(ALTERED);
-  return new Distrust(code === "not_found" ? "Your machine is not connected to this relay right now, or the machine ID is wrong." : `The relay reports: ${error}.`);
+  if (status !== "error") return new ChannelError(ALTERED);
+  return new ChannelError(code === "not_found" ? "Your machine is not connected to this relay right now, or the machine ID is wrong." : `The relay reports: ${error}.`);
 }
 
 export class RelaySocket {
@@ -35,7 +35,7 @@ export class RelaySocket {
   /** Connects. `relay` is the address of its /ws, `machine` the ID, `token` the relay token. */
   constructor({ relay, machine, token }) {
     this.#machine = machine;
-    this.#timer = setTimeout(() => this.#end("Your machine does not respond via the relay."), PATIENCE);
+    this.#timer = setTimeout(() => this.#end("Your machine does not respond via the relay."), TIMEOUT);
     try {
       this.#socket = new WebSocket(`${relay}?machine_id=${machine}`, ["hearth.v1", `bearer.${token}`]);
     } catch {
@@ -62,7 +62,7 @@ export class RelaySocket {
 
   #inTurn(step) {
     this.#receiving = this.#receiving.then(() => !this.#isEnded && step())
-      .catch((error) => this.#end(error instanceof Distrust ? error.message : error.name === "NotSupportedError" ? TOO_OLD : ALTERED));
+      .catch((error) => this.#end(error instanceof ChannelError ? error.message : error.name === "NotSupportedError" ? TOO_OLD : ALTERED));
   }
 
   #ask(message) {
@@ -82,14 +82,14 @@ export class RelaySocket {
     if (!this.#noise) {
       const key = fromBase64(answer.data.public_key);
       if (key.length !== 32 || await machineIdOf(key) !== this.#machine) {
-        throw new Distrust("The relay answered for a different machine, so nothing was sent. If the machine ID is correct, do not trust this relay.");
+        throw new ChannelError("The relay answered for a different machine, so nothing was sent. If the machine ID is correct, do not trust this relay.");
       }
       this.#noise = await Initiator.of(new TextEncoder().encode(`hearth-1${this.#machine}`), key);
       this.#ask({ type: "secure", noise: toBase64(await this.#noise.write()) });
       return;
     }
     await this.#noise.read(fromBase64(answer.data.noise)).catch(() => {
-      throw new Distrust("The other side could not prove that it is your machine, so nothing was sent. Do not trust this relay.");
+      throw new ChannelError("The other side could not prove that it is your machine, so nothing was sent. Do not trust this relay.");
     });
     this.#channel = new Channel(await this.#noise.split());
     clearTimeout(this.#timer);

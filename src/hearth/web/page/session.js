@@ -3,8 +3,8 @@
 
 const KEY = "hearth.token";
 const RELAY_KEY = "hearth.relay_token";
-const WAY = "hearth.way";
-const PATIENCE = 30000;
+const ENDPOINT_KEY = "hearth.way";
+const TIMEOUT = 30000;
 /** Only an exported page has its policy in a meta element. It has no server of its own. */
 export const isExported = document.querySelector("meta[http-equiv]") !== null;
 
@@ -14,8 +14,8 @@ const kept = (key) => sessionStorage.getItem(key) ?? localStorage.getItem(key);
 export const token = () => kept(KEY);
 
 /** How this device reached the server last: {relay, machine, token}, {address}, or {} for the page's own server. */
-export function way() {
-  return { ...JSON.parse(localStorage.getItem(WAY) ?? "{}"), token: kept(RELAY_KEY) };
+export function savedEndpoint() {
+  return { ...JSON.parse(localStorage.getItem(ENDPOINT_KEY) ?? "{}"), token: kept(RELAY_KEY) };
 }
 
 /** Deletes the tokens from this browser. */
@@ -35,7 +35,7 @@ function parse(text, scheme) {
 }
 
 /** Parses the address of a relay, which may include the machine. Throws an Error with a message for a person. */
-export function relayWay(text, machine, token) {
+export function relayEndpoint(text, machine, token) {
   const url = parse(text.trim(), "wss");
   const isLocal = ["localhost", "127.0.0.1", "[::1]"].includes(url.hostname);
   const scheme = /^(ws|http):$/.test(url.protocol) ? "ws" : "wss";
@@ -46,7 +46,7 @@ export function relayWay(text, machine, token) {
 }
 
 /** Parses the address of a server. */
-export function addressWay(text) {
+export function serverEndpoint(text) {
   const url = parse(text.trim(), location.protocol.slice(0, -1));
   return { address: `${url.protocol.replace("ws", "http")}//${url.host}` };
 }
@@ -71,7 +71,7 @@ export async function signIn(to, username, password, stay) {
   storage.setItem(KEY, answer.data.token);
   const { token, ...rest } = to;
   if (token) storage.setItem(RELAY_KEY, token);
-  localStorage.setItem(WAY, JSON.stringify(rest));
+  localStorage.setItem(ENDPOINT_KEY, JSON.stringify(rest));
 }
 
 async function post(to, body) {
@@ -94,7 +94,7 @@ async function post(to, body) {
 function askThrough(dial, message) {
   return new Promise((resolve, reject) => {
     const socket = dial();
-    const timer = setTimeout(() => socket.close(), PATIENCE);
+    const timer = setTimeout(() => socket.close(), TIMEOUT);
     socket.onopen = () => socket.send(JSON.stringify(message));
     socket.onmessage = ({ data }) => {
       resolve(JSON.parse(data));

@@ -16,7 +16,7 @@ const PROVIDERS = [
 const EFFORTS = ["", "none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const MODES = [
   ["ask", "Ask", "An admin approves each tool call, on this page. After a day without an answer it is denied."],
-  ["allow", "Allow", "Every tool runs without approval, also for webhooks. Use this only if no tool can do harm."],
+  ["allow", "Allow", "Every tool runs without approval, even for webhooks. Use this only if no tool can do harm."],
   ["deny", "Deny", "No tool runs, and the model does not see any."],
 ];
 const NUMBERS = ["temperature", "max_tokens", "context_tokens"];
