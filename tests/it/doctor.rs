@@ -71,12 +71,12 @@ fn everything_is_looked_at_once() {
 type Case = (fn(&Path), &'static str, &'static str, &'static str);
 
 const CASES: [Case; 6] = [
-    (|_| {}, "server", "warning", "no server runs"),
+    (|_| {}, "server", "warning", "no server is running"),
     (
         |folder| fs::set_permissions(folder, Permissions::from_mode(0o755)).unwrap(),
         "data directory",
         "warning",
-        "can look into",
+        "can read",
     ),
     (
         |folder| {
@@ -137,7 +137,7 @@ fn what_is_wrong_is_named_and_a_problem_has_code_1() {
 fn the_user_of_programs_without_a_token_must_be_there_and_may_chat() {
     for (name, says) in [
         ("nobody", Some("there is no such user")),
-        ("viewer", Some("may not chat")),
+        ("viewer", Some("cannot chat")),
         ("User", None),
     ] {
         let api = json!({ "enabled": true, "ollama_user": name });

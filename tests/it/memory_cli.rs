@@ -55,7 +55,7 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     assert_eq!(again.status.code(), Some(1));
     assert!(printed(&again).contains(&format!("there is no memory {id}")));
     let none = run(folder.path(), &["memory", "search", "tea"]);
-    assert!(printed(&none).contains("Nothing remembered fits that."));
+    assert!(printed(&none).contains("No memory matches."));
     let usage = run(folder.path(), &["memory", "search"]);
     assert_eq!(usage.status.code(), Some(2));
 }

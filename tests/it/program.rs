@@ -285,7 +285,7 @@ fn a_hang_up_rereads_the_configuration_and_keeps_the_old_one_when_it_is_wrong() 
     send_signal(program.id(), "HUP");
     eventually("the problem is in the log", || {
         let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
-        log.contains("not taken over").then_some(())
+        log.contains("not reloaded").then_some(())
     });
     assert_eq!(model(), "two");
 }

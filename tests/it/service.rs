@@ -117,7 +117,7 @@ fn health_asks_the_server_that_runs() {
     let folder = prepare();
     let output = run(folder.path(), &["health"]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(printed(&output).contains("no server runs"));
+    assert!(printed(&output).contains("no server is running"));
 
     let program = Program::serve(folder.path());
     let output = run(folder.path(), &["health"]);
@@ -141,7 +141,7 @@ fn the_level_of_the_log_is_reread_unless_the_environment_sets_it() {
         let program = Program::start_in(folder.path(), &SERVE, environment);
         let output = run(folder.path(), &["config", "set", "log_level", after]);
         let told = printed(&output);
-        assert!(told.contains("has it"), "{told}");
+        assert!(told.contains("reloaded it"), "{told}");
         assert_eq!(program.signal("TERM"), Some(0));
         let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
         assert_eq!(

@@ -118,7 +118,7 @@ fn a_server_of_this_machine_is_known_by_its_file() {
     // It is renewed while it runs.
     let renewed = run(folder.path(), &["tls", "self-signed", "--force"]);
     assert!(
-        printed(&renewed).contains("from the next connection on"),
+        printed(&renewed).contains("from the next connection"),
         "{}",
         printed(&renewed)
     );

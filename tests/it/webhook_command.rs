@@ -24,7 +24,7 @@ fn an_account_is_added_to_a_running_server_and_tested() {
     make_people(folder.path());
     let program = Program::serve(folder.path());
     let (added, said) = webhook(&folder, &["add", "ci", "--url", &receiver.url()]);
-    assert!(added && said.contains("has it"), "{said}");
+    assert!(added && said.contains("reloaded it"), "{said}");
     let address = program.address.to_string();
     assert!(
         said.contains(&format!("curl http://{address}/webhook/ci")),
@@ -51,7 +51,7 @@ fn an_account_is_added_to_a_running_server_and_tested() {
     for part in [
         "accepted in",
         "All well.",
-        "took the callback (webhook-id dlv_",
+        "accepted the callback (webhook-id dlv_",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
@@ -129,7 +129,7 @@ fn a_test_says_what_is_wrong() {
     write_config(folder.path(), config.clone());
     make_people(folder.path());
     let (good, said) = webhook(&folder, &["test", "good"]);
-    assert!(!good && said.contains("no server runs"), "{said}");
+    assert!(!good && said.contains("no server is running"), "{said}");
 
     let _program = Program::serve(folder.path());
     // The file is changed, and the server not told.
@@ -140,7 +140,7 @@ fn a_test_says_what_is_wrong() {
     for (arguments, says) in [
         (&["test", "good"][..], None),
         (&["test", "mapped"], None),
-        (&["test", "refuses"], Some("refuses the secret")),
+        (&["test", "refuses"], Some("rejects the secret")),
         (&["test", "moved"], Some("Redirects are not followed")),
         (
             &["test", "nobody"],
@@ -152,17 +152,17 @@ fn a_test_says_what_is_wrong() {
         ),
         (
             &["test", "good", "--message", "remember!"],
-            Some("waits for your permission"),
+            Some("waiting for approval"),
         ),
         (&["test", "off"], Some("\"enabled\" is false")),
-        (&["test", "secret"], Some("another secret than the file")),
-        (&["test", "new"], Some("does not know this path")),
+        (&["test", "secret"], Some("has not reloaded the secret")),
+        (&["test", "new"], Some("has not reloaded the path")),
         (&["test", "goood"], Some("no webhook account")),
     ] {
         let (good, said) = webhook(&folder, arguments);
         assert_eq!(good, says.is_none(), "{arguments:?}: {said}");
         assert!(
-            said.contains(says.unwrap_or("took the callback")),
+            said.contains(says.unwrap_or("accepted the callback")),
             "{arguments:?}: {said}"
         );
     }

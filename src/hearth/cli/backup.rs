@@ -1,6 +1,6 @@
-//! `hearth backup`: the whole household in one file.
+//! `hearth backup`: all data in one file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::arguments::{Arguments, DATA_DIR, flag, required};
 use super::command::Command;
@@ -57,16 +57,12 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         "Backed up {} in {} to {} ({}), {}.",
         count(made.messages, "message"),
         count(made.conversations, "conversation"),
-        shown(&target),
+        target.display(),
         size(made.bytes),
         match with_secrets {
-            true => "with all secrets: keep it safe",
+            true => "including all secrets: keep it safe",
             false => "without secrets",
         }
     )?;
     Ok(())
-}
-
-fn shown(path: &Path) -> String {
-    path.display().to_string()
 }

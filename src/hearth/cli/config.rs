@@ -1,7 +1,5 @@
-//! `hearth config`: the configuration file, by the same code as the server's.
-
-use std::fs;
-use std::io::ErrorKind;
+//! `hearth config`: the configuration file, read and checked by the code that the
+//! server uses.
 
 use serde_json::Value;
 
@@ -12,7 +10,7 @@ use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::{password, table};
 use crate::server;
-use config::{self, Settings};
+
 use serde_json::json;
 
 pub const COMMAND: Command = Command::new("config", "Check, read and change the configuration")
@@ -49,19 +47,19 @@ history. A running server reloads its configuration; the change applies from the
 /// `hearth config check`
 fn check(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = load(&directory)?;
+    let settings = directory.settings()?;
     server::check(&settings.current()).map_err(Failure::failed)?;
     for warning in settings.warnings() {
         writeln!(context.errors, "{warning}")?;
     }
-    writeln!(context.output, "{} is good.", directory.config().display())?;
+    writeln!(context.output, "{} is valid.", directory.config().display())?;
     Ok(())
 }
 
 /// `hearth config get [KEY]`
 fn get(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = load(&directory)?;
+    let settings = directory.settings()?;
     let Some(key) = arguments.operand(0) else {
         let readable = settings.readable();
         if arguments.has("json") {
@@ -82,7 +80,7 @@ fn get(arguments: &Arguments, context: &mut Context) -> Outcome {
 /// `hearth config set KEY VALUE`
 fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = load(&directory)?;
+    let settings = directory.settings()?;
     let (key, given) = (arguments.required(0), arguments.required(1));
     let text = match given {
         "-" => {
@@ -94,8 +92,12 @@ fn set(arguments: &Arguments, context: &mut Context) -> Outcome {
     };
     settings.set(key, &text)?;
     let path = directory.config();
-    let told = RunningServer::notify(&directory);
-    writeln!(context.errors, "Set {key} in {}; {told}.", path.display())?;
+    let reloaded = RunningServer::reload_if_running(&directory);
+    writeln!(
+        context.errors,
+        "{key} saved in {}; {reloaded}.",
+        path.display()
+    )?;
     Ok(())
 }
 
@@ -131,20 +133,9 @@ fn keys(arguments: &Arguments, context: &mut Context) -> Outcome {
         };
         writeln!(
             context.output,
-            "{}\n    {}\n    It is {}. Default: {}{while_running}.\n",
+            "{}\n    {}\n    Type: {}. Default: {}{while_running}.\n",
             setting.key, setting.documentation, setting.expects, setting.default
         )?;
     }
     Ok(())
-}
-
-pub(super) fn load(directory: &DataDirectory) -> Result<Settings, Failure> {
-    let path = directory.config();
-    match fs::metadata(&path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
-            "there is no configuration {}; `hearth serve` writes one at its first start",
-            path.display()
-        ))),
-        _ => Settings::load(&path).map_err(Failure::failed),
-    }
 }

@@ -1,4 +1,4 @@
-//! Where everything lasting lives, and what the files in it are called.
+//! The data directory and the names of its files.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder};
@@ -26,6 +26,10 @@ impl DataDirectory {
     /// list), `XDG_DATA_HOME/hearth`, `~/.local/share/hearth`. A variable that
     /// is empty counts as unset, and so does an `XDG_DATA_HOME` that is not
     /// absolute (XDG Base Directory Specification).
+    ///
+    /// # Errors
+    ///
+    /// None of them is set, or the option is empty.
     pub fn resolve(
         option: Option<&OsStr>,
         environment: &dyn Fn(&str) -> Option<OsString>,
@@ -50,7 +54,7 @@ impl DataDirectory {
                 .or_else(|| below(variable("HOME"), ".local/share/hearth"))
                 .ok_or_else(|| {
                     Failure::failed(
-                        "there is no HOME to keep the data in; name a directory with --data-dir or HEARTH_DATA_DIR",
+                        "HOME is not set; give a data directory with --data-dir or HEARTH_DATA_DIR",
                     )
                 }),
         }
@@ -58,6 +62,10 @@ impl DataDirectory {
     }
 
     /// The directory of a command with `--data-dir`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`DataDirectory::resolve`].
     pub fn of(arguments: &Arguments, context: &Context) -> Result<DataDirectory, Failure> {
         DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
     }
@@ -82,13 +90,17 @@ impl DataDirectory {
         self.0.join("hearth.log")
     }
 
-    /// The file that a running server holds locked.
+    /// The file that a running server locks.
     pub fn lock(&self) -> PathBuf {
         self.0.join("hearth.lock")
     }
 
-    /// Checks that a file to write is none of the household's own, which
-    /// `--force` is not meant to replace.
+    /// Checks that an output file is not one of Hearth's own, which `--force` must
+    /// not replace.
+    ///
+    /// # Errors
+    ///
+    /// It is one of them.
     pub fn check_output(&self, file: &Path) -> Result<(), Failure> {
         let folder = file.parent().filter(|folder| *folder != Path::new(""));
         let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
@@ -106,47 +118,53 @@ impl DataDirectory {
             || name.ends_with(".pem");
         match is_here && is_own {
             true => Err(Failure::failed(format!(
-                "{} is a file that Hearth itself needs; choose another name",
+                "{} is one of Hearth's own files; choose another name",
                 file.display()
             ))),
             false => Ok(()),
         }
     }
 
-    /// Makes the directory, for its owner only, if it is missing, and checks
-    /// that it can be written.
+    /// Creates the directory, for its owner only, if it is missing, and checks that
+    /// it is writable.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be created or written.
     pub fn create(&self) -> Result<(), Failure> {
         let path = &self.0;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         if let Err(error) = made {
             let reason = match error.kind() {
                 ErrorKind::AlreadyExists | ErrorKind::NotADirectory => {
-                    "something that is no directory has its name".to_owned()
+                    "a file has its name".to_owned()
                 }
                 _ => error.to_string(),
             };
             return Err(Failure::failed(format!(
-                "the data directory {} cannot be made: {reason}; name another with --data-dir",
+                "the data directory {} cannot be created: {reason}; choose another with --data-dir",
                 path.display()
             )));
         }
-        // A read-only disk shows only when something is written: an SD card
-        // that has gone bad is mounted so.
+        // A failing SD card is mounted read-only.
         rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
             Failure::failed(format!(
-                "the data directory {} cannot be written: {}; give it to the user who runs hearth \
-                 (chown, or chmod u+rwx), or name another with --data-dir",
+                "the data directory {} is not writable: {}; give it to the user who runs hearth \
+                 (chown, or chmod u+rwx), or choose another with --data-dir",
                 path.display(),
                 std::io::Error::from(error)
             ))
         })
     }
 
-    /// Opens the database, which a first start must have made: a mistyped
-    /// directory is not to be filled with an empty one.
-    pub fn open_store(&self, clock: &Clock) -> Result<Store, Failure> {
+    /// Opens the existing database; a mistyped directory must not get an empty one.
+    ///
+    /// # Errors
+    ///
+    /// There is no database, or it cannot be opened.
+    pub fn open_store(&self) -> Result<Store, Failure> {
         self.check_is_used()?;
-        Store::open(&self.database(), clock.clone()).map_err(|error| {
+        Store::open(&self.database(), Clock::system()).map_err(|error| {
             let settings = Settings::load(&self.config());
             let backup = settings.map(|settings| settings.current().backup.clone());
             let advice = match error.is_damage() {
@@ -157,19 +175,49 @@ impl DataDirectory {
         })
     }
 
+    /// Loads the configuration.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it is invalid.
+    pub fn settings(&self) -> Result<Settings, Failure> {
+        let path = self.config();
+        match fs::metadata(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
+                "there is no configuration {}; `hearth serve` writes one at its first start",
+                path.display()
+            ))),
+            _ => Settings::load(&path).map_err(Failure::failed),
+        }
+    }
+
+    /// What follows `hearth COMMAND` in advice when the directory was given with
+    /// `--data-dir`.
+    pub fn option(&self, is_given: bool) -> String {
+        match is_given {
+            true => format!(" --data-dir {}", self.0.display()),
+            false => String::new(),
+        }
+    }
+
     /// Checks that there is a database.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it cannot be read.
     pub fn check_is_used(&self) -> Result<(), Failure> {
         let path = self.database();
         if restore::is_pending(&self.0) {
             return Err(Failure::failed(format!(
-                "a restore in {} was interrupted: `hearth serve` finishes it",
+                "a restore in {} was interrupted; `hearth serve` completes it",
                 self.0.display()
             )));
         }
         match fs::metadata(&path) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
-                "there is no Hearth in {}: start one there with `hearth serve`, or name its directory with --data-dir",
+                "there is no Hearth in {}: start one there with `hearth serve`, or give its directory \
+                 with --data-dir",
                 self.0.display()
             ))),
             Err(error) => Err(Failure::failed(format!(
@@ -188,7 +236,7 @@ mod tests {
     use crate::cli::tests::TemporaryDirectory;
 
     #[test]
-    fn the_first_that_is_named_wins() {
+    fn the_first_given_directory_is_used() {
         let all = [
             ("HEARTH_DATA_DIR", "/hearth"),
             ("STATE_DIRECTORY", "/state:/other"),
@@ -233,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_made_for_its_owner_only() {
+    fn it_is_created_for_its_owner_only() {
         let root = TemporaryDirectory::new();
         let directory = DataDirectory(root.path().join("a/b"));
         directory.create().unwrap();
@@ -243,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_hold_data_is_named_with_a_remedy() {
+    fn an_unusable_path_is_reported_with_advice() {
         let root = TemporaryDirectory::new();
         fs::write(root.path().join("file"), "").unwrap();
         for place in ["file", "file/below"] {

@@ -6,8 +6,7 @@ use super::arguments::{Arguments, DATA_DIR, JSON, option, required};
 use super::command::Command;
 use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::table;
-use base::clock::Clock;
+use super::table::List;
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
@@ -50,20 +49,23 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
-    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let deliveries = store.deliveries(state, limit as usize)?;
     store.close();
-    if arguments.has("json") {
-        let deliveries: Vec<Value> = deliveries.iter().map(to_json).collect();
-        return table::print_json(context, &Value::from(deliveries));
-    }
-    let rows: Vec<Vec<String>> = deliveries
-        .into_iter()
-        .map(|delivery| {
-            let error = delivery.last_error.unwrap_or_default();
+    let list = List {
+        columns: &[
+            "id",
+            "account",
+            "state",
+            "attempts",
+            "next attempt",
+            "last error",
+        ],
+        row: &|delivery: &Delivery| {
+            let error = delivery.last_error.as_deref().unwrap_or_default();
             vec![
                 delivery.id.to_string(),
-                delivery.account,
+                delivery.account.clone(),
                 delivery.state.as_str().to_owned(),
                 delivery.attempts.to_string(),
                 match delivery.state {
@@ -72,32 +74,26 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
                 },
                 error.chars().take(ERROR_CHARACTERS).collect(),
             ]
-        })
-        .collect();
-    let columns = [
-        "id",
-        "account",
-        "state",
-        "attempts",
-        "next attempt",
-        "last error",
-    ];
-    table::print(context, &columns, &rows, "There are no such deliveries.")
+        },
+        json: &to_json,
+        empty: "There are no such callbacks.",
+    };
+    list.print(&deliveries, arguments, context)
 }
 
 /// `hearth deliveries retry ID`
 fn retry(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: DeliveryId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let delivery = store.retry_delivery(id)?;
     store.close();
     let when = match delivery.state {
-        DeliveryState::Held => "after the earlier ones of its conversation",
-        _ => "at once",
+        DeliveryState::Held => "after the earlier callbacks of its conversation",
+        _ => "immediately",
     };
     writeln!(
         context.errors,
-        "{id} is sent again {when}, by the running server or the next one."
+        "{id} will be sent again {when}, or at the next start if no server is running."
     )?;
     Ok(())
 }

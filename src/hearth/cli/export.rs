@@ -1,5 +1,5 @@
-//! `hearth export`: conversations as JSON Lines, which `hearth import` reads,
-//! or as Markdown, which people read.
+//! `hearth export`: conversations as JSON Lines, which `hearth import` reads, or as
+//! Markdown for people.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,6 @@ use super::command::Command;
 use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
-use base::clock::Clock;
 use base::ids::ConversationId;
 use serde_json::json;
 use store::{Conversation, Message, Role, Store};
@@ -32,21 +31,21 @@ pub const COMMAND: Command = Command::new("export", "Write conversations to a fi
     ])
     .run(run);
 
-/// Rows that are read at a time.
+/// Rows per query.
 const PAGE: usize = 500;
-/// What the name of a file ends with while it is being written.
+/// The suffix of a file that is not complete yet.
 const PARTIAL: &str = ".partial";
 
-/// The kinds of file.
+/// The file formats.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
     JsonLines,
     Markdown,
 }
 
-/// What was written.
+/// What was exported.
 #[derive(Default)]
-struct Written {
+struct ExportCounts {
     conversations: u64,
     messages: u64,
 }
@@ -74,7 +73,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     if let Some(path) = &output {
         directory.check_output(path)?;
     }
-    let store = directory.open_store(&Clock::system())?;
+    let store = directory.open_store()?;
     let line = ProgressLine::stoppable();
     let written = match &output {
         None => {
@@ -113,12 +112,12 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
     })
 }
 
-/// Writes a file that is there whole or not at all, for its owner alone.
+/// Writes a file atomically, for its owner only.
 fn to_file(
     path: &Path,
     overwrite: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<Written, Failure>,
-) -> Result<Written, Failure> {
+    write: impl FnOnce(&mut dyn Write) -> Result<ExportCounts, Failure>,
+) -> Result<ExportCounts, Failure> {
     if !overwrite && fs::symlink_metadata(path).is_ok() {
         return Err(unwritten(path, &io::ErrorKind::AlreadyExists.into()));
     }
@@ -134,23 +133,21 @@ fn to_file(
         .map_err(|error| unwritten(path, &error))?;
     let mut writer = BufWriter::new(file);
     let written = write(&mut writer).and_then(|written| {
-        let finish = || -> io::Result<()> {
-            writer.flush()?;
-            writer.get_ref().sync_all()?;
-            fs::rename(&partial, path)
-        };
-        let mut finish = finish;
-        finish().map_err(|error| unwritten(path, &error))?;
+        writer
+            .flush()
+            .and_then(|()| writer.get_ref().sync_all())
+            .and_then(|()| fs::rename(&partial, path))
+            .map_err(|error| unwritten(path, &error))?;
         Ok(written)
     });
     if written.is_err() {
-        // The error that stopped us says more than one of cleaning up.
+        // An error of the cleanup would hide the reason.
         let _ = fs::remove_file(&partial);
     }
     written
 }
 
-/// Writes the conversations, the one last used first.
+/// Writes the conversations, the most recently used first.
 fn write_all(
     store: &Store,
     one: Option<ConversationId>,
@@ -158,8 +155,8 @@ fn write_all(
     writer: &mut dyn Write,
     line: &ProgressLine,
     failed: impl Fn(io::Error) -> Failure,
-) -> Result<Written, Failure> {
-    let mut written = Written::default();
+) -> Result<ExportCounts, Failure> {
+    let mut written = ExportCounts::default();
     if format == Format::JsonLines {
         let head = json!({ "type": "hearth_export", "version": 1 });
         writeln!(writer, "{head}").map_err(&failed)?;
@@ -191,7 +188,7 @@ fn write_one(
     conversation: &Conversation,
     format: Format,
     writer: &mut dyn Write,
-    written: &mut Written,
+    written: &mut ExportCounts,
     failed: &impl Fn(io::Error) -> Failure,
 ) -> Outcome {
     match format {

@@ -1,4 +1,4 @@
-//! What the first start makes: a configuration and the first user.
+//! The first start creates a configuration and the first user.
 
 use std::fs;
 
@@ -14,36 +14,39 @@ use store::{Store, UserRole};
 /// The name of the first user.
 pub const ADMIN: &str = "admin";
 
-/// What was made.
+/// What a first run created.
 #[derive(Debug, Default)]
-pub struct Made {
+pub struct FirstRun {
     /// The configuration file.
     pub config: bool,
     /// The user `admin`.
     pub admin: bool,
-    /// That user's password, when it was generated: to be shown now or never.
+    /// That user's generated password, which must be shown now.
     pub password: Option<Secret>,
 }
 
-/// Makes what a data directory lacks to be served from; `given` is the first
-/// user's password where the owner has named one. The configuration is
-/// written last: once it is there, a first start has been completed, and later
-/// ones cost nothing here.
+/// Creates what a data directory lacks. `given` is the first user's password, if the
+/// owner chose one. The configuration is written last: once it exists, the first
+/// run is complete.
+///
+/// # Errors
+///
+/// A file is invalid or cannot be written, or the password is too short.
 pub fn prepare(
     directory: &DataDirectory,
     clock: &Clock,
     given: Option<Secret>,
-) -> Result<Made, Failure> {
-    let mut made = Made::default();
+) -> Result<FirstRun, Failure> {
+    let mut made = FirstRun::default();
     let has_config = directory.config().exists();
-    // An empty file is what a crash, or a copy that failed, may leave.
+    // A crash or a failed copy may leave an empty file.
     let has_database = fs::metadata(directory.database()).is_ok_and(|file| file.len() > 0);
     if has_config && has_database {
         return Ok(made);
     }
     if has_config {
-        // Somebody brought a configuration. If it is wrong the start fails, and
-        // must do so before a password is made that nobody would remember.
+        // If an existing configuration is invalid, the start must fail before it
+        // generates a password.
         Settings::load(&directory.config()).map_err(Failure::failed)?;
     }
     if let Some(password) = &given {
@@ -88,12 +91,12 @@ mod tests {
             .permissions()
             .mode();
         assert_eq!(mode & 0o777, 0o600);
-        Settings::load(&directory.config()).expect("what we write is what we read");
+        Settings::load(&directory.config()).expect("the written configuration is valid");
 
         let again = prepare(&directory, &clock, None).unwrap();
         assert!(!again.config && !again.admin && again.password.is_none());
 
-        // Whoever loses the configuration keeps the users.
+        // Without its configuration, a directory keeps its users.
         fs::remove_file(directory.config()).unwrap();
         let again = prepare(&directory, &clock, None).unwrap();
         assert!(again.config && !again.admin);
@@ -105,13 +108,13 @@ mod tests {
         let directory = root.data_directory();
         let clock = Clock::system();
         assert!(prepare(&directory, &clock, Some(Secret::new("short"))).is_err());
-        assert!(!directory.database().exists(), "nothing is made by halves");
+        assert!(!directory.database().exists(), "nothing was created");
         let made = prepare(&directory, &clock, Some(Secret::new("correct horse"))).unwrap();
         assert!(made.admin && made.password.is_none());
     }
 
     #[test]
-    fn a_wrong_configuration_comes_before_a_password() {
+    fn an_invalid_configuration_is_reported_first() {
         let root = TemporaryDirectory::new();
         let directory = root.data_directory();
         fs::write(directory.config(), "{").unwrap();

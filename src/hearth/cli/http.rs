@@ -1,28 +1,25 @@
-//! The HTTP requests of commands that ask a server for one thing.
+//! Single HTTP requests of commands to a server.
 
 use std::path::Path;
-use std::time::Duration;
-
-use ureq::http::Response;
-use ureq::unversioned::resolver::DefaultResolver;
-use ureq::{Agent, Body, Error};
+use std::time::{Duration, Instant};
 
 use super::arguments::Arguments;
 use super::context::{Context, Failure};
 use super::data_directory::DataDirectory;
 use config::Settings;
-use net::http_client::base_config;
-use net::tls::connector::connect_with;
+use net::cancel::Cancel;
+use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::{Trust, load_certificates};
 
-/// Largest answer that is read, in bytes.
-const ANSWER_BYTES: u64 = 1 << 20;
+/// Largest body that is read, in bytes.
+const BODY_BYTES: usize = 1 << 20;
 
-/// Whom to trust elsewhere: the authorities of `--ca-file`, else those of the
+/// Which certificates to trust: those of `--ca-file`, else those of the
 /// configuration, if there is one here.
 ///
 /// # Errors
-/// `--ca-file` names no file with certificates.
+///
+/// `--ca-file` is not a file with certificates.
 pub fn trust(arguments: &Arguments, context: &Context) -> Result<Trust, Failure> {
     if let Some(file) = arguments.raw("ca-file") {
         let file = Path::new(file);
@@ -37,20 +34,38 @@ pub fn trust(arguments: &Arguments, context: &Context) -> Result<Trust, Failure>
     Ok(Trust::new(ca_file.as_deref()))
 }
 
-/// Asks servers that `trust` accepts; each exchange may take `limit`.
-pub fn agent(trust: Trust, limit: Duration) -> Agent {
-    let config = base_config().timeout_global(Some(limit)).build();
-    Agent::with_parts(config, connect_with(trust), DefaultResolver::default())
-}
-
-/// The text of an answer.
+/// Sends a request, with `body` as JSON if there is one, to a server that `trust`
+/// accepts. Returns the status and the text of the answer.
 ///
 /// # Errors
-/// It breaks off, is not UTF-8, or is longer than 1 MiB.
-pub fn text(mut answer: Response<Body>) -> Result<String, Error> {
-    answer
-        .body_mut()
-        .with_config()
-        .limit(ANSWER_BYTES)
-        .read_to_string()
+///
+/// The server cannot be reached or trusted, or does not answer within `limit`, or
+/// its answer is longer than 1 MiB.
+pub fn send(
+    trust: &Trust,
+    method: &str,
+    url: &str,
+    headers: &[(&str, &str)],
+    body: Option<&str>,
+    limit: Duration,
+) -> Result<(u16, String), ClientError> {
+    let mut headers = headers.to_vec();
+    if body.is_some() {
+        headers.push(("content-type", "application/json"));
+    }
+    let request = ClientRequest {
+        method,
+        url,
+        headers: &headers,
+        body: body.map(str::as_bytes),
+        deadline: Instant::now() + limit,
+        cancel: &Cancel::default(),
+    };
+    let read = |answer: &mut ClientResponse| {
+        let body = answer.read_all(BODY_BYTES)?;
+        Ok((answer.status(), String::from_utf8_lossy(&body).into_owned()))
+    };
+    HttpClient::new()
+        .trusting(trust.clone())
+        .exchange(&request, read)
 }

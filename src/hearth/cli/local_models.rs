@@ -1,5 +1,5 @@
-//! Finds models that a new household may use at once: servers on this machine,
-//! and keys in the environment. They are offered, never silently used.
+//! Finds models that can be used right away: servers on this machine, and API keys in
+//! the environment. They are suggested, never used silently.
 
 use std::thread;
 use std::time::Duration;
@@ -7,90 +7,90 @@ use std::time::Duration;
 use agent::provider::probe::models_at;
 use config::{PRESETS, Preset};
 
-/// How long the search may take in all.
+/// Time limit of the whole search.
 pub const LIMIT: Duration = Duration::from_millis(300);
-/// The providers that are looked for, at their usual addresses.
-const LOOKED_FOR: [&str; 2] = ["ollama", "llamacpp"];
+/// The local providers that are searched for at their usual addresses.
+const LOCAL_PROVIDERS: [&str; 2] = ["ollama", "llamacpp"];
 
 /// A model that could be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Offer {
-    /// As `provider` names it.
+pub struct Suggestion {
+    /// The value of the setting `provider`.
     pub provider: &'static str,
-    /// Why it is offered.
+    /// Why it is suggested.
     pub reason: String,
     /// A model that it has.
     pub model: Option<String>,
 }
 
-/// Looks on this machine and in the environment.
-pub fn look(variable: impl Fn(&str) -> Option<String>) -> Vec<Offer> {
-    let places: Vec<(&'static Preset, &str)> = LOOKED_FOR
+/// Searches this machine and the environment.
+pub fn search(variable: impl Fn(&str) -> Option<String>) -> Vec<Suggestion> {
+    let places: Vec<(&'static Preset, &str)> = LOCAL_PROVIDERS
         .iter()
         .filter_map(|name| {
             let preset = Preset::of(name)?;
             Some((preset, preset.base_url?))
         })
         .collect();
-    let mut offers = look_at(&places, LIMIT);
-    offers.extend(PRESETS.iter().filter_map(|preset| {
+    let mut suggestions = ask_servers(&places, LIMIT);
+    suggestions.extend(PRESETS.iter().filter_map(|preset| {
         let name = preset.key_variable?;
         variable(name)?;
-        Some(Offer {
+        Some(Suggestion {
             provider: preset.name,
             reason: format!("{name} is set"),
             model: None,
         })
     }));
-    offers
+    suggestions
 }
 
-/// Asks these servers at once for their models; who has not answered in time is
-/// left out.
-fn look_at(places: &[(&'static Preset, &str)], limit: Duration) -> Vec<Offer> {
+/// Asks these servers for their models, all at the same time. Servers that do not
+/// answer in time are skipped.
+fn ask_servers(places: &[(&'static Preset, &str)], limit: Duration) -> Vec<Suggestion> {
     thread::scope(|scope| {
         let asked: Vec<_> = places
             .iter()
             .filter_map(|(preset, url)| {
-                let asking = thread::Builder::new().name(format!("look-{}", preset.name));
+                let asking = thread::Builder::new().name(format!("models-{}", preset.name));
                 asking
                     .spawn_scoped(scope, || models_at(preset.name, url, limit))
                     .map(|thread| (*preset, *url, thread))
                     .ok()
             })
             .collect();
-        let offers = asked.into_iter().filter_map(|(preset, url, thread)| {
+        let suggestions = asked.into_iter().filter_map(|(preset, url, thread)| {
             let models = thread.join().ok()??;
-            Some(Offer {
+            Some(Suggestion {
                 provider: preset.name,
                 reason: format!("{} runs at {url}", preset.title),
                 model: models.into_iter().next(),
             })
         });
-        offers.collect()
+        suggestions.collect()
     })
 }
 
-/// What a person is told of the offers; `command` sets a setting.
-pub fn text(offers: &[Offer], command: &str) -> String {
-    if offers.is_empty() {
+/// The suggestions for people; `command` is the one that sets a setting.
+pub fn text(suggestions: &[Suggestion], command: &str) -> String {
+    if suggestions.is_empty() {
         return String::new();
     }
-    let mut text = "No model is connected yet. What could be used:\n".to_owned();
-    for offer in offers {
-        let model = offer.model.as_deref().unwrap_or("NAME");
+    let mut text = "No model is connected yet. Available:\n".to_owned();
+    for suggestion in suggestions {
+        let model = suggestion.model.as_deref().unwrap_or("NAME");
         text.push_str(&format!(
             "\n  {}:\n    {command} model {}\n    {command} provider {}\n",
-            offer.reason,
+            suggestion.reason,
             quoted(model),
-            offer.provider
+            suggestion.provider
         ));
     }
     text.push('\n');
     text
 }
 
-/// A word for a shell.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -124,7 +124,7 @@ mod tests {
                     body.len()
                 )
                 .unwrap(),
-                // Until the other side has had enough.
+                // Until the other side disconnects.
                 None => drop(stream.read(&mut head)),
             }
         });
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn who_answers_in_time_is_offered_and_who_does_not_is_not_waited_for() {
+    fn a_server_that_answers_in_time_is_suggested() {
         let (ollama, llamacpp) = (
             Preset::of("ollama").unwrap(),
             Preset::of("llamacpp").unwrap(),
@@ -140,11 +140,11 @@ mod tests {
         let (url, first) = server(Some("{\"models\":[{\"name\":\"qwen3:8b\"}]}"));
         let (silent, second) = server(None);
         let began = Instant::now();
-        let offers = look_at(&[(llamacpp, &silent), (ollama, &url)], LIMIT);
+        let suggestions = ask_servers(&[(llamacpp, &silent), (ollama, &url)], LIMIT);
         assert!(began.elapsed() < LIMIT * 3);
         first.join().unwrap();
         second.join().unwrap();
-        let text = text(&offers, "hearth config set --data-dir /d");
+        let text = text(&suggestions, "hearth config set --data-dir /d");
         assert!(
             text.contains("hearth config set --data-dir /d provider ollama\n")
                 && text.contains("model qwen3:8b\n")
@@ -154,23 +154,23 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_takes_no_time_and_says_nothing() {
+    fn without_servers_nothing_is_suggested() {
         let url = "http://127.0.0.1:1";
-        let offers = look_at(&[(Preset::of("ollama").unwrap(), url)], LIMIT);
-        assert_eq!(text(&offers, ""), "");
+        let suggestions = ask_servers(&[(Preset::of("ollama").unwrap(), url)], LIMIT);
+        assert_eq!(text(&suggestions, ""), "");
     }
 
     #[test]
-    fn a_key_in_the_environment_is_offered_without_being_shown() {
+    fn a_key_in_the_environment_is_suggested_but_not_shown() {
         let variable = |name: &str| (name == "GROQ_API_KEY").then(|| "gsk-secret".to_owned());
-        let offers = look(variable);
-        let text = text(&offers, "");
+        let suggestions = search(variable);
+        let text = text(&suggestions, "");
         assert!(text.contains("GROQ_API_KEY is set") && text.contains("provider groq"));
         assert!(!text.contains("gsk-secret"));
     }
 
     #[test]
-    fn names_from_a_server_cannot_leave_their_word() {
+    fn names_from_a_server_cannot_break_out_of_their_quotes() {
         assert_eq!(quoted("a; rm -rf ~"), "'a; rm -rf ~'");
         assert_eq!(quoted("it's\n"), "'it'\\''s'");
         assert_eq!(quoted("org/model:7b"), "org/model:7b");

@@ -1,18 +1,17 @@
 //! `hearth memory`: what the assistant was asked to remember. Works on the
-//! database itself, beside a running server, which reads it anew for each turn.
+//! database directly; a running server reads it again for each turn.
 
 use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::table;
-use base::clock::Clock;
+use super::table::{List, truncated};
 use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
-use store::{Memory, Store};
+use store::Memory;
 
 pub const COMMAND: Command = Command::new("memory", "See and delete what the assistant remembers")
     .details("Works whether or not the server runs.")
@@ -41,11 +40,11 @@ const CONTENT_CHARACTERS: usize = 100;
 
 /// `hearth memory list`
 fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
-    let store = open(arguments, context)?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let memories = store.memories()?;
     store.close();
-    let nothing = "Nothing is remembered yet; tell the assistant: remember that ...";
-    print(arguments, context, memories, nothing)
+    let empty = "Nothing is remembered yet. Tell the assistant: remember that ...";
+    print(arguments, context, &memories, empty)
 }
 
 /// `hearth memory search WORD...`
@@ -54,53 +53,42 @@ fn search(arguments: &Arguments, context: &mut Context) -> Outcome {
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
-    let store = open(arguments, context)?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let memories = store.recall(&query, limit as usize)?;
     store.close();
-    print(
-        arguments,
-        context,
-        memories,
-        "Nothing remembered fits that.",
-    )
+    print(arguments, context, &memories, "No memory matches.")
 }
 
 /// `hearth memory delete ID`
 fn delete(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: MemoryId = arguments.required(0).parse()?;
-    let store = open(arguments, context)?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.forget(id)?;
     store.close();
     writeln!(context.errors, "Deleted {id}.")?;
     Ok(())
 }
 
-fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
-    DataDirectory::of(arguments, context)?.open_store(&Clock::system())
-}
-
 fn print(
     arguments: &Arguments,
     context: &mut Context,
-    memories: Vec<Memory>,
-    nothing: &str,
+    memories: &[Memory],
+    empty: &str,
 ) -> Outcome {
-    if arguments.has("json") {
-        let memories: Vec<Value> = memories.iter().map(to_json).collect();
-        return table::print_json(context, &Value::from(memories));
-    }
-    let rows: Vec<Vec<String>> = memories
-        .into_iter()
-        .map(|memory| {
+    let list = List {
+        columns: &["id", "since", "said by", "what"],
+        row: &|memory: &Memory| {
             vec![
                 memory.id.to_string(),
                 memory.created_at.to_string(),
-                memory.speaker.unwrap_or_else(|| "-".to_owned()),
-                table::cut(&memory.content, CONTENT_CHARACTERS),
+                memory.speaker.clone().unwrap_or_else(|| "-".to_owned()),
+                truncated(&memory.content, CONTENT_CHARACTERS),
             ]
-        })
-        .collect();
-    table::print(context, &["id", "since", "said by", "what"], &rows, nothing)
+        },
+        json: &to_json,
+        empty,
+    };
+    list.print(memories, arguments, context)
 }
 
 fn to_json(memory: &Memory) -> Value {

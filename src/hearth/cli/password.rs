@@ -1,5 +1,5 @@
-//! Reads passwords and other secrets: typed without being shown, from standard
-//! input, or made here.
+//! Reads passwords and other secrets, typed invisibly or from standard input, and
+//! generates passwords.
 
 use std::fmt::Display;
 use std::io::Read;
@@ -13,11 +13,15 @@ use crate::service;
 use crate::service::password::LEAST_CHARACTERS;
 use base::secret::Secret;
 
-/// Most bytes of a secret that is read as a line.
+/// Longest secret, in bytes.
 const LINE_BYTES: usize = 64 * 1024;
 
-/// The new password that a command line asks for, checked and hashed. With
-/// `--generate` it is made here and printed, once, to the output.
+/// The hash of a new password that meets the rules. With `--generate` the password
+/// is generated and printed to the output.
+///
+/// # Errors
+///
+/// The password cannot be read, breaks the rules, or was typed differently.
 pub fn new_hash(
     arguments: &Arguments,
     context: &mut Context,
@@ -35,26 +39,34 @@ pub fn new_hash(
         let hint = format!("at least {LEAST_CHARACTERS} characters");
         writeln!(
             context.errors,
-            "A password for {user}, {hint}; it is not shown."
+            "Enter a password for {user}, {hint}. It is not displayed."
         )?;
     }
     let password = read_secret(context, "Password: ", ask)?;
     check(&password)?;
-    if ask && read_secret(context, "Once more: ", ask)? != password {
+    if ask && read_secret(context, "Repeat: ", ask)? != password {
         return Err(Failure::failed(
-            "the two passwords differ; nothing was changed",
+            "the passwords do not match; nothing was changed",
         ));
     }
     Ok(service::password::hash(&password)?)
 }
 
 /// Checks a password's length.
+///
+/// # Errors
+///
+/// It is too short or too long.
 pub fn check(password: &Secret) -> Result<(), Failure> {
     Ok(service::password::check(password)?)
 }
 
-/// Reads one secret line: asked for with `prompt` and not shown in a terminal
-/// (`ask`), else taken as it comes.
+/// Reads one line as a secret: in a terminal (`ask`) with a prompt and invisibly,
+/// else as it comes.
+///
+/// # Errors
+///
+/// The input ends, is not UTF-8 or too long, or the person cancels.
 pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Secret, Failure> {
     if !ask {
         return read_line(context.input, |line, byte| line.push(byte));
@@ -62,14 +74,13 @@ pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Sec
     write!(context.errors, "{prompt}")?;
     context.errors.flush()?;
     let typed = {
-        // The input is read and restored through a descriptor of its own, as
-        // reading borrows it mutably.
+        // A second descriptor restores the terminal, as reading borrows the first.
         let terminal = context
             .input
             .as_fd()
             .try_clone_to_owned()
             .map_err(unreadable)?;
-        let _silence = Silence::begin(terminal.as_fd()).map_err(unreadable)?;
+        let _no_echo = NoEcho::begin(terminal.as_fd()).map_err(unreadable)?;
         read_line(context.input, edit)
     };
     writeln!(context.errors)?;
@@ -77,11 +88,11 @@ pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Sec
 }
 
 fn unreadable(error: impl Display) -> Failure {
-    Failure::failed(format!("the password cannot be read: {error}"))
+    Failure::failed(format!("cannot read the password: {error}"))
 }
 
-/// Reads to the end of the line, byte by byte, so that what follows is left
-/// for the next reader.
+/// Reads to the end of the line, byte by byte, so that the rest stays for the next
+/// reader.
 fn read_line(
     input: &mut (impl Read + ?Sized),
     take: impl Fn(&mut Vec<u8>, u8),
@@ -96,9 +107,9 @@ fn read_line(
             Ok(0) => break,
             Ok(_) => match byte[0] {
                 b'\n' => break,
-                CONTROL_C => return Err(Failure::failed("nothing was changed")),
+                CONTROL_C => return Err(Failure::failed("cancelled; nothing was changed")),
                 CONTROL_D if line.is_empty() => {
-                    return Err(Failure::failed("nothing was changed"));
+                    return Err(Failure::failed("cancelled; nothing was changed"));
                 }
                 byte => take(&mut line, byte),
             },
@@ -134,29 +145,28 @@ fn edit(line: &mut Vec<u8>, byte: u8) {
     }
 }
 
-/// Keeps a terminal from showing what is typed, until dropped. The keys that
-/// would kill the process arrive as bytes instead: it must not die before the
-/// terminal shows again what is typed.
-struct Silence<'a> {
+/// Turns a terminal's echo off until dropped. Keys that would kill the process arrive
+/// as bytes instead, so that the echo is always turned on again.
+struct NoEcho<'a> {
     terminal: BorrowedFd<'a>,
     before: Termios,
 }
 
-impl<'a> Silence<'a> {
-    fn begin(terminal: BorrowedFd<'a>) -> rustix::io::Result<Silence<'a>> {
+impl<'a> NoEcho<'a> {
+    fn begin(terminal: BorrowedFd<'a>) -> rustix::io::Result<NoEcho<'a>> {
         let before = tcgetattr(terminal)?;
         let mut silent = before.clone();
         silent
             .local_modes
             .remove(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG);
         tcsetattr(terminal, OptionalActions::Flush, &silent)?;
-        Ok(Silence { terminal, before })
+        Ok(NoEcho { terminal, before })
     }
 }
 
-impl Drop for Silence<'_> {
+impl Drop for NoEcho<'_> {
     fn drop(&mut self) {
-        // A terminal that is gone has nothing to restore.
+        // A closed terminal has nothing to restore.
         let _ = tcsetattr(self.terminal, OptionalActions::Now, &self.before);
     }
 }
@@ -176,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn typing_can_be_corrected_and_given_up() {
+    fn typing_can_be_corrected_and_cancelled() {
         for (typed, line) in [
             ("secret\n", Some("secret")),
             ("secrex\x7ft\n", Some("secret")),
@@ -192,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_password_is_neither_short_nor_endless() {
+    fn a_password_has_limits() {
         for (password, good) in [
             ("1234567".to_owned(), false),
             ("12345678".to_owned(), true),

@@ -1,5 +1,5 @@
-//! The line that shows how far long work is: on a terminal only, and only when
-//! the work takes long enough to be watched.
+//! The progress line of long work, shown only on a terminal and only if the work
+//! takes a while.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,12 +11,12 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 
 use store::{Progress, ProgressWatcher};
 
-/// How long work may take without a line.
+/// How long work may take without a progress line.
 const QUIET: Duration = Duration::from_millis(400);
-/// How often the line is written anew.
+/// How often the line is updated.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Follows one piece of work.
+/// The progress line of one task.
 pub struct ProgressLine {
     shared: Arc<Shared>,
     signals: Vec<SigId>,
@@ -52,8 +52,8 @@ impl ProgressLine {
         }
     }
 
-    /// The same for work that cleans up behind itself: SIGINT and SIGTERM ask
-    /// it to stop, instead of ending the process.
+    /// The same for a task that cleans up after itself: SIGINT and SIGTERM ask it to
+    /// stop instead of ending the process.
     pub fn stoppable() -> ProgressLine {
         let mut line = ProgressLine::new();
         for signal in [SIGINT, SIGTERM] {
@@ -64,13 +64,13 @@ impl ProgressLine {
         line
     }
 
-    /// For work that reports by itself.
+    /// A callback for a task that reports its own progress.
     pub fn watch(&self) -> ProgressWatcher {
         let shared = Arc::clone(&self.shared);
         Arc::new(move |progress| shared.note(progress))
     }
 
-    /// Shows how far the work is; whether it is to go on.
+    /// Shows the progress. Returns whether to continue.
     pub fn note(&self, stage: &'static str, done: u64, total: Option<u64>) -> bool {
         self.shared.note(Progress { stage, done, total })
     }
@@ -85,7 +85,7 @@ impl Shared {
                 drawn.next = now + EVERY;
                 drawn.is_there = true;
                 let text = text(progress, now - drawn.began);
-                // Whoever watches the work loses nothing with the line.
+                // A progress line that cannot be written is not important.
                 let _ = write!(io::stderr(), "\r\x1b[K{text}");
             }
         }
@@ -109,7 +109,7 @@ impl Drop for ProgressLine {
     }
 }
 
-/// As in `copying  43 %  12 s`.
+/// Such as `copying  43 %  12 s`.
 fn text(progress: Progress, elapsed: Duration) -> String {
     let part = match progress.total {
         Some(total) if total > 0 => {
@@ -120,7 +120,7 @@ fn text(progress: Progress, elapsed: Duration) -> String {
     format!("{}  {part}{} s", progress.stage, elapsed.as_secs())
 }
 
-/// A size for people, as in `12.3 MB`.
+/// A size for people, such as `12.3 MB`.
 pub fn size(bytes: u64) -> String {
     const UNITS: [&str; 4] = ["kB", "MB", "GB", "TB"];
     if bytes < 1000 {
@@ -135,7 +135,7 @@ pub fn size(bytes: u64) -> String {
     format!("{size:.1} {}", UNITS[unit])
 }
 
-/// As in `1 message` and `2 messages`.
+/// Such as `1 message` and `2 messages`.
 pub fn count(number: u64, one: &str) -> String {
     match number {
         1 => format!("1 {one}"),
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_line_says_how_far_it_is() {
+    fn the_line_shows_stage_share_and_time() {
         let progress = |done, total| Progress {
             stage: "copying",
             done,
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_are_told_for_people() {
+    fn sizes_have_readable_units() {
         for (bytes, expected) in [
             (999, "999 bytes"),
             (1000, "1.0 kB"),

@@ -1,4 +1,4 @@
-//! `hearth restore`: checks a backup, and puts it in the place of what is there.
+//! `hearth restore`: checks a backup, and replaces the current data with it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -42,7 +42,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         drop(line);
         writeln!(
             context.output,
-            "{} is good: {}.",
+            "{} is valid: {}.",
             file.display(),
             describe(&contents)
         )?;
@@ -50,7 +50,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     }
     let directory = DataDirectory::of(arguments, context)?;
     directory.create()?;
-    // Held to the end: no server may start meanwhile.
+    // Held to the end, so that no server can start.
     let _lock = Lock::take(directory.path()).map_err(Failure::failed)?;
     let unusable = |error: io::Error| {
         Failure::failed(format!(
@@ -61,7 +61,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     if let Some(aside) = restore::finish(directory.path()).map_err(unusable)? {
         writeln!(
             context.errors,
-            "hearth: an interrupted restore was finished first; what it replaced is in {}",
+            "hearth: completed an interrupted restore first; the data that it replaced is in {}",
             aside.display()
         )?;
     }
@@ -74,7 +74,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let contents = match result {
         Ok(contents) => contents,
         Err(failure) => {
-            // The error that stopped us says more than one of cleaning up.
+            // An error of the cleanup would hide the reason.
             let _ = restore::discard(directory.path());
             return Err(failure);
         }
@@ -83,11 +83,11 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     writeln!(context.output, "Restored {}.", describe(&contents))?;
     if let Some(aside) = aside {
         match fs::remove_dir(&aside) {
-            // There was nothing before.
+            // There was no earlier data.
             Ok(()) => {}
             Err(_) => writeln!(
                 context.output,
-                "What was here before is in {}.",
+                "The earlier data is in {}.",
                 aside.display()
             )?,
         }
@@ -97,14 +97,14 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     {
         writeln!(
             context.errors,
-            "hearth: the server will not start before this is put right:\n{problems}"
+            "hearth: the server cannot start until this is corrected:\n{problems}"
         )?;
     }
     Ok(())
 }
 
-/// Makes everything ready that takes its place then, and says what becomes of
-/// the secrets.
+/// Prepares all files beside their final place, and reports what happened to the
+/// secrets.
 fn stage(
     file: &Path,
     directory: &DataDirectory,
@@ -126,7 +126,7 @@ fn stage(
     match contents.text(CONFIG) {
         None => writeln!(
             context.output,
-            "{} holds no configuration: the one in place stays.",
+            "{} contains no configuration; the current one is kept.",
             file.display()
         )?,
         Some(text) => {
@@ -135,19 +135,19 @@ fn stage(
                 Failure::failed(format!("the configuration in {}: {error}", file.display()))
             })?;
             put(CONFIG, reunited.text.as_bytes())?;
-            tell(
+            report(
                 context,
-                "Secrets kept from the configuration in place",
+                "Secrets kept from the current configuration",
                 &reunited.kept,
             )?;
-            tell(
+            report(
                 context,
-                "Made anew, see config.json and tell the systems that use them",
+                "Generated again; copy them from config.json to the systems that use them",
                 &reunited.renewed,
             )?;
-            tell(
+            report(
                 context,
-                "Not in the backup, set them with `hearth config set KEY -`",
+                "Not in the backup; set them with `hearth config set KEY -`",
                 &reunited.missing,
             )?;
         }
@@ -158,7 +158,7 @@ fn stage(
     Ok(contents)
 }
 
-fn tell(context: &mut Context, what: &str, keys: &[String]) -> Outcome {
+fn report(context: &mut Context, what: &str, keys: &[String]) -> Outcome {
     if !keys.is_empty() {
         writeln!(context.output, "{what}: {}.", keys.join(", "))?;
     }
@@ -174,9 +174,9 @@ fn write_private(path: &Path, content: &[u8]) -> io::Result<()> {
     file.write_all(content)
 }
 
-/// A name that is free in the data directory, as in `replaced-20261121-093000`.
+/// An unused name in the data directory, such as `replaced-20261121-093000`.
 fn aside_name(data_dir: &Path) -> String {
-    // As in 2026-11-21T09:30:00.
+    // Such as 2026-11-21T09:30:00.
     let now = format!("{:.0}", TimeZone::system().to_datetime(Timestamp::now()));
     let now = now.replace(['-', ':'], "").replace('T', "-");
     let name = format!("replaced-{now}");

@@ -1,12 +1,12 @@
-//! Finds the server that runs on a data directory, and tells it things.
+//! Finds the server that runs on a data directory, and makes it reload.
 //!
-//! A server holds `hearth.lock` locked (flock) for as long as it lives, so that
-//! a lock tells a running one from the leftovers of one that was killed. The
+//! A server keeps `hearth.lock` locked (flock) as long as it runs; a file that is
+//! not locked was left by one that was killed. The
 //! file's first line is its process id; the lines after it, if any, are the
 //! addresses on which it listens and, where that is with TLS, the file of its
 //! certificate.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -18,15 +18,15 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::data_directory::DataDirectory;
 use net::tls::Trust;
 
-/// How long a server may take to reread its configuration.
+/// How long a server may take to reload its configuration.
 const RELOAD_TIME: Duration = Duration::from_secs(2);
 
-/// A server that runs.
+/// A running server.
 #[derive(Debug, PartialEq, Eq)]
 pub struct RunningServer {
     process: Pid,
     lock: PathBuf,
-    /// Where it listens, as far as it says so.
+    /// Where it listens; empty until it does.
     pub addresses: Vec<SocketAddr>,
     /// The file of its certificate, if it listens with TLS.
     pub certificate: Option<PathBuf>,
@@ -37,7 +37,7 @@ impl RunningServer {
     pub fn find(directory: &DataDirectory) -> Option<RunningServer> {
         let file = fs::File::open(directory.lock()).ok()?;
         match flock(&file, FlockOperation::NonBlockingLockShared) {
-            // Nobody holds it; closing the file gives our lock back.
+            // Nobody holds it. Closing the file releases our lock.
             Ok(()) => None,
             Err(Errno::WOULDBLOCK) => parse(
                 &fs::read_to_string(directory.lock()).ok()?,
@@ -47,10 +47,10 @@ impl RunningServer {
         }
     }
 
-    /// Has it reread its configuration, and waits until it has: what is asked
-    /// of it next must not meet the old one. It shows that by the time of its
-    /// lock file. Returns whether it has done so in time.
-    pub fn reload(&self) -> std::io::Result<bool> {
+    /// Makes it reload its configuration and waits for that, so that the next
+    /// request meets the new one. The server confirms by the time of its lock
+    /// file. Returns whether it did so in time.
+    fn reload(&self) -> std::io::Result<bool> {
         let before = fs::metadata(&self.lock)?.modified()?;
         kill_process(self.process, Signal::HUP)?;
         let deadline = Instant::now() + RELOAD_TIME;
@@ -63,26 +63,32 @@ impl RunningServer {
         Ok(false)
     }
 
-    /// Tells the server that runs on this data directory, if one does, that its
-    /// configuration has changed. Returns what to tell the person.
-    pub fn notify(directory: &DataDirectory) -> String {
+    /// Makes the server that runs on this data directory, if one does, reload its
+    /// configuration. Returns the result as a part of a sentence.
+    pub fn reload_if_running(directory: &DataDirectory) -> String {
         match RunningServer::find(directory) {
-            None => "it takes effect at the next start".to_owned(),
+            None => "applies from the next start".to_owned(),
             Some(server) => match server.reload() {
-                Ok(true) => format!("the running server (process {}) has it", server.process()),
+                Ok(true) => format!("the server (process {}) reloaded it", server.process()),
                 Ok(false) => format!(
-                    "the running server (process {}) was told, but has not answered; see its log",
+                    "the server (process {}) has not confirmed the reload; see its log",
                     server.process()
                 ),
                 Err(error) => format!(
-                    "but the running server (process {}) could not be told: {error}; send it SIGHUP",
+                    "but the server (process {}) could not be signalled: {error}; send it SIGHUP",
                     server.process()
                 ),
             },
         }
     }
 
-    /// How its addresses are reached by HTTP: `http` or `https`.
+    /// Its URL from this machine, if it listens yet.
+    pub fn url(&self) -> Option<String> {
+        let address = reachable_here(*self.addresses.first()?);
+        Some(format!("{}://{address}", self.scheme()))
+    }
+
+    /// The scheme of its addresses: `http` or `https`.
     pub fn scheme(&self) -> &'static str {
         match self.certificate {
             Some(_) => "https",
@@ -90,7 +96,7 @@ impl RunningServer {
         }
     }
 
-    /// Trust in it and in nobody else.
+    /// Trust in its certificate only.
     pub fn trust(&self) -> Trust {
         match &self.certificate {
             Some(path) => Trust::pinned(path),
@@ -101,6 +107,15 @@ impl RunningServer {
     /// Its process id.
     pub fn process(&self) -> i32 {
         self.process.as_raw_nonzero().get()
+    }
+}
+
+/// The address at which this machine reaches a server that listens at `address`.
+pub fn reachable_here(address: SocketAddr) -> SocketAddr {
+    match address.ip().is_unspecified() {
+        // Not every machine has ::1, and IPv6 sockets accept IPv4 too.
+        true => SocketAddr::new(Ipv4Addr::LOCALHOST.into(), address.port()),
+        false => address,
     }
 }
 
@@ -169,6 +184,19 @@ mod tests {
             let parsed = parse(text, PathBuf::new()).unwrap();
             assert_eq!(parsed.certificate, certificate.map(PathBuf::from));
             assert_eq!(parsed.addresses.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_server_on_all_addresses_is_reached_on_loopback() {
+        for (listens, reached) in [
+            ("[::]:5000", "127.0.0.1:5000"),
+            ("0.0.0.0:81", "127.0.0.1:81"),
+            ("[::1]:81", "[::1]:81"),
+            ("192.0.2.7:5000", "192.0.2.7:5000"),
+        ] {
+            let address = reachable_here(listens.parse().unwrap());
+            assert_eq!(address.to_string(), reached, "{listens}");
         }
     }
 

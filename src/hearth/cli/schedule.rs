@@ -1,18 +1,18 @@
-//! `hearth schedule`: reminders and routines. Works on the database itself,
-//! beside a running server, which looks there every second.
+//! `hearth schedule`: reminders and routines. Works on the database directly,
+//! which a running server checks every second.
 
 use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::{config, table};
+use super::table::{List, truncated};
 use base::calendar::{Timing, Zone};
-use base::clock::{Clock, Timestamp};
+use base::clock::Clock;
 use base::ids::{ConversationId, ScheduleId};
 use serde_json::json;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
 pub const COMMAND: Command = Command::new(
     "schedule",
@@ -76,7 +76,7 @@ const PROMPT_CHARACTERS: usize = 60;
 fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
     if at.is_some() == cron.is_some() {
-        return Err(arguments.usage("give either --at, for one time, or --cron"));
+        return Err(arguments.usage("give either --at, for a single run, or --cron"));
     }
     let conversation_id: Option<ConversationId> = arguments
         .text("conversation")?
@@ -84,13 +84,13 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
         .transpose()?;
     let account = arguments.text("webhook")?;
     let directory = DataDirectory::of(arguments, context)?;
-    let config = config::load(&directory)?.current();
+    let config = directory.settings()?.current();
     if let Some(name) = account {
         config.existing_account(name)?;
     }
     let (clock, zone) = (Clock::system(), config.zone());
     let timing = Timing::new(at, cron, &zone, clock.now())?;
-    let store = directory.open_store(&clock)?;
+    let store = directory.open_store()?;
     let schedule = store.add_schedule(NewSchedule {
         prompt: arguments.joined().unwrap_or_default(),
         owner: None,
@@ -109,27 +109,27 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 /// `hearth schedule list`
 fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    let store = directory.open_store(&Clock::system())?;
+    let store = directory.open_store()?;
     let schedules = store.schedules()?;
     store.close();
-    if arguments.has("json") {
-        let schedules: Vec<Value> = schedules.iter().map(to_json).collect();
-        return table::print_json(context, &Value::from(schedules));
-    }
-    let zone = config::load(&directory)?.current().zone();
-    let rows: Vec<Vec<String>> = schedules
-        .into_iter()
-        .map(|schedule| row(schedule, &zone))
-        .collect();
-    let nothing = "Nothing is scheduled; add something with `hearth schedule add`.";
-    let columns = ["id", "next", "repeats", "webhook", "prompt"];
-    table::print(context, &columns, &rows, nothing)
+    // JSON needs no time zone, and so no valid configuration.
+    let zone = match arguments.has("json") {
+        true => Zone::system(),
+        false => directory.settings()?.current().zone(),
+    };
+    let list = List {
+        columns: &["id", "next", "repeats", "webhook", "prompt"],
+        row: &|schedule| row(schedule, &zone),
+        json: &to_json,
+        empty: "Nothing is scheduled; add something with `hearth schedule add`.",
+    };
+    list.print(&schedules, arguments, context)
 }
 
 /// `hearth schedule remove ID`
 fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: ScheduleId = arguments.required(0).parse()?;
-    let store = open(arguments, context)?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.delete_schedule(id)?;
     store.close();
     writeln!(context.errors, "Removed {id}.")?;
@@ -139,7 +139,7 @@ fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 /// `hearth schedule pause ID`
 fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: ScheduleId = arguments.required(0).parse()?;
-    let store = open(arguments, context)?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let schedule = store.schedule(id)?;
     store.pause_schedule(id, true, schedule.timing.next_at)?;
     store.close();
@@ -151,9 +151,9 @@ fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
 fn resume(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: ScheduleId = arguments.required(0).parse()?;
     let directory = DataDirectory::of(arguments, context)?;
-    let zone = config::load(&directory)?.current().zone();
+    let zone = directory.settings()?.current().zone();
     let clock = Clock::system();
-    let store = directory.open_store(&clock)?;
+    let store = directory.open_store()?;
     let next_at = store.schedule(id)?.timing.after(clock.now(), &zone);
     store.pause_schedule(id, false, next_at)?;
     store.close();
@@ -165,12 +165,8 @@ fn resume(arguments: &Arguments, context: &mut Context) -> Outcome {
     Ok(())
 }
 
-fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
-    DataDirectory::of(arguments, context)?.open_store(&Clock::system())
-}
-
-fn row(schedule: Schedule, zone: &Zone) -> Vec<String> {
-    let cron = schedule.timing.cron.map(|cron| cron.to_string());
+fn row(schedule: &Schedule, zone: &Zone) -> Vec<String> {
+    let cron = schedule.timing.cron.as_ref().map(ToString::to_string);
     vec![
         schedule.id.to_string(),
         match schedule.is_paused {
@@ -178,13 +174,12 @@ fn row(schedule: Schedule, zone: &Zone) -> Vec<String> {
             false => zone.minute(schedule.timing.next_at),
         },
         cron.unwrap_or_else(|| "-".to_owned()),
-        schedule.account.unwrap_or_else(|| "-".to_owned()),
-        table::cut(&schedule.prompt, PROMPT_CHARACTERS),
+        schedule.account.clone().unwrap_or_else(|| "-".to_owned()),
+        truncated(&schedule.prompt, PROMPT_CHARACTERS),
     ]
 }
 
 fn to_json(schedule: &Schedule) -> Value {
-    let last_at: Option<Timestamp> = schedule.last_at;
     json!({
         "schedule_id": schedule.id,
         "prompt": schedule.prompt,
@@ -193,7 +188,7 @@ fn to_json(schedule: &Schedule) -> Value {
         "webhook": schedule.account,
         "cron": schedule.timing.cron.as_ref().map(ToString::to_string),
         "next_at": schedule.timing.next_at,
-        "last_at": last_at,
+        "last_at": schedule.last_at,
         "paused": schedule.is_paused,
         "created_at": schedule.created_at,
     })
@@ -203,6 +198,7 @@ fn to_json(schedule: &Schedule) -> Value {
 mod tests {
     use super::*;
     use crate::cli::tests::{TemporaryDirectory, run_with};
+    use store::Store;
 
     fn home() -> TemporaryDirectory {
         let root = TemporaryDirectory::new();
@@ -215,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_come_and_go() {
+    fn schedules_are_added_paused_and_removed() {
         let root = home();
         let nothing = root.run("schedule list", "");
         assert!(nothing.errors.contains("Nothing is scheduled"));
@@ -261,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_meant_is_explained() {
+    fn mistakes_are_explained() {
         let root = home();
         for (line, code, says) in [
             ("schedule add Bins", 2, "give either --at"),

@@ -6,8 +6,7 @@ use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
 use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
-use super::table;
-use base::clock::Clock;
+use super::table::List;
 use protocol::command::LIST_LIMIT;
 use serde_json::json;
 use store::{Message, Role, excerpt};
@@ -22,43 +21,35 @@ pub const COMMAND: Command = Command::new("search", "Search the messages of all 
     ])
     .run(run);
 
-/// Messages that are shown unless `--limit` says otherwise.
-const SHOWN: u64 = 20;
+/// Default of `--limit`.
+const LIMIT: u64 = 20;
 /// Longest text in the table; `--json` shows all of it.
 const EXCERPT_CHARACTERS: usize = 100;
 
 /// `hearth search WORD...`
 fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let query = arguments.joined().unwrap_or_default();
-    let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(SHOWN);
-    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(LIMIT);
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let found = store.search_messages(&query, limit as usize)?;
     store.close();
-    if arguments.has("json") {
-        let found: Vec<Value> = found.iter().map(to_json).collect();
-        return table::print_json(context, &Value::from(found));
-    }
-    let rows: Vec<Vec<String>> = found
-        .into_iter()
-        .map(|message| {
+    let list = List {
+        columns: &["conversation", "when", "who", "what"],
+        row: &|message: &Message| {
             vec![
                 message.conversation_id.to_string(),
                 message.created_at.to_string(),
                 match message.role {
                     Role::Assistant => "assistant".to_owned(),
-                    Role::User => message.speaker.unwrap_or_else(|| "-".to_owned()),
+                    Role::User => message.speaker.clone().unwrap_or_else(|| "-".to_owned()),
                 },
                 excerpt(&message.content, &query, EXCERPT_CHARACTERS),
             ]
-        })
-        .collect();
-    let columns = ["conversation", "when", "who", "what"];
-    table::print(
-        context,
-        &columns,
-        &rows,
-        "No message holds all these words.",
-    )
+        },
+        json: &to_json,
+        empty: "No message contains all these words.",
+    };
+    list.print(&found, arguments, context)
 }
 
 fn to_json(message: &Message) -> Value {

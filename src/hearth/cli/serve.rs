@@ -1,5 +1,5 @@
-//! `hearth serve`: prepares the data directory, starts the server and keeps it
-//! until a signal says stop.
+//! `hearth serve`: prepares the data directory, starts the server and runs it until
+//! a signal stops it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use super::arguments::{Arguments, DATA_DIR, option};
 use super::command::Command;
 use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
-use super::first_run::{self, Made};
+use super::first_run::{self, FirstRun};
 use super::local_models;
 use super::logging::{self, Logging};
 use super::service_manager::ServiceManager;
@@ -48,7 +48,7 @@ log_level applies.",
     ])
     .run(run);
 
-/// Runs the server until it is told to stop.
+/// Runs the server until a signal stops it.
 fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
@@ -60,17 +60,17 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         context.environment,
     )?;
     raise_descriptor_limit();
-    // From here on a signal waits for its answer below instead of killing us
-    // with half a first run behind us.
+    // From here on signals are queued until `wait`, so that they cannot kill the
+    // process in the middle of a first run.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
-        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
 
     server::prepare(directory.path()).map_err(Failure::failed)?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
-    // The start's own lines heed it too; if the file is wrong, the start says so.
+    // The log level also applies to the start itself, which reports an invalid file.
     if let Ok(settings) = Settings::load(&directory.config()) {
-        logging.follow(settings.current().log_level);
+        logging.set_level(settings.current().log_level);
     }
     let started = Server::start(Options {
         data_dir: directory.path().to_owned(),
@@ -81,7 +81,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let server = match started {
         Ok(server) => server,
         Err(error) => {
-            // The password is shown once; a port in use must not swallow it.
+            // The password is shown only once, even if the start fails after that.
             write!(context.errors, "{}", account(&made))?;
             return Err(Failure::failed(error));
         }
@@ -95,7 +95,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     for address in server.addrs() {
         writeln!(context.errors, "hearth listening on {scheme}://{address}")?;
     }
-    let named = arguments.has("data-dir")
+    let is_given = arguments.has("data-dir")
         || context.variable("HEARTH_DATA_DIR").is_some()
         || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
@@ -104,23 +104,27 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             &directory,
             (scheme, server.addrs()),
             &program(),
-            named,
+            is_given,
         );
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;
-    // The server answers already: whoever looks for models waits for nobody.
+    // The server is running already, so the search delays nothing.
     if made.config {
-        let command = program() + " config set" + &data_dir_option(&directory, named);
-        let offers = local_models::look(|name| context.variable(name));
-        write!(context.errors, "{}", local_models::text(&offers, &command))?;
+        let command = program() + " config set" + &directory.option(is_given);
+        let suggestions = local_models::search(|name| context.variable(name));
+        write!(
+            context.errors,
+            "{}",
+            local_models::text(&suggestions, &command)
+        )?;
         context.errors.flush()?;
     }
     wait(&server, signals, &manager, &logging)
 }
 
-/// Answers signals until the server has stopped: the first SIGTERM or SIGINT
-/// drains it, the second stops it at once, SIGHUP rereads the configuration.
+/// Handles signals until the server has stopped: the first SIGTERM or SIGINT drains
+/// it, the second stops it immediately, SIGHUP reloads the configuration.
 fn wait(
     server: &Server,
     mut signals: Signals,
@@ -139,13 +143,13 @@ fn wait(
                     manager.ready(&status(server));
                 }
                 _ if draining => {
-                    log::warn!("stopping at once");
+                    log::warn!("stopping immediately");
                     server.stop_now();
                 }
                 _ => {
                     draining = true;
                     manager.stopping();
-                    log::info!("stopping: turns under way get 10 seconds");
+                    log::info!("stopping: running turns get 10 seconds");
                     let handle = handle.clone();
                     thread::Builder::new()
                         .name("stop".to_owned())
@@ -155,7 +159,9 @@ fn wait(
                             handle.close();
                         })
                         .map_err(|error| {
-                            Failure::failed(format!("no thread to stop with: {error}"))
+                            Failure::failed(format!(
+                                "cannot start the thread that stops the server: {error}"
+                            ))
                         })?;
                 }
             }
@@ -167,31 +173,31 @@ fn wait(
 
 fn reload(server: &Server, logging: &Logging) {
     let reloaded = server.reload();
-    logging.follow(server.settings().current().log_level);
+    logging.set_level(server.settings().current().log_level);
     match reloaded {
         Ok(fields) if fields.is_empty() => {
-            log::info!("configuration reread: nothing changed");
+            log::info!("configuration reloaded: nothing changed");
         }
         // The service has logged what changed.
         Ok(_) => {}
         Err(problems) => {
             let problems = problems.to_string().replace('\n', "; ");
-            log::error!("the configuration was not taken over: {problems}");
+            log::error!("the configuration was not reloaded: {problems}");
         }
     }
 }
 
-/// What a service manager shows of a server that runs.
+/// The status of a running server for a service manager.
 fn status(server: &Server) -> String {
     let addresses: Vec<String> = server.addrs().iter().map(ToString::to_string).collect();
     match addresses.as_slice() {
-        [] => "Running; no address to listen on".to_owned(),
+        [] => "Running without a listening address".to_owned(),
         addresses => format!("Listening on {}", addresses.join(", ")),
     }
 }
 
-/// Raises the number of files that may be open to what the system allows: the
-/// usual soft limit of 1,024 is less than our connection limit needs.
+/// Raises the limit of open files to what the system allows: the usual soft limit
+/// of 1,024 is too low for our connection limit.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let raised = Rlimit {
@@ -199,12 +205,15 @@ pub fn raise_descriptor_limit() {
         ..limit
     };
     if let Err(error) = setrlimit(Resource::Nofile, raised) {
-        log::debug!("the limit of open files stays: {}", io::Error::from(error));
+        log::debug!(
+            "the limit of open files was not raised: {}",
+            io::Error::from(error)
+        );
     }
 }
 
-/// How a person can call this program again: by its name when it was found by
-/// it, else by the path that they used.
+/// How a person can call this program again: by name if it was found in PATH, else
+/// by the path that was used.
 fn program() -> String {
     let called = std::env::args().next().unwrap_or_default();
     if called.contains('/') {
@@ -214,11 +223,11 @@ fn program() -> String {
     }
 }
 
-/// What a person must note of the user that was made.
-fn account(made: &Made) -> String {
+/// The credentials of the new user.
+fn account(made: &FirstRun) -> String {
     match (&made.password, made.admin) {
         (Some(password), _) => format!(
-            "\n  User      {}\n  Password  {}   (shown only now)\n",
+            "\n  User      {}\n  Password  {}   (shown only once)\n",
             first_run::ADMIN,
             password.expose(),
         ),
@@ -230,54 +239,47 @@ fn account(made: &Made) -> String {
     }
 }
 
-/// Where to go after a first start.
+/// What to do after a first start.
 fn welcome(
-    made: &Made,
+    made: &FirstRun,
     directory: &DataDirectory,
     (scheme, addresses): (&str, &[SocketAddr]),
     program: &str,
-    named: bool,
+    is_given: bool,
 ) -> String {
     let mut text = account(made);
     if let Some(address) = addresses.first() {
         text.push_str(&format!("  Address   {scheme}://{}\n", reachable(*address)));
     }
-    let option = data_dir_option(directory, named);
+    let option = directory.option(is_given);
     text.push_str(&format!(
         "  Settings  {}   (`{program} config keys` explains them)\n\n\
-         Say hello from another terminal: {program} chat{option} hello\n\n",
+         Try it from another terminal: {program} chat{option} hello\n\n",
         directory.config().display(),
     ));
     text
 }
 
-/// What commands need to find a directory that was named.
-fn data_dir_option(directory: &DataDirectory, named: bool) -> String {
-    match named {
-        true => format!(" --data-dir {}", directory.path().display()),
-        false => String::new(),
-    }
-}
-
-/// An address that a person can type: for a server that listens on all of
-/// them, the one by which this machine reaches its network.
+/// An address to type: for a server that listens on all addresses, the one with
+/// which this machine reaches its network.
 fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
     }
-    // Connecting a UDP socket sends nothing; it only picks the route. The
-    // target is a documentation address (RFC 5737).
-    let ip = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))
-        .and_then(|socket| {
-            socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
-            socket.local_addr()
-        })
-        .map(|local| local.ip())
-        .unwrap_or(match address.is_ipv6() {
-            true => Ipv6Addr::LOCALHOST.into(),
-            false => Ipv4Addr::LOCALHOST.into(),
-        });
+    let ip = outgoing_address().unwrap_or(match address.is_ipv6() {
+        true => Ipv6Addr::LOCALHOST.into(),
+        false => Ipv4Addr::LOCALHOST.into(),
+    });
     SocketAddr::new(ip, address.port())
+}
+
+/// The address with which this machine reaches its network. Connecting a UDP socket
+/// sends nothing; it only selects the route. The target is a documentation address
+/// (RFC 5737).
+pub fn outgoing_address() -> Option<IpAddr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
+    Some(socket.local_addr().ok()?.ip())
 }
 
 #[cfg(test)]
@@ -286,9 +288,9 @@ mod tests {
     use crate::cli::tests::TemporaryDirectory;
 
     #[test]
-    fn a_first_start_says_where_to_go() {
+    fn a_first_start_prints_what_to_do() {
         let root = TemporaryDirectory::new();
-        let made = Made {
+        let made = FirstRun {
             config: true,
             admin: true,
             password: Some(Secret::new("abcde-fghij")),
@@ -315,17 +317,17 @@ mod tests {
 
     #[test]
     fn a_given_password_is_not_repeated() {
-        let made = Made {
+        let made = FirstRun {
             config: true,
             admin: true,
             password: None,
         };
         assert!(account(&made).contains("HEARTH_ADMIN_PASSWORD"));
-        assert_eq!(account(&Made::default()), "");
+        assert_eq!(account(&FirstRun::default()), "");
     }
 
     #[test]
-    fn an_address_to_type_is_never_unspecified() {
+    fn the_printed_address_is_never_unspecified() {
         for (bound, port) in [("[::]:5000", 5000), ("0.0.0.0:81", 81)] {
             let shown = reachable(bound.parse().unwrap());
             assert!(!shown.ip().is_unspecified());

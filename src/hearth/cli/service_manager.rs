@@ -1,6 +1,6 @@
-//! Tells the service manager how the server is: the protocol of sd_notify(3),
-//! datagrams of `NAME=VALUE` lines to the socket in `NOTIFY_SOCKET`.
-//! Where nobody listens for it, nothing is sent and no thread runs.
+//! Reports the state of the server to the service manager, by the protocol of
+//! sd_notify(3): datagrams of `NAME=VALUE` lines to the socket in `NOTIFY_SOCKET`.
+//! Without that variable nothing is sent and no thread runs.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -17,20 +17,20 @@ use rustix::time::{ClockId, clock_gettime};
 use super::context::Failure;
 use crate::server::Server;
 
-/// How long a database may refuse to be written before the watchdog is let
-/// down. A new process mends a file handle that has gone stale; it does not mend
-/// a full disk, with which this one can at least be read.
+/// How long the database may be unwritable before the watchdog is no longer
+/// notified. A restart fixes a stale file handle, but not a full disk, with which
+/// this process can at least read.
 const UNWRITABLE: Duration = Duration::from_secs(5 * 60);
 
-/// The way to the service manager, if one listens.
+/// The connection to the service manager, if there is one.
 pub struct ServiceManager {
     socket: Option<UnixDatagram>,
-    /// How often it wants to hear that we are alive, if it does.
+    /// The watchdog's period, if it is enabled.
     watchdog: Option<Duration>,
 }
 
 impl ServiceManager {
-    /// As the environment says.
+    /// Reads the environment.
     pub fn find(environment: &dyn Fn(&str) -> Option<OsString>) -> ServiceManager {
         let socket = environment("NOTIFY_SOCKET").filter(|name| !name.is_empty());
         let socket = socket.and_then(|name| match connect(&name) {
@@ -41,7 +41,7 @@ impl ServiceManager {
             }
         });
         let number = |name: &str| environment(name)?.to_str()?.parse::<u64>().ok();
-        // The variables may have been meant for a process above us.
+        // The variables may be meant for a parent process.
         let is_ours = number("WATCHDOG_PID").is_none_or(|id| id == u64::from(std::process::id()));
         let watchdog = number("WATCHDOG_USEC").filter(|&time| time > 0 && is_ours);
         ServiceManager {
@@ -54,48 +54,52 @@ impl ServiceManager {
 
     /// The server listens; `status` is for `systemctl status`.
     pub fn ready(&self, status: &str) {
-        self.tell(&format!("READY=1\nSTATUS={status}\n"));
+        self.send(&format!("READY=1\nSTATUS={status}\n"));
     }
 
     /// The configuration is being reread, until the next [`ServiceManager::ready`].
     pub fn reloading(&self) {
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
-        self.tell(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\n"));
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}\n"));
     }
 
     /// The server stops.
     pub fn stopping(&self) {
-        self.tell("STOPPING=1\nSTATUS=Stopping: turns under way get 10 seconds\n");
+        self.send("STOPPING=1\nSTATUS=Stopping: running turns get 10 seconds\n");
     }
 
-    fn tell(&self, state: &str) {
+    fn send(&self, state: &str) {
         if let Some(socket) = &self.socket
             && let Err(error) = socket.send(state.as_bytes())
         {
-            log::debug!("the service manager was not told: {error}");
+            log::debug!("cannot notify the service manager: {error}");
         }
     }
 
-    /// Tells the service manager twice in each of its periods that the server is
-    /// alive, as long as it is. Does nothing where nobody wants to hear it.
+    /// Notifies the watchdog twice per period while the server is healthy. Does
+    /// nothing if the watchdog is not enabled.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
     pub fn watch<'scope, 'env>(
         &'env self,
         server: &'env Server,
         scope: &'scope Scope<'scope, 'env>,
-    ) -> Result<Option<Watch<'scope>>, Failure> {
+    ) -> Result<Option<WatchdogThread<'scope>>, Failure> {
         let Some(period) = self.watchdog else {
             return Ok(None);
         };
         let (end, ended) = bounded(0);
         let body = move || {
-            let mut health = Health::new(period);
+            let mut health = HealthCheck::new(period);
             loop {
                 let complaint = health.look(server);
                 match complaint {
-                    None => self.tell("WATCHDOG=1\n"),
-                    // The watchdog's silence has its reason in the journal.
-                    Some(complaint) => self.tell(&format!("STATUS={complaint}\n")),
+                    None => self.send("WATCHDOG=1\n"),
+                    // The journal then has the reason for the restart.
+                    Some(complaint) => self.send(&format!("STATUS={complaint}\n")),
                 }
                 match ended.recv_timeout(period / 2) {
                     Err(RecvTimeoutError::Timeout) => {}
@@ -106,8 +110,10 @@ impl ServiceManager {
         let thread = thread::Builder::new()
             .name("watchdog".to_owned())
             .spawn_scoped(scope, body)
-            .map_err(|error| Failure::failed(format!("no thread for the watchdog: {error}")))?;
-        Ok(Some(Watch {
+            .map_err(|error| {
+                Failure::failed(format!("cannot start the watchdog thread: {error}"))
+            })?;
+        Ok(Some(WatchdogThread {
             _end: end,
             _thread: thread,
         }))
@@ -115,34 +121,34 @@ impl ServiceManager {
 }
 
 /// The watchdog's thread; ends when this is dropped, and its scope joins it.
-pub struct Watch<'scope> {
+pub struct WatchdogThread<'scope> {
     _end: Sender<()>,
     _thread: ScopedJoinHandle<'scope, ()>,
 }
 
-/// Whether the server does its work, seen from outside its threads.
-struct Health {
+/// Judges from outside the server's threads whether it is healthy.
+struct HealthCheck {
     period: Duration,
     unwritable_since: Option<Instant>,
 }
 
-impl Health {
-    fn new(period: Duration) -> Health {
-        Health {
+impl HealthCheck {
+    fn new(period: Duration) -> HealthCheck {
+        HealthCheck {
             period,
             unwritable_since: None,
         }
     }
 
-    /// What is wrong, if anything: the timekeeper asks the database something
-    /// each second, so that it is late when either hangs.
+    /// What is wrong, if anything. The timekeeper queries the database every second,
+    /// so it is late when either of them hangs.
     fn look(&mut self, server: &Server) -> Option<&'static str> {
         if server.is_writable() {
             self.unwritable_since = None;
         } else {
             let since = *self.unwritable_since.get_or_insert_with(Instant::now);
             if since.elapsed() > UNWRITABLE {
-                return Some("The database cannot be written");
+                return Some("The database is not writable");
             }
         }
         (server.last_tick().elapsed() > self.period)
@@ -202,13 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_listens_is_no_failure() {
+    fn a_missing_service_manager_is_no_failure() {
         find(&[]).ready("unheard");
         find(&[("NOTIFY_SOCKET", "/nonexistent/socket")]).stopping();
     }
 
     #[test]
-    fn a_watchdog_is_heeded_when_it_is_meant_for_us() {
+    fn a_watchdog_for_another_process_is_ignored() {
         let root = TemporaryDirectory::new();
         let path = root.path().join("notify");
         let _listener = UnixDatagram::bind(&path).unwrap();

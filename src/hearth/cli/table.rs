@@ -2,24 +2,54 @@
 
 use serde_json::Value;
 
+use super::arguments::Arguments;
 use super::context::{Context, Outcome};
 
-/// Prints rows under their column names, or `nothing` when there are none.
+/// How a list of `T` is printed.
+pub struct List<'a, T> {
+    pub columns: &'a [&'a str],
+    pub row: &'a dyn Fn(&T) -> Vec<String>,
+    pub json: &'a dyn Fn(&T) -> Value,
+    /// Printed to standard error when there are no items.
+    pub empty: &'a str,
+}
+
+impl<T> List<'_, T> {
+    /// Prints the items: with `--json` as an array, else as a table.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be written.
+    pub fn print(&self, items: &[T], arguments: &Arguments, context: &mut Context) -> Outcome {
+        if arguments.has("json") {
+            let items: Vec<Value> = items.iter().map(self.json).collect();
+            return print_json(context, &Value::from(items));
+        }
+        let rows: Vec<Vec<String>> = items.iter().map(self.row).collect();
+        print(context, self.columns, &rows, self.empty)
+    }
+}
+
+/// Prints rows under their column names; without rows, `empty` on standard error.
+///
+/// # Errors
+///
+/// The output cannot be written.
 pub fn print(
     context: &mut Context,
     columns: &[&str],
     rows: &[Vec<String>],
-    nothing: &str,
+    empty: &str,
 ) -> Outcome {
     if rows.is_empty() {
-        writeln!(context.errors, "{nothing}")?;
+        writeln!(context.errors, "{empty}")?;
         return Ok(());
     }
     let widths: Vec<usize> = columns
         .iter()
         .enumerate()
-        .map(|(place, name)| {
-            let cells = rows.iter().map(|row| row[place].chars().count());
+        .map(|(index, name)| {
+            let cells = rows.iter().map(|row| row[index].chars().count());
             cells.chain([name.len()]).max().unwrap_or(0)
         })
         .collect();
@@ -35,8 +65,8 @@ pub fn print(
     Ok(())
 }
 
-/// At most `most` characters of a text, on one line.
-pub fn cut(text: &str, most: usize) -> String {
+/// A text on one line, shortened to `most` characters.
+pub fn truncated(text: &str, most: usize) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     let line = words.join(" ");
     match line.char_indices().nth(most) {
@@ -45,13 +75,17 @@ pub fn cut(text: &str, most: usize) -> String {
     }
 }
 
-/// Prints a JSON value so that people can read it too.
+/// Prints a JSON value, indented.
+///
+/// # Errors
+///
+/// The output cannot be written.
 pub fn print_json(context: &mut Context, value: &Value) -> Outcome {
     writeln!(context.output, "{value:#}")?;
     Ok(())
 }
 
-/// A text without what would steer a terminal or break a line.
+/// A text with its control characters replaced.
 fn plain(text: &str) -> String {
     text.chars()
         .map(|character| match character.is_control() {

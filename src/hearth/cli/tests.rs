@@ -150,7 +150,10 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
             "chat --url ws://h --token t --user u",
             "--token and --user cannot be used together",
         ),
-        ("chat --url ws://h", "give --user NAME, or HEARTH_TOKEN"),
+        (
+            "chat --url ws://h",
+            "with --user NAME, or a token in HEARTH_TOKEN",
+        ),
     ] {
         let ran = run_line(line);
         assert_eq!(
@@ -206,15 +209,15 @@ fn what_fails_is_named_and_has_code_1() {
     );
 
     for (line, says) in [
-        ("user list", "there is no HOME to keep the data in"),
+        ("user list", "HOME is not set"),
         ("token revoke 7", "there is no token \"7\""),
         ("deliveries retry x", "there is no delivery \"x\""),
         ("chat --conversation x", "there is no conversation \"x\""),
         (
             "chat --url wss://127.0.0.1:1 --token x",
-            "no Hearth answers at 127.0.0.1:1",
+            "no server answers at 127.0.0.1:1",
         ),
-        ("chat --url ftp://h", "is no address of a server"),
+        ("chat --url ftp://h", "is not the address of a server"),
     ] {
         let ran = run_line(line);
         assert_eq!(ran.code, 1, "{line}: {}", ran.errors);

@@ -1,4 +1,4 @@
-//! `hearth token`: API tokens, shown once and kept as fingerprints.
+//! `hearth token`: API tokens, shown once and stored as fingerprints.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use super::command::Command;
 use super::context::{Context, Outcome};
 use super::data_directory::DataDirectory;
 use super::first_run::ADMIN;
-use super::{table, user};
+use super::table::{self, List};
+use super::user;
 use crate::service::people::{NAME_CHARACTERS, new_token};
 use base::clock::{Clock, Timestamp};
 use base::ids::TokenId;
@@ -63,7 +64,7 @@ fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
     let role = user::role(arguments)?;
 
     let clock = Clock::system();
-    let store = DataDirectory::of(arguments, context)?.open_store(&clock)?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let owner = user::find(&store, arguments.text("user")?.unwrap_or(ADMIN))?;
     let expires_at = days.map(|days| {
         clock
@@ -82,7 +83,7 @@ fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
     writeln!(context.output, "{}", secret.expose())?;
     writeln!(
         context.errors,
-        "This token is shown only now. It signs in as {} with role {}, {}; its id is {}.",
+        "The token is shown only once. It signs in as {} with role {}, {}. Its ID is {}.",
         token.user,
         token.role.as_str(),
         match token.expires_at {
@@ -96,38 +97,32 @@ fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
 
 /// `hearth token list`
 fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
-    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     let tokens = store.tokens(arguments.has("sessions"))?;
     store.close();
-    if arguments.has("json") {
-        let tokens: Vec<Value> = tokens.iter().map(to_json).collect();
-        return table::print_json(context, &Value::from(tokens));
-    }
-    let rows: Vec<Vec<String>> = tokens
-        .into_iter()
-        .map(|token| {
+    let list = List {
+        columns: &["id", "name", "user", "role", "created", "expires"],
+        row: &|token: &Token| {
+            let expires = token.expires_at.as_ref().map(Timestamp::to_string);
             vec![
                 token.id.to_string(),
-                token.name,
-                token.user,
+                token.name.clone(),
+                token.user.clone(),
                 token.role.as_str().to_owned(),
                 token.created_at.to_string(),
-                token
-                    .expires_at
-                    .as_ref()
-                    .map_or("never".to_owned(), Timestamp::to_string),
+                expires.unwrap_or_else(|| "never".to_owned()),
             ]
-        })
-        .collect();
-    let columns = ["id", "name", "user", "role", "created", "expires"];
-    let nothing = "There are no tokens; make one with `hearth token create --name NAME`.";
-    table::print(context, &columns, &rows, nothing)
+        },
+        json: &to_json,
+        empty: "There are no tokens; create one with `hearth token create --name NAME`.",
+    };
+    list.print(&tokens, arguments, context)
 }
 
 /// `hearth token revoke ID`
 fn revoke(arguments: &Arguments, context: &mut Context) -> Outcome {
     let id: TokenId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store(&Clock::system())?;
+    let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.revoke_token(id)?;
     store.close();
     writeln!(context.errors, "Revoked {id}.")?;
@@ -153,7 +148,7 @@ mod tests {
     use store::{Store, UserRole};
 
     #[test]
-    fn a_token_works_until_it_is_revoked() {
+    fn a_token_is_valid_until_it_is_revoked() {
         let root = TemporaryDirectory::new();
         let path = root.data_directory().database();
         let store = Store::open(&path, Clock::system()).unwrap();

@@ -1,4 +1,4 @@
-//! `hearth usage`: what the models used.
+//! `hearth usage`: the tokens that the models used.
 
 use serde_json::Value;
 
@@ -37,11 +37,11 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         .unwrap_or(LIST_DEFAULT);
     let directory = DataDirectory::of(arguments, context)?;
     let clock = Clock::system();
-    let store = directory.open_store(&clock)?;
+    let store = directory.open_store()?;
     let rows = store.usage(period, limit as usize)?;
     let used = store.tokens_of_month(clock.now())?;
     store.close();
-    // Whoever wants to know what was used need not have a file without mistakes.
+    // An invalid configuration does not prevent the report.
     let budget = Settings::load(&directory.config())
         .ok()
         .and_then(|settings| settings.current().budget.monthly_tokens);
@@ -75,7 +75,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         "tokens out",
         "cached",
     ];
-    table::print(context, &columns, &cells, "No turn has ended yet.")?;
+    table::print(context, &columns, &cells, "No tokens have been used yet.")?;
     if let Some(budget) = budget {
         let (used, budget) = (grouped(used), grouped(budget));
         writeln!(
@@ -97,12 +97,12 @@ fn to_json(row: &UsageRow, column: &str) -> Value {
     })
 }
 
-/// A number with a comma between thousands.
+/// A number with commas between thousands.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -115,7 +115,7 @@ mod tests {
     use super::grouped;
 
     #[test]
-    fn thousands_are_told_apart() {
+    fn thousands_are_separated() {
         for (number, text) in [
             (0, "0"),
             (999, "999"),

@@ -1,15 +1,13 @@
-//! `hearth user`: works on the database itself, beside a running server, which
-//! notices by SQLite's data version.
-
-use serde_json::Value;
+//! `hearth user`: works on the database directly. A running server notices by
+//! SQLite's data version.
 
 use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
 use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
-use super::{password, table};
+use super::password;
+use super::table::List;
 use crate::service::people::check_user_name;
-use base::clock::Clock;
 use serde_json::json;
 use store::{Store, User, UserRole};
 
@@ -68,7 +66,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     check_user_name(name)?;
     let role = role(arguments)?.unwrap_or(UserRole::User);
     let store = open(arguments, context)?;
-    // Before the password is asked for: nobody likes to type it for nothing.
+    // Checked before the password is asked for.
     if let Some(taken) = store.user(name)? {
         return Err(Failure::failed(format!(
             "there is already a user {:?}",
@@ -78,11 +76,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let hash = password::new_hash(arguments, context, name)?;
     store.add_user(name, role, &hash)?;
     store.close();
-    writeln!(
-        context.errors,
-        "Added {name}, who is {}.",
-        with_article(role)
-    )?;
+    writeln!(context.errors, "Added user {name}, {}.", with_article(role))?;
     Ok(())
 }
 
@@ -95,7 +89,7 @@ fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
     store.close();
     writeln!(
         context.errors,
-        "Set the password of {}, whose sessions have ended.",
+        "Changed the password of {} and ended their sessions.",
         user.name
     )?;
     Ok(())
@@ -108,12 +102,12 @@ fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
     let user = find(&store, arguments.required(0))?;
     let (name, shown) = (&user.name, with_article(role));
     if user.role == role {
-        writeln!(context.errors, "{name} is {shown} already.")?;
+        writeln!(context.errors, "{name} is already {shown}.")?;
     } else {
         store.set_role(user.id, role)?;
         writeln!(
             context.errors,
-            "{name} is {shown} now; open sessions have ended, and no token may do more."
+            "{name} is now {shown}. Their sessions have ended, and no token has a higher role."
         )?;
     }
     store.close();
@@ -125,27 +119,19 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = open(arguments, context)?;
     let users = store.users()?;
     store.close();
-    if arguments.has("json") {
-        let users: Vec<Value> = users
-            .iter()
-            .map(|user| {
-                json!({"name": user.name, "role": user.role.as_str(), "created_at": user.created_at})
-            })
-            .collect();
-        return table::print_json(context, &Value::from(users));
-    }
-    let rows: Vec<Vec<String>> = users
-        .into_iter()
-        .map(|user| {
+    let list = List {
+        columns: &["name", "role", "created"],
+        row: &|user: &User| {
             vec![
-                user.name,
+                user.name.clone(),
                 user.role.as_str().to_owned(),
                 user.created_at.to_string(),
             ]
-        })
-        .collect();
-    let nothing = "There are no users; add one with `hearth user add NAME --role admin`.";
-    table::print(context, &["name", "role", "created"], &rows, nothing)
+        },
+        json: &|user| json!({"name": user.name, "role": user.role.as_str(), "created_at": user.created_at}),
+        empty: "There are no users; add one with `hearth user add NAME --role admin`.",
+    };
+    list.print(&users, arguments, context)
 }
 
 /// `hearth user remove NAME`
@@ -159,15 +145,23 @@ fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// The user of this name.
+///
+/// # Errors
+///
+/// There is none.
 pub fn find(store: &Store, name: &str) -> Result<User, Failure> {
     store.user(name)?.ok_or_else(|| {
         Failure::failed(format!(
-            "there is no user {name:?}; `hearth user list` shows who there is"
+            "there is no user {name:?}; `hearth user list` shows all users"
         ))
     })
 }
 
-/// The role that `--role` names.
+/// The role in `--role`.
+///
+/// # Errors
+///
+/// A usage failure when it is not a role.
 pub fn role(arguments: &Arguments) -> Result<Option<UserRole>, Failure> {
     arguments
         .text("role")?
@@ -184,7 +178,7 @@ fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole,
 }
 
 fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
-    DataDirectory::of(arguments, context)?.open_store(&Clock::system())
+    DataDirectory::of(arguments, context)?.open_store()
 }
 
 fn with_article(role: UserRole) -> &'static str {
@@ -199,9 +193,11 @@ fn with_article(role: UserRole) -> &'static str {
 mod tests {
     use super::*;
     use crate::cli::tests::TemporaryDirectory;
+    use base::clock::Clock;
+    use serde_json::Value;
 
     #[test]
-    fn people_come_and_go() {
+    fn users_are_added_changed_and_removed() {
         let root = TemporaryDirectory::new();
         let path = root.data_directory().database();
         Store::open(&path, Clock::system()).unwrap().close();
@@ -211,13 +207,13 @@ mod tests {
                 "user add ada --role admin",
                 "correct horse\n",
                 0,
-                "Added ada, who is an admin.",
+                "Added user ada, an admin.",
             ),
             (
                 "user add bob",
                 "correct horse\n",
                 0,
-                "Added bob, who is a user.",
+                "Added user bob, a user.",
             ),
             (
                 "user add ADA",
@@ -231,7 +227,7 @@ mod tests {
                 "user passwd bob --password-stdin",
                 "another horse\n",
                 0,
-                "Set the password of bob",
+                "Changed the password of bob",
             ),
             (
                 "user passwd eve",
@@ -248,9 +244,9 @@ mod tests {
             ("user role bob", "", 2, "ROLE is missing"),
             ("user role ada user", "", 1, "last admin"),
             ("user role eve user", "", 1, "there is no user \"eve\""),
-            ("user role bob user", "", 0, "bob is a user already."),
-            ("user role bob admin", "", 0, "bob is an admin now;"),
-            ("user role Bob viewer", "", 0, "bob is a viewer now;"),
+            ("user role bob user", "", 0, "bob is already a user."),
+            ("user role bob admin", "", 0, "bob is now an admin."),
+            ("user role Bob viewer", "", 0, "bob is now a viewer."),
             ("user remove eve", "", 1, "there is no user \"eve\""),
             ("user remove ada", "", 1, "last admin"),
             ("user remove bob", "", 0, "Removed bob."),

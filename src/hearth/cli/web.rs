@@ -1,4 +1,4 @@
-//! `hearth web export`: the page as files for a web server of one's own.
+//! `hearth web export`: the page as files for another web server.
 
 use std::fs;
 use std::io;
@@ -22,14 +22,14 @@ pub const COMMAND: Command = Command::new("web", "Export the web page, to serve 
 /// `hearth web export DIR`
 fn export(arguments: &Arguments, context: &mut Context) -> Outcome {
     let folder = Path::new(arguments.required(0));
-    let trouble = |path: &Path, error: io::Error| {
+    let failure = |path: &Path, error: io::Error| {
         Failure::failed(format!("{} cannot be written: {error}", path.display()))
     };
-    fs::create_dir_all(folder).map_err(|error| trouble(folder, error))?;
-    let mut entries = fs::read_dir(folder).map_err(|error| trouble(folder, error))?;
+    fs::create_dir_all(folder).map_err(|error| failure(folder, error))?;
+    let mut entries = fs::read_dir(folder).map_err(|error| failure(folder, error))?;
     if entries.next().is_some() && !arguments.has("force") {
         return Err(Failure::failed(format!(
-            "{} is not empty; name another directory, or add --force to write over what is there",
+            "{} is not empty; choose another directory, or overwrite its files with --force",
             folder.display()
         )));
     }
@@ -38,21 +38,21 @@ fn export(arguments: &Arguments, context: &mut Context) -> Outcome {
     for (name, bytes) in files {
         let path = folder.join(name);
         if let Some(parent) = path.parent() {
-            fs::create_dir_all(parent).map_err(|error| trouble(parent, error))?;
+            fs::create_dir_all(parent).map_err(|error| failure(parent, error))?;
         }
-        fs::write(&path, bytes).map_err(|error| trouble(&path, error))?;
+        fs::write(&path, bytes).map_err(|error| failure(&path, error))?;
     }
     writeln!(
         context.output,
-        "{count} files are in {}. Serve them with any web server, over https: browsers
-withhold the encryption that a relay needs from pages that come over plain http.
+        "Wrote {count} files to {}. Serve them with any web server, over https: on pages
+served over plain http, browsers disable the encryption that a relay needs.
 
-Through a relay the page works as it is: the relay takes browsers by their token.
-To talk to Hearth directly, permit the page's origin there, for example:
+Through a relay the page works without further settings.
+To let it talk to Hearth directly, allow the page's origin, for example:
 
     hearth config set allowed_origins '[\"https://chat.example\"]'
 
-Export again, with --force, after an update of Hearth.",
+After an update of Hearth, export again with --force.",
         folder.display()
     )?;
     Ok(())

@@ -52,7 +52,7 @@ fn a_backup_under_load_is_restored_elsewhere() {
     let running = refused(folder.path(), &["restore", text(&target)]);
     assert!(running.contains("another hearth (process"), "{running}");
     let checked = good(folder.path(), &["restore", "--check", text(&target)]);
-    assert!(checked.contains("is good: "), "{checked}");
+    assert!(checked.contains("is valid: "), "{checked}");
     assert_eq!(program.signal("TERM"), Some(0));
     use std::os::unix::fs::PermissionsExt;
     let mode = fs::metadata(&target).unwrap().permissions().mode();
@@ -96,7 +96,7 @@ fn a_backup_has_secrets_only_when_asked() {
     let (without, with) = (folder.path().join("a.db"), folder.path().join("b.db"));
     good(folder.path(), &["backup", text(&without)]);
     let told = good(folder.path(), &["backup", text(&with), "--with-secrets"]);
-    assert!(told.contains("with all secrets"), "{told}");
+    assert!(told.contains("including all secrets"), "{told}");
     let holds = |path: &Path| {
         let bytes = fs::read(path).unwrap();
         bytes
@@ -110,7 +110,7 @@ fn a_backup_has_secrets_only_when_asked() {
     let before = exported(folder.path());
     let told = good(folder.path(), &["restore", text(&without)]);
     assert!(
-        told.contains("kept from the configuration in place: api_key."),
+        told.contains("kept from the current configuration: api_key."),
         "{told}"
     );
     let config = fs::read_to_string(folder.path().join("config.json")).unwrap();
@@ -118,7 +118,7 @@ fn a_backup_has_secrets_only_when_asked() {
     assert_eq!(exported(folder.path()), before);
     let aside = told
         .lines()
-        .find_map(|line| line.strip_prefix("What was here before is in "));
+        .find_map(|line| line.strip_prefix("The earlier data is in "));
     let aside = PathBuf::from(aside.unwrap().trim_end_matches('.'));
     assert!(aside.join("hearth.db").exists() && aside.join("config.json").exists());
 
@@ -182,7 +182,7 @@ fn what_is_no_good_is_refused_and_nothing_changes() {
         ] {
             let told = refused(folder.path(), arguments);
             assert!(
-                told.contains("Hearth itself needs"),
+                told.contains("one of Hearth's own files"),
                 "{arguments:?}: {told}"
             );
         }
@@ -203,7 +203,7 @@ fn a_plain_copy_of_the_database_is_restored_too() {
     let other = Folder::new();
     let database = folder.path().join("hearth.db");
     let told = good(other.path(), &["restore", text(&database)]);
-    assert!(told.contains("holds no configuration"), "{told}");
+    assert!(told.contains("contains no configuration"), "{told}");
     assert_eq!(exported(other.path()), expected);
 }
 
@@ -256,7 +256,7 @@ fn an_interrupted_restore_is_finished_by_the_next_start() {
     // The moment in which there is no database in place.
     fs::rename(folder.path().join("hearth.db"), ready.join("hearth.db")).unwrap();
     let told = refused(folder.path(), &["export", "--all"]);
-    assert!(told.contains("`hearth serve` finishes it"), "{told}");
+    assert!(told.contains("`hearth serve` completes it"), "{told}");
     let program = Program::serve(folder.path());
     assert!(
         !program.said.contains("Password"),

@@ -73,8 +73,8 @@ fn conversations_of_chatgpt_and_claude_are_taken_in_once() {
     assert_eq!(
         told,
         "Imported 4 messages in 2 conversations; 0 were already there.\n\
-         Left out 2: conversations without messages\n\
-         Left out 2: items that are no conversation of ChatGPT or Claude\n"
+         Skipped 2: conversations without messages\n\
+         Skipped 2: items that are not conversations of ChatGPT or Claude\n"
     );
     let told = good(folder.path(), &["import", &sample("claude.json"), "--json"]);
     let told: Value = serde_json::from_str(&told).unwrap();
@@ -111,12 +111,12 @@ fn conversations_of_chatgpt_and_claude_are_taken_in_once() {
     assert!(found.contains("2023-11-14T22:13:23.000Z"), "{found}");
 
     for (name, content, says) in [
-        ("export.zip", &b"PK\x03\x04...."[..], "unzip it first"),
-        ("notes.txt", b"notes", "is no export that Hearth knows"),
+        ("export.zip", &b"PK\x03\x04...."[..], "unzip it"),
+        ("notes.txt", b"notes", "is not a known export"),
         (
             "cut.json",
             b"[{\"title\": \"x\", ",
-            "the file ends or breaks off",
+            "the file is incomplete or invalid",
         ),
     ] {
         let path = folder.path().join(name);

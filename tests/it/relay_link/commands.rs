@@ -38,14 +38,17 @@ fn a_machine_joins_is_talked_to_from_afar_and_leaves() {
     };
     let wrong = join(&"x".repeat(32));
     assert!(
-        printed(&wrong).contains("refuses the token"),
+        printed(&wrong).contains("rejects the token"),
         "{}",
         printed(&wrong)
     );
     let joined = join(TOKEN);
     let said = printed(&joined);
     assert!(joined.status.success(), "{said}");
-    assert!(said.contains("has it.") && said.contains("██"), "{said}");
+    assert!(
+        said.contains("reloaded it.") && said.contains("██"),
+        "{said}"
+    );
     assert!(!said.contains(TOKEN));
     let address = said
         .lines()

@@ -1,128 +1,84 @@
-//! Where a server is: `ws://HOST:PORT/ws` or `wss://`, or less of it.
+//! The server's URL, as far as a person has to write it.
 
-use std::fmt;
 use std::io::{self, ErrorKind};
 
 use crate::cli::context::Failure;
+use base::url::{Authority, Url};
 use config::DEFAULT_PORT;
 
-/// A server's address.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Address {
-    /// A name or an IP address, IPv6 without its brackets.
-    pub host: String,
-    pub port: u16,
-    /// Whether it is reached with TLS.
-    pub secure: bool,
-    /// Path and query of the WebSocket.
-    path: String,
-}
-
-impl Address {
-    /// A server at its usual path, with TLS or without.
-    pub fn new(host: impl Into<String>, port: u16, secure: bool) -> Address {
-        Address {
-            host: host.into(),
-            port,
-            secure,
-            path: "/ws".to_owned(),
-        }
-    }
-
-    /// Reads what a person wrote: a ws(s) or http(s) URL, or a host with or without
-    /// a port. A missing path is `/ws`.
-    pub fn parse(text: &str) -> Result<Address, Failure> {
-        let wrong = || {
-            Failure::failed(format!(
-                "{text:?} is no address of a server; it looks like ws://HOST:PORT/ws"
-            ))
-        };
-        let (rest, default_port, secure) = match text.split_once("://") {
-            None => (text, DEFAULT_PORT, false),
-            Some(("ws" | "http", rest)) => (rest, 80, false),
-            Some(("wss" | "https", rest)) => (rest, 443, true),
-            Some(_) => return Err(wrong()),
-        };
-        let end = rest.find(['/', '?']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
-        let (host, port) = match authority.strip_prefix('[') {
-            Some(bracketed) => {
-                let (host, port) = bracketed.split_once(']').ok_or_else(wrong)?;
-                match port.strip_prefix(':') {
-                    Some(port) => (host, Some(port)),
-                    None if port.is_empty() => (host, None),
-                    None => return Err(wrong()),
-                }
-            }
-            None => match authority.rsplit_once(':') {
-                Some((host, _)) if host.contains(':') => return Err(wrong()),
-                Some((host, port)) => (host, Some(port)),
-                None => (authority, None),
-            },
-        };
-        let port = match port {
-            Some(port) => port.parse().map_err(|_| wrong())?,
-            None => default_port,
-        };
-        let printable = text.chars().all(|character| character.is_ascii_graphic());
-        if host.is_empty() || host.contains('@') || !printable {
-            return Err(wrong());
-        }
-        let path = match path {
-            "" | "/" => "/ws".to_owned(),
-            path if path.starts_with('?') => format!("/ws{path}"),
-            path => path.to_owned(),
-        };
-        Ok(Address {
-            host: host.to_owned(),
-            port,
-            secure,
-            path,
-        })
-    }
-
-    /// The URL of the WebSocket.
-    pub fn websocket(&self) -> String {
-        let scheme = if self.secure { "wss" } else { "ws" };
-        format!("{scheme}://{self}{}", self.path)
-    }
-
-    /// The URL of POST and DELETE /auth.
-    pub fn auth(&self) -> String {
-        let scheme = if self.secure { "https" } else { "http" };
-        format!("{scheme}://{self}/auth")
-    }
-
-    /// The machine that is meant, when the server is a relay.
-    pub fn machine_id(&self) -> Option<&str> {
-        let (_, query) = self.path.split_once('?')?;
-        query
-            .split('&')
-            .find_map(|pair| pair.strip_prefix("machine_id="))
+/// The WebSocket URL of a server that listens at `authority`.
+pub fn websocket_url(authority: Authority, is_secure: bool) -> Url {
+    Url {
+        scheme: if is_secure { "wss" } else { "ws" }.to_owned(),
+        user: None,
+        authority,
+        path: "/ws".to_owned(),
+        query: None,
     }
 }
 
-impl fmt::Display for Address {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "[{}]:{}", self.host, self.port),
-            false => write!(f, "{}:{}", self.host, self.port),
-        }
+/// Reads a ws(s) or http(s) URL, or a host with or without a port, as a WebSocket
+/// URL with its port. The default path is `/ws`.
+///
+/// # Errors
+///
+/// It is none of them.
+pub fn parse(text: &str) -> Result<Url, Failure> {
+    let wrong = || {
+        Failure::failed(format!(
+            "{text:?} is not the address of a server, such as ws://HOST:PORT/ws"
+        ))
+    };
+    let url = match text.contains("://") {
+        true => Url::parse(text),
+        false => Url::parse(&format!("ws://{text}")).map(|mut url| {
+            url.authority.port.get_or_insert(DEFAULT_PORT);
+            url
+        }),
+    };
+    let mut url = url.map_err(|_| wrong())?;
+    let is_known = matches!(url.scheme.as_str(), "ws" | "wss" | "http" | "https");
+    if !is_known || url.user.is_some() {
+        return Err(wrong());
     }
+    url.authority.port = Some(url.port());
+    if matches!(url.path.as_str(), "" | "/") {
+        url.path = "/ws".to_owned();
+    }
+    Ok(Url {
+        scheme: if url.is_secure() { "wss" } else { "ws" }.to_owned(),
+        ..url
+    })
 }
 
 /// Why a server could not be reached, and what to do if it is not trusted.
-pub fn unreachable(address: &Address, error: &io::Error) -> Failure {
+pub fn unreachable(url: &Url, error: &io::Error) -> Failure {
+    let server = &url.authority;
     match error.kind() {
+        ErrorKind::ConnectionRefused => not_running(url),
         ErrorKind::TimedOut => Failure::failed(format!(
-            "{address} cannot be reached: it did not answer in time"
+            "{server} cannot be reached: it did not answer in time"
         )),
-        ErrorKind::InvalidData if address.secure => Failure::failed(format!(
-            "{address} cannot be trusted: {error}; if the certificate is your own, name its file, \
-             or that of its authority, with --ca-file"
-        )),
-        _ => Failure::failed(format!("{address} cannot be reached: {error}")),
+        ErrorKind::InvalidData if url.is_secure() => untrusted(url, &error.to_string()),
+        _ => Failure::failed(format!("{server} cannot be reached: {error}")),
     }
+}
+
+/// Nothing listens at the server's address.
+pub fn not_running(url: &Url) -> Failure {
+    Failure::failed(format!(
+        "no server answers at {}: start it with `hearth serve`",
+        url.authority
+    ))
+}
+
+/// The server's certificate is not trusted.
+pub fn untrusted(url: &Url, reason: &str) -> Failure {
+    Failure::failed(format!(
+        "{} cannot be trusted: {reason}; if the certificate is your own, give its file, or that \
+         of its authority, with --ca-file",
+        url.authority
+    ))
 }
 
 #[cfg(test)]
@@ -130,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_may_leave_out_what_is_usual() {
+    fn usual_parts_of_an_address_may_be_omitted() {
         for (text, url) in [
             ("ws://pi.local:5000/ws", Some("ws://pi.local:5000/ws")),
             ("ws://pi.local/ws", Some("ws://pi.local:80/ws")),
@@ -164,7 +120,7 @@ mod tests {
             ("https://pi.local:5000", Some("wss://pi.local:5000/ws")),
             ("wss://", None),
         ] {
-            let parsed = Address::parse(text).ok().map(|address| address.websocket());
+            let parsed = parse(text).ok().map(|url| url.text());
             assert_eq!(parsed.as_deref(), url, "{text:?}");
         }
     }

@@ -1,4 +1,4 @@
-//! The server's questions whether a tool may run, put to the person one by one.
+//! Approval requests of the server, shown to the person one by one.
 
 use std::collections::VecDeque;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::action::Action;
 use serde_json::json;
 
-/// Longest that a tool's arguments are shown, in characters.
+/// Longest arguments that are shown, in characters.
 const ARGUMENT_CHARACTERS: usize = 2000;
-/// Questions that may wait at a time; a turn has at most as many calls.
+/// Maximum number of waiting requests; a turn has at most as many calls.
 const MOST: usize = 64;
 
-/// The questions that wait; the first is the one on the screen.
+/// The waiting requests; the first is on the screen.
 #[derive(Debug, Default)]
 pub struct Approvals(VecDeque<Approval>);
 
@@ -25,13 +25,13 @@ struct Approval {
 }
 
 impl Approvals {
-    /// Whether no question waits.
+    /// Whether no request waits.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes an `approval.requested`. With nobody to ask (`interactive` false)
-    /// it only says what the turn waits for.
+    /// Handles an `approval.requested`. Without a person to ask (`interactive` false) it
+    /// only reports what the turn waits for.
     pub fn requested(&mut self, event: &Value, interactive: bool) -> Option<Action> {
         let approval = Approval {
             id: event["approval_id"].as_str()?.to_owned(),
@@ -42,7 +42,7 @@ impl Approvals {
         if !interactive {
             return Some(approval.unanswered());
         }
-        // The same question comes with the turn's events and by subscription.
+        // The same request comes as the turn's event and by subscription.
         let known = self.0.iter().any(|other| other.id == approval.id);
         if known || self.0.len() == MOST {
             return None;
@@ -54,7 +54,7 @@ impl Approvals {
         }
     }
 
-    /// Takes an `approval.resolved`: somebody else may have been faster.
+    /// Handles an `approval.resolved`: somebody else may have decided.
     pub fn resolved(&mut self, event: &Value) -> Vec<Action> {
         let id = event["approval_id"].as_str();
         let Some(place) = self.0.iter().position(|known| Some(&*known.id) == id) else {
@@ -70,14 +70,14 @@ impl Approvals {
         actions
     }
 
-    /// Takes the person's answer to the first question.
+    /// Handles the person's answer to the first request.
     pub fn decide(&mut self, line: &str) -> Vec<Action> {
         let remember = match line.to_ascii_lowercase().as_str() {
             "o" | "once" => Some("once"),
             "c" | "conversation" => Some("conversation"),
             "a" | "always" => Some("always"),
             "d" | "deny" => None,
-            // Anything else decides nothing: a slip of the finger must not.
+            // A typing mistake must not decide.
             _ => return self.question().into_iter().collect(),
         };
         let Some(Approval { id, .. }) = self.0.pop_front() else {
@@ -94,14 +94,13 @@ impl Approvals {
         actions
     }
 
-    /// Gives the questions up because nobody can answer any more; the turn
-    /// itself goes on waiting.
+    /// Drops the requests because nobody can answer any more; the turn keeps waiting.
     pub fn give_up(&mut self) -> Vec<Action> {
         let given_up = self.0.drain(..);
         given_up.map(|approval| approval.unanswered()).collect()
     }
 
-    /// Forgets all questions: their turn is over.
+    /// Drops all requests: their turn is over.
     pub fn clear(&mut self) {
         self.0.clear();
     }
@@ -116,9 +115,9 @@ impl Approvals {
         let tool = &approval.tool;
         let question = match approval.reason.as_str() {
             "" => format!("May {tool} run? {arguments}"),
-            // The server's own words usually tell all of it.
+            // The reason usually contains the arguments.
             reason if reason.contains(&arguments) => format!("{reason}. May it?"),
-            reason if tells_all(reason, &approval.arguments) => format!("{reason}\nMay it?"),
+            reason if contains_all(reason, &approval.arguments) => format!("{reason}\nMay it?"),
             reason => format!("{reason}\n  {tool} {arguments}\nMay it?"),
         };
         Some(Action::Ask(format!(
@@ -130,21 +129,22 @@ impl Approvals {
 impl Approval {
     fn unanswered(&self) -> Action {
         Action::Problem(format!(
-            "{} waits for permission; give it in the web page or in `hearth chat` in a terminal",
+            "{} is waiting for approval; decide on the web page or in `hearth chat` in a terminal",
             self.tool
         ))
     }
 }
 
-/// Whether a sentence holds every argument as it is.
-fn tells_all(sentence: &str, arguments: &Value) -> bool {
+/// Whether a sentence contains every argument.
+fn contains_all(sentence: &str, arguments: &Value) -> bool {
     arguments.as_object().is_some_and(|members| {
-        let told = |value: &Value| value.as_str().is_some_and(|text| sentence.contains(text));
-        members.values().all(told)
+        let is_contained =
+            |value: &Value| value.as_str().is_some_and(|text| sentence.contains(text));
+        members.values().all(is_contained)
     })
 }
 
-/// The beginning of a text, marked when something is missing.
+/// The beginning of a text, with a mark if it is truncated.
 pub fn short(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),

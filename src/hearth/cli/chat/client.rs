@@ -1,5 +1,5 @@
-//! The chat client as a pure state machine: texts from the server, lines from
-//! the person and interrupts go in, [`Action`]s come out. It does no I/O.
+//! The chat client as a state machine without I/O: messages of the server, lines of
+//! the person and signals go in, [`Action`]s come out.
 
 use serde_json::Value;
 
@@ -7,30 +7,30 @@ use super::action::Action;
 use super::approvals::{Approvals, short};
 use serde_json::json;
 
-/// What the client is for this time.
+/// How the client was started.
 #[derive(Clone, Debug, Default)]
 pub struct ChatMode {
     /// The one question to ask; without it, lines are read.
     pub question: Option<String>,
-    /// Whether a person sits at the terminal who can be asked for permission
-    /// and may type commands such as `/new`.
+    /// Whether a person at a terminal can be asked for approval and may type commands
+    /// such as `/new`.
     pub interactive: bool,
-    /// The conversation to go on with.
+    /// The conversation to continue.
     pub conversation: Option<String>,
 }
 
-/// What happened.
+/// Something to react to.
 #[derive(Debug)]
 pub enum Event<'a> {
     /// The server sent a message.
     Received(&'a str),
-    /// A line came from the person, or from whatever feeds standard input.
+    /// A line of standard input.
     Line(&'a str),
-    /// There will be no more lines.
+    /// The end of standard input.
     End,
     /// Ctrl-C.
     Interrupt,
-    /// Something asked the process to end.
+    /// SIGTERM or SIGHUP.
     Terminate,
 }
 
@@ -54,20 +54,20 @@ pub struct ChatClient {
     conversation: Option<String>,
     approvals: Approvals,
     succeeded: bool,
-    /// Seconds after which a silent server counts as gone.
+    /// Seconds of silence after which the connection counts as lost.
     silence: u64,
 }
 
 /// What `/help` says.
 const HELP: &str = "\
-/new            begin a new conversation
+/new            start a new conversation
 /conversations  list the latest conversations
-/open ID        go on with one of them
-/quit           leave (or Ctrl-D)
-Ctrl-C stops an answer; a second one leaves.";
+/open ID        continue one of them
+/quit           exit (or Ctrl-D)
+Ctrl-C stops an answer; a second Ctrl-C exits.";
 
 impl ChatClient {
-    /// A session that begins by signing in with the message `auth`.
+    /// A session that starts by signing in with the message `auth`.
     pub fn begin(mode: ChatMode, auth: Value) -> (ChatClient, Vec<Action>) {
         let client = ChatClient {
             conversation: mode.conversation.clone(),
@@ -80,7 +80,7 @@ impl ChatClient {
         (client, vec![Action::Send(auth)])
     }
 
-    /// Whether a line would be taken now. Until then nobody should read one.
+    /// Whether a line would be handled now; otherwise leave it in the input.
     pub fn wants_line(&self) -> bool {
         match self.state {
             ClientState::SigningIn => false,
@@ -89,12 +89,12 @@ impl ChatClient {
         }
     }
 
-    /// Seconds without any word from the server after which it counts as gone.
+    /// Seconds of silence after which the connection counts as lost.
     pub fn silence(&self) -> u64 {
         self.silence
     }
 
-    /// Takes one input.
+    /// Handles one event.
     pub fn take(&mut self, event: Event) -> Vec<Action> {
         match event {
             Event::Received(text) => self.receive(text),
@@ -102,7 +102,7 @@ impl ChatClient {
             Event::End => match self.state {
                 ClientState::Idle => vec![Action::Break, self.exit()],
                 _ => {
-                    // Whoever could answer has gone; the turn itself goes on.
+                    // Nobody can answer any more, but the turn continues.
                     self.mode.interactive = false;
                     self.approvals.give_up()
                 }
@@ -125,9 +125,9 @@ impl ChatClient {
         match &mut self.state {
             ClientState::Turn { turn, cancelling } if !*cancelling => {
                 *cancelling = true;
-                let note = "stopping; Ctrl-C again leaves".to_owned();
+                let note = "stopping; press Ctrl-C again to exit".to_owned();
                 let mut actions = vec![Action::Break, Action::Note(note)];
-                // Without the turn's name the cancel waits for its first event.
+                // Without the turn's id the cancel waits for the turn's first event.
                 actions.extend(turn.as_deref().map(cancel));
                 actions
             }
@@ -159,7 +159,7 @@ impl ChatClient {
                     self.silence = ping.clamp(1, 3600) * 3;
                 }
                 let mut actions = Vec::new();
-                // Only an admin is asked; others would be refused the events.
+                // Only an admin may subscribe to these events.
                 if data["role"] == "admin" {
                     let events = ["approval.requested", "approval.resolved"];
                     let subscribe =
@@ -191,7 +191,7 @@ impl ChatClient {
     fn failure(&mut self, message: &Value) -> Vec<Action> {
         let error = match message["error"].as_str() {
             Some(error) => error.to_owned(),
-            None => "the server refused without saying why".to_owned(),
+            None => "the server refused without a reason".to_owned(),
         };
         let problem = match message["retry_after"].as_u64() {
             Some(seconds) => format!("{error}; try again in {seconds} seconds"),
@@ -201,7 +201,7 @@ impl ChatClient {
             (Some("chat"), state) => {
                 let cancelled =
                     matches!(state, ClientState::Turn { cancelling, .. } if *cancelling);
-                // A person who reads along has seen it; a script has not.
+                // A person sees the error; a script needs the exit code.
                 self.succeeded &= self.mode.interactive && self.mode.question.is_none();
                 let shown = match cancelled {
                     true => Action::Note(problem),
@@ -226,7 +226,7 @@ impl ChatClient {
         let name = of("event").unwrap_or_default();
         let mut actions = Vec::new();
         if name.starts_with("chat.") {
-            // These come for our own turn only: we subscribed to no other's.
+            // These come only for our own turn.
             if turn.is_none() {
                 *turn = of("turn_id").map(str::to_owned);
                 if *cancelling {
@@ -277,7 +277,7 @@ impl ChatClient {
             ("/quit" | "/exit", _) => vec![self.exit()],
             ("/new", _) => {
                 self.conversation = None;
-                vec![Action::Note("a new conversation".to_owned()), Action::Ready]
+                vec![Action::Note("new conversation".to_owned()), Action::Ready]
             }
             ("/conversations", _) => {
                 vec![Action::Send(
@@ -286,11 +286,11 @@ impl ChatClient {
             }
             ("/open", id) if !id.is_empty() => {
                 self.conversation = Some(id.to_owned());
-                vec![Action::Note(format!("going on with {id}")), Action::Ready]
+                vec![Action::Note(format!("continuing {id}")), Action::Ready]
             }
             ("/help", _) => vec![Action::Note(HELP.to_owned()), Action::Ready],
             _ => vec![
-                Action::Problem(format!("there is no command {command}; /help lists them")),
+                Action::Problem(format!("unknown command {command}; see /help")),
                 Action::Ready,
             ],
         }

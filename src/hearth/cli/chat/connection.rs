@@ -10,42 +10,47 @@ use tungstenite::http::header::AUTHORIZATION;
 use tungstenite::{Error, Message};
 
 use super::access::Access;
-use super::address::{Address, unreachable};
-use super::secrecy::Secrecy;
+use super::address::unreachable;
+use super::encryption::EncryptedSession;
 use crate::cli::context::Failure;
+use base::url::Url;
 use net::dial::{Dial, DialError, OpenSocket, open};
 use net::stream::ReadTimeout;
 use net::wait::{Interest, wait};
 
-/// How long it may take until the WebSocket is open, and sending one message.
+/// Time limit for opening the WebSocket, and for sending one message.
 const EXCHANGE: Duration = Duration::from_secs(10);
-/// Largest message that is taken from a server.
+/// Largest message that is accepted.
 const MESSAGE_BYTES: usize = 8 << 20;
 
 /// An open WebSocket.
 pub struct Connection {
     socket: OpenSocket,
-    /// What keeps the relay between from reading, where there is one.
-    secrecy: Option<Secrecy>,
+    /// The encryption through a relay.
+    encryption: Option<EncryptedSession>,
 }
 
-/// What reading brought.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     Text(String),
-    /// A sign of life without content: a ping.
+    /// A message without text, such as a ping.
     Alive,
     /// Nothing for now.
     Nothing,
-    /// The end, and why.
+    /// The connection has ended, for this reason.
     Closed(String),
 }
 
 impl Connection {
-    /// Connects to a server and upgrades to a WebSocket. Through a relay it
-    /// agrees on keys with the machine behind it.
+    /// Connects to a server and upgrades to a WebSocket. Through a relay it also
+    /// agrees on keys with the machine.
+    ///
+    /// # Errors
+    ///
+    /// The server cannot be reached or trusted, or refuses.
     pub fn open(access: &Access) -> Result<Connection, Failure> {
-        let address = &access.address;
+        let url = &access.url;
         let headers: Vec<_> = access
             .relay_token
             .as_ref()
@@ -54,33 +59,37 @@ impl Connection {
             .collect();
         let deadline = Instant::now() + EXCHANGE;
         let socket = open(&Dial {
-            url: &address.websocket(),
+            url: &url.text(),
             headers: &headers,
             trust: &access.trust,
             message_bytes: MESSAGE_BYTES,
             deadline,
             begun: &|_| (),
         })
-        .map_err(|error| refusal(address, error))?;
+        .map_err(|error| refusal(url, error))?;
         let mut connection = Connection {
             socket,
-            secrecy: None,
+            encryption: None,
         };
-        if let Some(machine) = address.machine_id() {
-            let secrecy =
-                Secrecy::agree(machine, &mut |request| connection.ask(&request, deadline))
-                    .map_err(|reason| Failure::failed(format!("{address}: {reason}")))?;
-            connection.secrecy = Some(secrecy);
+        if let Some(machine) = url.parameter("machine_id") {
+            let encryption =
+                EncryptedSession::agree(machine, &mut |request| connection.ask(&request, deadline))
+                    .map_err(|reason| Failure::failed(format!("{}: {reason}", url.authority)))?;
+            connection.encryption = Some(encryption);
         }
         Ok(connection)
     }
 
-    /// Sends a text, or fails after ten seconds.
+    /// Sends a text.
+    ///
+    /// # Errors
+    ///
+    /// The connection has ended, or the server reads nothing for ten seconds.
     pub fn send(&mut self, text: String) -> Result<(), String> {
-        let messages = match &mut self.secrecy {
+        let messages = match &mut self.encryption {
             None => vec![Message::text(text)],
-            Some(secrecy) => {
-                let sealed = secrecy.seal(&text)?;
+            Some(encryption) => {
+                let sealed = encryption.seal(&text)?;
                 sealed.into_iter().map(Message::binary).collect()
             }
         };
@@ -99,13 +108,13 @@ impl Connection {
             .get_mut()
             .set_write_deadline(Instant::now() + EXCHANGE);
         match self.socket.read() {
-            Ok(Message::Text(_)) if self.secrecy.is_some() => {
-                Read::Closed("something that is not encrypted came through the relay".to_owned())
+            Ok(Message::Text(_)) if self.encryption.is_some() => {
+                Read::Closed("an unencrypted message came through the relay".to_owned())
             }
             Ok(Message::Text(text)) => Read::Text(text.as_str().to_owned()),
-            Ok(Message::Binary(message)) => match &mut self.secrecy {
+            Ok(Message::Binary(message)) => match &mut self.encryption {
                 None => Read::Alive,
-                Some(secrecy) => match secrecy.open(&message) {
+                Some(encryption) => match encryption.open(&message) {
                     Ok(Some(text)) => Read::Text(text),
                     Ok(None) => Read::Alive,
                     Err(reason) => Read::Closed(reason),
@@ -129,6 +138,10 @@ impl Connection {
     }
 
     /// Sends a request and waits for the data of its response.
+    ///
+    /// # Errors
+    ///
+    /// The server refuses, or does not answer before the deadline.
     pub fn ask(&mut self, request: &Value, deadline: Instant) -> Result<Value, String> {
         self.send(request.to_string())?;
         loop {
@@ -140,7 +153,7 @@ impl Connection {
                     let woken = wait(stream.as_fd(), Interest::Read, None, Some(deadline))
                         .map_err(|error| error.to_string())?;
                     if !woken.ready {
-                        return Err("no answer came in time".to_owned());
+                        return Err("it did not answer in time".to_owned());
                     }
                 }
                 Read::Text(text) => {
@@ -156,7 +169,7 @@ impl Connection {
         }
     }
 
-    /// Says goodbye; the server need not answer.
+    /// Closes the connection without waiting for the server.
     pub fn close(mut self) {
         self.socket.get_mut().set_read_timeout(ReadTimeout::Never);
         let _ = self.socket.close(None);
@@ -170,21 +183,16 @@ impl AsFd for Connection {
     }
 }
 
-fn refusal(address: &Address, error: DialError) -> Failure {
+fn refusal(url: &Url, error: DialError) -> Failure {
     match error {
-        DialError::Unreachable { source, .. } if source.kind() == ErrorKind::ConnectionRefused => {
-            Failure::failed(format!(
-                "no Hearth answers at {address}: start it with `hearth serve`"
-            ))
-        }
-        DialError::Refused { status: 401, .. } if address.machine_id().is_some() => {
+        DialError::Refused { status: 401, .. } if url.parameter("machine_id").is_some() => {
             Failure::failed(format!(
                 "{error}; give the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN"
             ))
         }
-        DialError::Unreachable { source, .. } => unreachable(address, &source),
-        DialError::Refused { status: 308, .. } if !address.secure => {
-            Failure::failed(format!("{error}; it speaks TLS: use wss://"))
+        DialError::Unreachable { source, .. } => unreachable(url, &source),
+        DialError::Refused { status: 308, .. } if !url.is_secure() => {
+            Failure::failed(format!("{error}; it requires TLS: use wss://"))
         }
         error => Failure::failed(error),
     }
@@ -196,7 +204,7 @@ fn reason(error: Error) -> String {
             "it closed the connection".to_owned()
         }
         Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
-            "the server does not read what is sent".to_owned()
+            "the server stopped reading".to_owned()
         }
         Error::Io(error) => error.to_string(),
         other => other.to_string(),

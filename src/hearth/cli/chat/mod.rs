@@ -1,7 +1,7 @@
 //! `hearth chat`: a client in the terminal.
 //!
-//! `client` decides, `screen` shows, `connection` carries, `access`
-//! gets in; here is the loop that waits for all of them at once.
+//! `access` signs in, `connection` is the WebSocket, `client` decides what to do and
+//! `screen` shows it. The loop here waits for server, person and signals at once.
 
 pub(super) mod access;
 mod action;
@@ -9,8 +9,8 @@ mod address;
 mod approvals;
 mod client;
 pub(super) mod connection;
+mod encryption;
 mod screen;
-mod secrecy;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
@@ -79,7 +79,7 @@ which other people on the machine cannot see",
     ])
     .run(run);
 
-/// Longest line that is read: a little more than the longest message.
+/// Longest line, a little more than the longest message.
 const LINE_BYTES: usize = CHAT_MESSAGE_BYTES + 1024;
 
 /// `hearth chat [QUESTION...]`
@@ -101,9 +101,9 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let screen = Screen::new(rich, rich && color, prompt);
 
     let access = Access::gain(arguments, context)?;
-    // Only now: until the token is there, Ctrl-C may simply end the process.
+    // Until here, Ctrl-C simply ends the process.
     let outcome = Signals::catch()
-        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))
+        .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))
         .and_then(|signals| {
             let connection = Connection::open(&access)?;
             let event_loop = EventLoop {
@@ -119,7 +119,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     outcome
 }
 
-/// Signals as bytes that can be waited for.
+/// Signals as bytes on sockets, which can be polled.
 struct Signals {
     interrupts: UnixStream,
     ends: UnixStream,
@@ -161,7 +161,7 @@ impl EventLoop {
         }
     }
 
-    /// Waits for whatever comes next and lets the client take it.
+    /// Waits for the next event and lets the client handle it.
     fn next(
         &mut self,
         client: &mut ChatClient,
@@ -177,7 +177,9 @@ impl EventLoop {
                 return Ok(Vec::new());
             }
             Read::Closed(reason) => {
-                return Err(Failure::failed(format!("the server has gone: {reason}")));
+                return Err(Failure::failed(format!(
+                    "the connection to the server ended: {reason}"
+                )));
             }
             Read::Nothing => {}
         }
@@ -194,7 +196,7 @@ impl EventLoop {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(Failure::failed(format!(
-                "the server has been silent for {} seconds",
+                "the server has not answered for {} seconds",
                 client.silence()
             )));
         }
@@ -251,7 +253,7 @@ impl EventLoop {
         })
     }
 
-    /// Does what the client decided; tells when and how it ends.
+    /// Carries out the client's actions. Returns the success when the client exits.
     fn carry_out(
         &mut self,
         actions: Vec<Action>,
@@ -259,10 +261,13 @@ impl EventLoop {
     ) -> Result<Option<bool>, Failure> {
         for action in actions {
             match action {
-                Action::Send(message) => self
-                    .connection
-                    .send(message.to_string())
-                    .map_err(|reason| Failure::failed(format!("the server has gone: {reason}")))?,
+                Action::Send(message) => {
+                    self.connection
+                        .send(message.to_string())
+                        .map_err(|reason| {
+                            Failure::failed(format!("the connection to the server ended: {reason}"))
+                        })?
+                }
                 Action::Exit { success } => return Ok(Some(success)),
                 shown => self.screen.show(&shown, context.output, context.errors)?,
             }
@@ -271,14 +276,14 @@ impl EventLoop {
     }
 }
 
-/// What need not be waited for any longer.
+/// What is ready to be read.
 struct Ready {
     input: bool,
     interrupt: bool,
     end: bool,
 }
 
-/// Cuts what is read into lines.
+/// Splits the input into lines.
 #[derive(Default)]
 struct Lines {
     bytes: Vec<u8>,
@@ -286,7 +291,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Reads once; only to be called when there is something to read.
+    /// Reads once; call it only when the input is readable.
     fn fill(&mut self, input: &mut dyn crate::cli::context::Input) -> Result<(), Failure> {
         let mut chunk = [0; 4096];
         match input.read(&mut chunk) {
@@ -299,7 +304,7 @@ impl Lines {
                 ) => {}
             Err(error) => {
                 return Err(Failure::failed(format!(
-                    "standard input cannot be read: {error}"
+                    "cannot read standard input: {error}"
                 )));
             }
         }
@@ -311,11 +316,11 @@ impl Lines {
         Ok(())
     }
 
-    /// The next line, `Some(None)` at the end of all lines, `None` when more
-    /// has to be read first.
+    /// The next line, `Some(None)` at the end of the input, `None` when more must be
+    /// read first.
     fn next(&mut self) -> Option<Option<String>> {
         let (end, length) = match self.bytes.iter().position(|&byte| byte == b'\n') {
-            Some(place) => (place, place + 1),
+            Some(index) => (index, index + 1),
             None if self.ended && !self.bytes.is_empty() => (self.bytes.len(), self.bytes.len()),
             None if self.ended => return Some(None),
             None => return None,

@@ -1,5 +1,5 @@
-//! Renders the client: in a terminal with pieces, notes and prompts, into a
-//! file or pipe the answers alone.
+//! Shows the client's actions: in a terminal with pieces, notes and prompts, in a
+//! file or pipe only the answers.
 
 use std::io::{self, Write};
 
@@ -14,8 +14,8 @@ pub struct Screen {
     pub color: bool,
     /// Whether to show a prompt before a line is read.
     pub prompt: bool,
-    /// Pieces of the answer shown since the last note: what need not be shown
-    /// again when the whole answer comes.
+    /// Pieces of the answer shown since the last note, which are not repeated when the
+    /// whole answer comes.
     shown: String,
 }
 
@@ -45,8 +45,8 @@ impl Screen {
                 self.shown.push_str(text);
             }
             Action::Answer(text) if self.rich => {
-                // Usually every piece was shown; a provider that does not
-                // stream, or one that began anew, leaves something to show.
+                // Usually every piece was shown, but not if the provider does not
+                // stream or started again.
                 match text.strip_prefix(self.shown.as_str()) {
                     Some(rest) => output.write_all(visible(rest).as_bytes())?,
                     None if self.shown.trim() == text.trim() => {}
@@ -101,8 +101,8 @@ impl Screen {
     }
 }
 
-/// A text without control characters but tab and line feed: what a model or a
-/// web page wrote must not steer the terminal.
+/// A text without control characters other than tab and line feed: what a model or a
+/// web page wrote must not control the terminal.
 fn visible(text: &str) -> String {
     text.chars()
         .filter(|&character| matches!(character, '\n' | '\t') || !character.is_control())
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_is_dimmed_where_that_is_welcome() {
+    fn a_note_is_dimmed_with_colors() {
         let mut out = Vec::new();
         Screen::new(true, true, true)
             .show(&note("a\nb"), &mut out, &mut Vec::new())

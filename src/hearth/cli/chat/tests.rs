@@ -124,7 +124,7 @@ fn a_server_that_is_not_there_is_named_with_a_remedy() {
         (
             1,
             "",
-            &*format!("hearth: no Hearth answers at {address}: start it with `hearth serve`\n")
+            &*format!("hearth: no server answers at {address}: start it with `hearth serve`\n")
         )
     );
     let root = TemporaryDirectory::new();
@@ -149,5 +149,8 @@ fn a_server_that_hangs_up_is_an_error() {
     let (code, _, err) = client(&["chat", "--url", &url, "hi"], "");
     server.join().unwrap();
     assert_eq!(code, 1);
-    assert!(err.starts_with("hearth: the server has gone"), "{err}");
+    assert!(
+        err.starts_with("hearth: the connection to the server ended"),
+        "{err}"
+    );
 }

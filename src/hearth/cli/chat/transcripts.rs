@@ -1,4 +1,4 @@
-//! The client by transcripts: what goes in, and what is to be done then.
+//! The client by transcripts: events, and the actions that follow.
 
 use super::action::Action;
 use super::client::{ChatClient, ChatMode, Event};
@@ -96,7 +96,7 @@ fn a_person_talks() {
                 REFUSED,
                 &["problem too much; try again in 3 seconds", "ready"],
             ),
-            ("> /new", &["note a new conversation", "ready"]),
+            ("> /new", &["note new conversation", "ready"]),
             ("> hi", &[CHAT_HI]),
             (ANSWER, &["answer Hello", "ready"]),
             ("^D", &["break", "exit true"]),
@@ -108,10 +108,7 @@ fn a_person_talks() {
             (USER, &["ready"]),
             (
                 "> /nope",
-                &[
-                    "problem there is no command /nope; /help lists them",
-                    "ready",
-                ],
+                &["problem unknown command /nope; see /help", "ready"],
             ),
             (
                 "> /conversations",
@@ -121,7 +118,7 @@ fn a_person_talks() {
                 r#"{"status":"ok","id":"list","data":{"conversations":[{"id":"conv_1","title":"Tea","updated_at":"2026-11-21T09:30:00.125Z"}]}}"#,
                 &["note conv_1  2026-11-21  Tea", "ready"],
             ),
-            ("> /open conv_1", &["note going on with conv_1", "ready"]),
+            ("> /open conv_1", &["note continuing conv_1", "ready"]),
             ("> more", &[continued]),
         ],
         &[(
@@ -199,7 +196,7 @@ fn tools_are_shown_and_permission_is_asked() {
             (
                 "^D",
                 &[
-                    "problem run waits for permission; give it in the web page or in `hearth chat` in a terminal",
+                    "problem run is waiting for approval; decide on the web page or in `hearth chat` in a terminal",
                 ],
             ),
             (ANSWER, &["answer Hello", "ready"]),
@@ -211,8 +208,8 @@ fn tools_are_shown_and_permission_is_asked() {
 }
 
 #[test]
-fn an_interrupt_cancels_and_a_second_one_leaves() {
-    let stopping = "note stopping; Ctrl-C again leaves";
+fn an_interrupt_cancels_and_a_second_one_exits() {
+    let stopping = "note stopping; press Ctrl-C again to exit";
     let begin: &[(&str, &[&str])] = &[(USER, &["ready"]), ("> hi", &[CHAT_HI])];
     let rest: &[&[(&str, &[&str])]] = &[
         &[
@@ -261,7 +258,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
             (DELTA, &["piece Hel"]),
             (
                 "^C",
-                &["break", "note stopping; Ctrl-C again leaves", CANCEL],
+                &["break", "note stopping; press Ctrl-C again to exit", CANCEL],
             ),
             (CANCELLED, &["note the turn was cancelled", "exit false"]),
         ],
@@ -273,7 +270,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
             (
                 MAY,
                 &[
-                    "problem run waits for permission; give it in the web page or in `hearth chat` in a terminal",
+                    "problem run is waiting for approval; decide on the web page or in `hearth chat` in a terminal",
                 ],
             ),
         ],

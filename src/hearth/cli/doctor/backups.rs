@@ -11,7 +11,7 @@ use super::diagnosis::{Diagnosis, Installation, Level};
 use crate::service::backups::{directory, nightly_backups};
 use config::Settings;
 
-/// How old the newest nightly backup may be: a machine may be off for a night.
+/// Age limit of the newest backup: a machine may be off for a night or two.
 const STALE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
 /// Looks for a recent backup of the database.
@@ -28,20 +28,20 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found
 }
 
-/// Backups that cannot be made: another disk that is not mounted, for example.
+/// A directory that is not writable, for example on a disk that is not mounted.
 fn unwritable(place: &Path) -> Option<Diagnosis> {
-    // The server makes the directory itself.
-    let standing = place.ancestors().find(|path| path.exists())?;
+    // The server creates the directory itself.
+    let existing = place.ancestors().find(|path| path.exists())?;
     let may_write =
-        standing.is_dir() && access(standing, Access::WRITE_OK | Access::EXEC_OK).is_ok();
+        existing.is_dir() && access(existing, Access::WRITE_OK | Access::EXEC_OK).is_ok();
     (!may_write).then(|| {
         let text = format!(
-            "no backup can be made in {}: {} is no directory that this user may write to",
+            "backups cannot be written to {}: {} is not a directory that this user may write to",
             place.display(),
-            standing.display()
+            existing.display()
         );
         Diagnosis::problem("backup", text)
-            .advise("give it to the user who runs hearth, or set backup.directory to another")
+            .advise("give it to the user who runs hearth, or change backup.directory")
     })
 }
 
@@ -69,9 +69,9 @@ fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path)
         ),
         (_, Some((night, _)), _) => (
             Level::Warning,
-            format!("the newest nightly backup is of {night}"),
+            format!("the newest nightly backup is from {night}"),
             vec![format!(
-                "Run the server at night, or see its log for why {} has none",
+                "run the server at night, or see its log for why {} has none",
                 place.display()
             )],
         ),

@@ -1,16 +1,15 @@
-//! Whether the certificates can be used, and for how long.
+//! Whether the certificates are usable, and for how long.
 
 use super::diagnosis::{Diagnosis, Installation, Level};
 use base::clock::Clock;
 use config::{Settings, Tls};
 use net::tls::{fingerprint, inspect, load_certificates};
 
-/// How long before its end a certificate is warned about.
+/// How long before its expiry to warn.
 const SOON: u64 = 14 * DAY;
 const DAY: u64 = 24 * 60 * 60;
 
-/// Looks at the server's certificate and at the authorities of the house; says
-/// nothing where neither is configured.
+/// Checks the server's certificate and tls.ca_file, where configured.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
     let mut found = Vec::new();
@@ -22,7 +21,10 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     {
         found.push(problem(
             error.to_string(),
-            vec!["correct tls.ca_file: until then no https address is reached, nor does the server start".to_owned()],
+            vec![
+                "correct tls.ca_file: until then https fails and the server does not start"
+                    .to_owned(),
+            ],
         ));
     }
     found
@@ -31,7 +33,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
 fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     let remedy = || {
         vec![format!(
-            "renew it; one of your own: hearth tls self-signed --force{}",
+            "renew it; if it is self-signed: hearth tls self-signed --force{}",
             installation.option
         )]
     };
@@ -44,30 +46,24 @@ fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     };
     let Some(inspected) = inspect(&certificates[0]) else {
         return problem(
-            "the certificate is no X.509 certificate".to_owned(),
+            "the certificate is not an X.509 certificate".to_owned(),
             Vec::new(),
         );
     };
     let until = inspected.until;
     match until.since(Clock::system().now()).as_secs() {
-        0 => problem(
-            format!("The certificate ended to be good at {until}"),
-            remedy(),
-        ),
+        0 => problem(format!("the certificate expired at {until}"), remedy()),
         left if left < SOON => Diagnosis {
             check: "tls",
             level: Level::Warning,
-            text: format!(
-                "The certificate is good for {} more days, until {until}",
-                left / DAY
-            ),
+            text: format!("the certificate expires in {} days, at {until}", left / DAY),
             advice: remedy(),
         },
         _ => Diagnosis {
             check: "tls",
             level: Level::Ok,
             text: format!(
-                "The certificate is good until {until}; SHA-256\n{}",
+                "the certificate is valid until {until}; SHA-256\n{}",
                 fingerprint(&certificates[0])
             ),
             advice: Vec::new(),
@@ -75,7 +71,7 @@ fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     }
 }
 
-/// Whether the server could start with it.
+/// Whether the server can start with it.
 #[cfg(feature = "tls")]
 fn usable(tls: &Tls) -> Result<(), String> {
     let Some((certificate, key)) = tls.identity() else {
@@ -88,7 +84,7 @@ fn usable(tls: &Tls) -> Result<(), String> {
 
 #[cfg(not(feature = "tls"))]
 fn usable(_: &Tls) -> Result<(), String> {
-    Err("\"tls.cert\" is set, but this hearth was built without TLS".to_owned())
+    Err("\"tls.cert\" is set, but this program was built without TLS".to_owned())
 }
 
 fn problem(text: String, advice: Vec<String>) -> Diagnosis {

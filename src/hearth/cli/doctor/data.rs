@@ -1,5 +1,4 @@
-//! What the server stands on: the data directory, the database in it, the disk
-//! below it, the log, and the clock.
+//! The data directory, its database, disk and log, and the clock.
 
 use std::fs;
 use std::io;
@@ -13,18 +12,18 @@ use super::diagnosis::{Diagnosis, Installation};
 use base::clock::{Clock, Timestamp};
 use store::{Examination, examine};
 
-/// How long the database is examined.
+/// Time limit of the check of the database.
 const EXAMINATION: Duration = Duration::from_secs(60);
 const MB: u64 = 1_000_000;
 /// With less free space the server will soon refuse messages.
 const LITTLE_SPACE: u64 = 50 * MB;
-/// With less free space somebody should look what fills the disk.
+/// With less free space somebody should see what fills the disk.
 const SOME_SPACE: u64 = 500 * MB;
 /// Files that must still fit on the disk: SQLite makes and removes some.
 const FEW_FILES: u64 = 100;
-/// The log keeps 25 MB; more is left from before it did.
+/// The log keeps 25 MB; older versions kept more.
 const LARGE_LOG: u64 = 30 * MB;
-/// 2026-01-01T00:00:00Z: no Hearth has run before.
+/// 2026-01-01T00:00:00Z: no version of Hearth is older.
 const BEGINNING: i64 = 1_767_225_600_000;
 /// How far clocks may differ.
 const SKEW: Duration = Duration::from_secs(10 * 60);
@@ -46,18 +45,15 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     if access(path, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         found.push(
-            Diagnosis::problem(CHECK, format!("{shown} cannot be written by this user")).advise(
+            Diagnosis::problem(CHECK, format!("{shown} is not writable by this user")).advise(
                 format!("chown -R USER {shown}, for the user who runs hearth"),
             ),
         );
     }
     if status.mode() & 0o077 != 0 {
         found.push(
-            Diagnosis::warning(
-                CHECK,
-                format!("others on this machine can look into {shown}"),
-            )
-            .advise(format!("chmod 700 {shown}")),
+            Diagnosis::warning(CHECK, format!("others on this machine can read {shown}"))
+                .advise(format!("chmod 700 {shown}")),
         );
     }
     for name in ["config.json", "hearth.db", "hearth.db-wal", "hearth.log"] {
@@ -67,7 +63,7 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
         };
         let file = file.display();
         if file_status.uid() != status.uid() {
-            let text = format!("{file} belongs to another user than its directory");
+            let text = format!("{file} and its directory have different owners");
             found.push(
                 Diagnosis::problem(CHECK, text).advise(format!("chown --reference={shown} {file}")),
             );
@@ -80,24 +76,21 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
         }
     }
     if found.is_empty() {
-        found.push(Diagnosis::ok(
-            CHECK,
-            format!("{shown} is its owner's alone"),
-        ));
+        found.push(Diagnosis::ok(CHECK, format!("{shown} is private")));
     }
     found
 }
 
-/// Whether the database is whole, and whether its newest message lies in the
-/// past: a clock that runs behind puts new messages before old ones.
+/// Whether the database is intact, and its newest message is not from the future: a
+/// clock that is slow sorts new messages before old ones.
 pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "database";
     let path = installation.directory.database();
     let shown = path.display();
     if !path.exists() {
         return vec![
-            Diagnosis::warning(CHECK, format!("there is no {shown} yet"))
-                .advise("`hearth serve` makes it at its first start"),
+            Diagnosis::warning(CHECK, format!("{shown} does not exist yet"))
+                .advise("`hearth serve` creates it at its first start"),
         ];
     }
     let restore = format!(
@@ -117,10 +110,10 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
             last_message_at,
         }) => {
             let first = match (faults.as_slice(), is_complete) {
-                ([], true) => Diagnosis::ok(CHECK, format!("{shown} is whole ({size})")),
+                ([], true) => Diagnosis::ok(CHECK, format!("{shown} is intact ({size})")),
                 ([], false) => Diagnosis::warning(
                     CHECK,
-                    format!("{shown} ({size}) was not examined to its end within a minute"),
+                    format!("{shown} ({size}) could not be checked completely within a minute"),
                 )
                 .advise(format!("sqlite3 {shown} 'PRAGMA integrity_check'")),
                 (faults, _) => {
@@ -140,14 +133,14 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
 /// What is wrong when the newest message is from the future.
 fn backwards(newest: Timestamp, now: Timestamp) -> Option<Diagnosis> {
     (newest.since(now) > SKEW).then(|| {
-        let text = format!("the clock says {now}, and the newest message is of {newest}");
+        let text = format!("the clock says {now}, but the newest message is from {newest}");
         Diagnosis::problem("clock", text).advise(SET_CLOCK)
     })
 }
 
 const SET_CLOCK: &str = "timedatectl set-ntp true   (or set the time with `date -s`)";
 
-/// Whether the clock can be right. No time server is asked.
+/// Whether the clock is plausible. No time server is asked.
 pub fn clock(_: &Installation<'_>) -> Vec<Diagnosis> {
     let now = Clock::system().now();
     let program = std::env::current_exe().and_then(fs::metadata);
@@ -162,19 +155,20 @@ pub fn clock(_: &Installation<'_>) -> Vec<Diagnosis> {
 fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
     const CHECK: &str = "clock";
     if now < Timestamp::from_millis(BEGINNING) {
-        let text = format!("the clock says {now}, which cannot be: secure connections will fail");
+        let text = format!("the clock says {now}, which is wrong: secure connections will fail");
         return Diagnosis::problem(CHECK, text).advise(SET_CLOCK);
     }
     match installed {
         Some(installed) if installed.since(now) > SKEW => {
-            let text = format!("the clock says {now}, but this program is of {installed}");
+            let text =
+                format!("the clock says {now}, but this program was installed at {installed}");
             Diagnosis::problem(CHECK, text).advise(SET_CLOCK)
         }
         _ => Diagnosis::ok(CHECK, format!("the clock says {now}")),
     }
 }
 
-/// Whether the disk has room, and can be written.
+/// Whether the disk is writable and has space.
 pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "disk space";
     let path = installation.directory.path();
@@ -184,15 +178,15 @@ pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
             let error = io::Error::from(error);
             vec![Diagnosis::warning(
                 CHECK,
-                format!("the disk of {shown} cannot be asked: {error}"),
+                format!("cannot read the state of the disk of {shown}: {error}"),
             )]
         }
         Ok(disk) if disk.f_flag.contains(StatVfsMountFlags::RDONLY) => vec![
             Diagnosis::problem(CHECK, format!("the disk of {shown} is mounted read-only"))
-                .advise("an SD card that has gone bad is mounted so: see `dmesg`, then copy it"),
+                .advise("a failing SD card is mounted read-only: see `dmesg`, then copy it"),
         ],
         Ok(disk) => {
-            // A file system that does not count its files says 0 of 0.
+            // A file system that does not count its files reports 0 of 0.
             let files = (disk.f_files > 0).then_some(disk.f_favail);
             vec![judge_disk(
                 path,
@@ -206,11 +200,11 @@ pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
 fn judge_disk(path: &Path, free: u64, files: Option<u64>) -> Diagnosis {
     const CHECK: &str = "disk space";
     let shown = path.display();
-    let text = format!("{} are free for {shown}", megabytes(free));
+    let text = format!("{} free for {shown}", megabytes(free));
     let look = format!("see what fills it: du -xh --max-depth=2 {shown}");
     if files.is_some_and(|files| files < FEW_FILES) {
-        let text = format!("the disk of {shown} has no room for more files, whatever is free");
-        return Diagnosis::problem(CHECK, text).advise("remove small files that nobody needs");
+        let text = format!("the disk of {shown} has no room for more files (inodes)");
+        return Diagnosis::problem(CHECK, text).advise("remove unneeded small files");
     }
     match free {
         ..LITTLE_SPACE => Diagnosis::problem(CHECK, text).advise(look),
@@ -219,7 +213,7 @@ fn judge_disk(path: &Path, free: u64, files: Option<u64>) -> Diagnosis {
     }
 }
 
-/// How large the log has become.
+/// The size of the log.
 pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "log";
     let path = installation.directory.log();
@@ -234,13 +228,14 @@ pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
     });
     let size: u64 = sizes.sum();
     let text = format!(
-        "{} and its older parts have {}",
+        "{} and its older parts: {}",
         path.display(),
         megabytes(size)
     );
     vec![match size {
-        LARGE_LOG.. => Diagnosis::warning(CHECK, text)
-            .advise("remove the parts that nobody needs; the server keeps 25 MB by itself"),
+        LARGE_LOG.. => {
+            Diagnosis::warning(CHECK, text).advise("remove unneeded parts; the server keeps 25 MB")
+        }
         _ => Diagnosis::ok(CHECK, text),
     }]
 }
@@ -259,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clock_is_judged_by_what_cannot_be() {
+    fn an_implausible_clock_is_a_problem() {
         let at = Timestamp::from_millis;
         let day = 24 * 60 * 60 * 1000;
         for (now, installed, level) in [
@@ -279,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_is_judged_by_its_room() {
+    fn little_disk_space_is_a_problem() {
         for (free, files, level) in [
             (0, None, Level::Problem),
             (LITTLE_SPACE - 1, None, Level::Problem),

@@ -1,21 +1,21 @@
-//! Who can reach what: addresses, webhook accounts, and what may happen by
-//! itself.
+//! Who can reach the server, and what may happen without a question.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use super::diagnosis::{Diagnosis, Installation};
 use base::address::is_local_host;
+use base::url::is_exposed;
 use config::{Channel, Config, Permission, Settings, TcpChannel, WebhookAccount};
 use store::{UserRole, look_up_role};
 
 const CHECK: &str = "exposure";
-/// Addresses in nobody's house (RFC 5737, RFC 3849).
-const STRANGERS: [IpAddr; 2] = [
+/// Addresses outside every private network (RFC 5737, RFC 3849).
+const PUBLIC_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)),
     IpAddr::V6(Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 7)),
 ];
 
-/// What is more open than a household needs.
+/// Reports what is more open than a household needs.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
     let mut found = judge(&config, &installation.option);
@@ -23,8 +23,8 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found
 }
 
-/// Whether the user exists as whom programs without a token act. A database
-/// that cannot be read is named elsewhere.
+/// Whether the user exists as whom programs without a token act. Another check
+/// reports a database that cannot be read.
 fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagnosis> {
     let api = &config.openai_api;
     let name = api.ollama_user.as_ref().filter(|_| api.enabled)?;
@@ -35,11 +35,11 @@ fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagn
     let option = &installation.option;
     let (text, remedy) = match role {
         None => (
-            format!("openai_api.ollama_user is {name:?}, and there is no such user"),
+            format!("openai_api.ollama_user is {name:?}, but there is no such user"),
             format!("hearth user add{option} {name}"),
         ),
         Some(_) => (
-            format!("openai_api.ollama_user is {name:?}, a viewer, who may not chat"),
+            format!("openai_api.ollama_user is {name:?}, a viewer, who cannot chat"),
             format!("hearth user role{option} {name} user"),
         ),
     };
@@ -65,7 +65,7 @@ fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
         }
     }
     if found.is_empty() {
-        let text = "only the household can connect, and every webhook account has a secret";
+        let text = "only private networks can connect, and every webhook account has a secret";
         found.push(Diagnosis::ok(CHECK, text.to_owned()));
     }
     found
@@ -87,13 +87,15 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
                 .advise("listen on a private address, and put a reverse proxy in front"),
         );
     }
-    // Behind a proxy on this machine the addresses of clients are the proxy's word.
+    // Behind a proxy on this machine only the proxy knows the clients' addresses.
     let behind_proxy = tcp.bind.is_some_and(|bind| bind.is_loopback());
-    let admits_strangers = STRANGERS.iter().any(|one| tcp.allow_from.allows(*one));
-    if admits_strangers && !behind_proxy && config.tls.identity().is_none() {
+    let is_open = PUBLIC_ADDRESSES
+        .iter()
+        .any(|one| tcp.allow_from.allows(*one));
+    if is_open && !behind_proxy && config.tls.identity().is_none() {
         let text = format!(
-            "channel {name} lets anybody connect (allow_from), in plain HTTP: passwords and \
-             tokens can be read on the way"
+            "channel {name} lets anybody connect (allow_from), over plain HTTP: passwords and \
+             tokens can be intercepted"
         );
         found.push(
             Diagnosis::warning(CHECK, text)
@@ -101,8 +103,9 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
                 .advise("or encrypt: hearth tls self-signed, or a reverse proxy with TLS"),
         );
     }
-    if admits_strangers && behind_proxy && config.trusted_proxies.is_empty() {
-        let text = format!("channel {name} is for a proxy on this machine, but none is trusted");
+    if is_open && behind_proxy && config.trusted_proxies.is_empty() {
+        let text =
+            format!("channel {name} is for a proxy on this machine, but no proxy is trusted");
         found.push(
             Diagnosis::warning(CHECK, text).advise(
                 "set trusted_proxies to [\"127.0.0.1\"], so that limits count real clients",
@@ -126,29 +129,18 @@ fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagn
     let mode = account.permission_mode.unwrap_or(Permission::Allow);
     if config.permission_mode == Permission::Allow && mode == Permission::Allow && runs_tools {
         let text = format!(
-            "what comes to webhook account {name} can make every tool run unasked \
+            "messages to webhook account {name} can run every tool without asking \
              (permission_mode allow)"
         );
         found.push(Diagnosis::warning(CHECK, text).advise(format!(
             "hearth config set{option} channels.webhook.accounts.{name}.permission_mode ask"
         )));
     }
-    let host = account.outgoing_url.strip_prefix("http://").map(host_of);
-    if host.is_some_and(|host| !is_local_host(host)) {
-        let text = format!("replies to webhook account {name} leave the house unencrypted");
+    if is_exposed(&account.outgoing_url) {
+        let text = format!("replies to webhook account {name} cross the internet unencrypted");
         found.push(Diagnosis::warning(CHECK, text).advise("give it an outgoing_url with https"));
     }
     found
-}
-
-/// The host of a URL without its scheme.
-fn host_of(rest: &str) -> &str {
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let host = authority.rsplit('@').next().unwrap_or(authority);
-    match host.strip_prefix('[') {
-        Some(address) => address.split(']').next().unwrap_or(address),
-        None => host.split(':').next().unwrap_or(host),
-    }
 }
 
 #[cfg(test)]
@@ -160,14 +152,14 @@ mod tests {
     use config::Settings;
 
     #[test]
-    fn what_is_more_open_than_a_household_needs_is_named() {
+    fn what_is_more_open_than_needed_is_reported() {
         let account = |more: &str| {
             format!(
                 r#"{{"channels":{{"webhook":{{"accounts":{{"ci":{{"incoming_path":"/ci",{more}}}}}}}}}}}"#
             )
         };
         let local = r#""outgoing_url":"http://192.168.1.5/x""#;
-        let secret = r#""secret":"a-secret-of-the-house""#;
+        let secret = r#""secret":"a-secret-of-the-home""#;
         let tcp = |more: &str| {
             format!(r#"{{"channels":[{{"name":"lan","type":"tcp","port":5000{more}}}]}}"#)
         };
@@ -182,7 +174,7 @@ mod tests {
             (tcp(r#","bind":"198.51.100.4""#), Some("public address")),
             (
                 tcp(r#","bind":"127.0.0.1","allow_from":["*"]"#),
-                Some("none is trusted"),
+                Some("no proxy is trusted"),
             ),
             (account(local), Some("has no secret")),
             (account(&format!("{local},{secret}")), None),
@@ -198,7 +190,7 @@ mod tests {
                     r#"{"permission_mode":"allow","#,
                     1,
                 ),
-                Some("run unasked"),
+                Some("without asking"),
             ),
             (
                 account(&format!(r#"{local},{secret},"permission_mode":"ask""#)).replacen(
@@ -220,18 +212,6 @@ mod tests {
                     assert!(!found[0].advice.is_empty());
                 }
             }
-        }
-    }
-
-    #[test]
-    fn a_host_is_found_in_a_url() {
-        for (rest, host) in [
-            ("a.example/x?y", "a.example"),
-            ("user:pw@a.example:81/x", "a.example"),
-            ("[fd00::1]:81/x", "fd00::1"),
-            ("10.0.0.1", "10.0.0.1"),
-        ] {
-            assert_eq!(host_of(rest), host);
         }
     }
 }

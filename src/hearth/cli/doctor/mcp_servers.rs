@@ -1,4 +1,4 @@
-//! Whether the MCP servers of the configuration start and have tools.
+//! Whether the configured MCP servers start and have tools.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use config::Settings;
 use net::cancel::Cancel;
 use net::tls::Trust;
 
-/// How long they may take to start; npx and uvx fetch a program first.
+/// Time limit of their start; npx and uvx download a program first.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Starts them all as the server would, asks for their tools, and ends them.
+/// Starts them all as the server would, lists their tools, and stops them.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     const CHECK: &str = "mcp server";
     let config = settings.current();

@@ -73,10 +73,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     }
     let installation = Installation {
         directory: &directory,
-        option: match arguments.has("data-dir") {
-            true => format!(" --data-dir {}", directory.path().display()),
-            false => String::new(),
-        },
+        option: directory.option(arguments.has("data-dir")),
     };
     let mut diagnoses: Vec<Diagnosis> = match Settings::load(&path) {
         Ok(settings) => CHECKS
@@ -137,7 +134,7 @@ fn configuration(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let path = settings.path().display();
     let warnings = settings.warnings();
     if warnings.is_empty() {
-        return vec![Diagnosis::ok("configuration", format!("{path} is good"))];
+        return vec![Diagnosis::ok("configuration", format!("{path} is valid"))];
     }
     let warning = |text| Diagnosis::warning("configuration", text);
     warnings.into_iter().map(warning).collect()

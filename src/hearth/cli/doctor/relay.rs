@@ -1,19 +1,19 @@
-//! Whether the relays of the configuration can be reached from here.
+//! Whether the configured relays can be reached from here.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::http;
+use base::url::Url;
 use config::{Channel, Config, RelayChannel, Settings};
-use net::cancel::Cancel;
-use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
 const CHECK: &str = "relay";
 
-/// How long a relay may take to answer.
+/// Time limit of a relay's answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Asks each for its health; any answer at all shows that it is there.
+/// Asks each for its health; any answer shows that it is reachable.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
     let relays = config.channels.iter().filter_map(|channel| match channel {
@@ -26,7 +26,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     found
 }
 
-/// Whether the server can start as a relay, where it is to be one.
+/// Whether the server can start as a relay, if relay.enabled is set.
 #[cfg(feature = "relay")]
 fn own(config: &Config, option: &str) -> Option<Diagnosis> {
     use relay::server::Token;
@@ -38,11 +38,11 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
         Some(Ok(_)) => {
             return Some(Diagnosis::ok(
                 CHECK,
-                "the server is a relay, too".to_owned(),
+                "the server is also a relay".to_owned(),
             ));
         }
         Some(Err(error)) => error.to_string(),
-        None => "the server is to be a relay, and has no AUTH_TOKEN: it does not start".to_owned(),
+        None => "relay.enabled is set without an AUTH_TOKEN: the server cannot start".to_owned(),
     };
     let advice = format!("hearth config set{option} relay.auth_token -");
     Some(
@@ -54,7 +54,7 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
 
 #[cfg(not(feature = "relay"))]
 fn own(config: &Config, option: &str) -> Option<Diagnosis> {
-    let problem = "this program was built without the relay, and relay.enabled is set";
+    let problem = "relay.enabled is set, but this program was built without the relay";
     config.relay.enabled.then(|| {
         Diagnosis::problem(CHECK, problem.to_owned())
             .advise(format!("hearth config set{option} relay.enabled false"))
@@ -62,30 +62,18 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
 }
 
 fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
-    let (name, url) = (&relay.name, &relay.url);
-    // ws becomes http, and wss https.
-    let authority = url.split_once("://").map_or("", |(_, rest)| rest);
-    let authority = authority.split(['/', '?', '#']).next().unwrap_or_default();
-    let scheme = if url.starts_with("wss") {
-        "https"
-    } else {
-        "http"
+    let name = &relay.name;
+    let Ok(url) = Url::parse(&relay.url) else {
+        let text = format!("relay {name} has an invalid url");
+        return Diagnosis::problem(CHECK, text)
+            .advise(format!("correct the url of channel {name}"));
     };
-    let outgoing = ClientRequest {
-        method: "GET",
-        url: &format!("{scheme}://{authority}/health"),
-        headers: &[],
-        body: None,
-        deadline: Instant::now() + LIMIT,
-        cancel: &Cancel::default(),
-    };
-    let answered: Result<u16, ClientError> = HttpClient::new()
-        .trusting(trust.clone())
-        .exchange(&outgoing, |answer: &mut ClientResponse| Ok(answer.status()));
-    match answered {
-        Ok(_) => Diagnosis::ok(CHECK, format!("relay {name} answers at {authority}")),
-        Err(error) => Diagnosis::problem(CHECK, format!("relay {name} ({authority}): {error}"))
-            .advise("see whether it runs, and whether this machine reaches the internet")
+    let server = &url.authority;
+    let health = url.http("/health").text();
+    match http::send(trust, "GET", &health, &[], None, LIMIT) {
+        Ok(_) => Diagnosis::ok(CHECK, format!("relay {name} answers at {server}")),
+        Err(error) => Diagnosis::problem(CHECK, format!("relay {name} ({server}): {error}"))
+            .advise("check that it is running, and that this machine can reach the internet")
             .advise(format!("correct the url of channel {name}")),
     }
 }

@@ -1,4 +1,4 @@
-//! Whether a server runs here and answers.
+//! Whether a server is running here and answers.
 
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::health;
@@ -9,27 +9,29 @@ pub fn check(installation: &Installation<'_>) -> Vec<Diagnosis> {
     const CHECK: &str = "server";
     let Some(server) = RunningServer::find(installation.directory) else {
         let text = format!(
-            "no server runs on {}",
+            "no server is running on {}",
             installation.directory.path().display()
         );
         return vec![
             Diagnosis::warning(CHECK, text).advise(format!("hearth serve{}", installation.option)),
         ];
     };
-    let Some(url) = health::url_of(&server) else {
-        let text = format!("the server (process {}) does not listen", server.process());
+    let Some(url) = server.url() else {
+        let text = format!("the server (process {}) is not listening", server.process());
         return vec![Diagnosis::problem(CHECK, text).advise(format!(
             "see the end of {}",
             installation.directory.log().display()
         ))];
     };
-    vec![match health::ask(&url, server.trust()) {
+    vec![match health::ask(&url, &server.trust()) {
         Ok(_) => {
             let text = format!("the server (process {}) answers at {url}", server.process());
             Diagnosis::ok(CHECK, text)
         }
-        Err(said) => Diagnosis::problem(CHECK, format!("the server is not well: {said}")).advise(
-            format!("see the end of {}", installation.directory.log().display()),
-        ),
+        Err(said) => Diagnosis::problem(CHECK, format!("the server is not healthy: {said}"))
+            .advise(format!(
+                "see the end of {}",
+                installation.directory.log().display()
+            )),
     }]
 }

@@ -1,5 +1,5 @@
-//! A JSON array of conversations, as ChatGPT and Claude export them. It is read
-//! item by item, so that a file may be larger than the memory.
+//! A JSON array of conversations, as ChatGPT and Claude export them. It is read item
+//! by item, so a file may be larger than the memory.
 
 use std::cell::Cell;
 use std::fmt;
@@ -16,7 +16,11 @@ use crate::cli::context::{Failure, Outcome};
 /// Largest conversation that is read.
 const ITEM_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Reads a whole file.
+/// Imports a whole file.
+///
+/// # Errors
+///
+/// The file cannot be read or is not valid JSON, or the database fails.
 pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
     let unread = |error| Failure::failed(format!("the file cannot be read: {error}"));
     let mark = reader
@@ -40,21 +44,21 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
     match (failure, parsed) {
         (Some(failure), _) => Err(failure),
         (None, Err(error)) => Err(Failure::failed(format!(
-            "the file ends or breaks off: {error}"
+            "the file is incomplete or invalid: {error}"
         ))),
         (None, Ok(())) => Ok(()),
     }
 }
 
-/// How far a file is read.
+/// How much of a file has been read.
 #[derive(Default)]
 struct Position {
     read: Cell<u64>,
-    /// Where the present item must end.
+    /// Where the current item must end.
     bound: Cell<Option<u64>>,
 }
 
-/// Ends an item that is too large to be held.
+/// Fails when an item is too large for the memory.
 struct Bounded<R> {
     reader: R,
     position: Rc<Position>,
@@ -106,7 +110,7 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
             let taken = self
                 .importer
                 .note(read)
-                .and_then(|()| take(&item, self.importer));
+                .and_then(|()| import_item(&item, self.importer));
             if let Err(failure) = taken {
                 *self.failure = Some(failure);
                 return Err(serde::de::Error::custom("stopped"));
@@ -115,8 +119,8 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
     }
 }
 
-/// Takes in one item of either kind.
-fn take(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
+/// Imports one item of either service.
+fn import_item(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
     let text = item.get();
     let taken = match text {
         _ if !text.starts_with('{') => None,
@@ -129,7 +133,7 @@ fn take(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
         None => {
             importer
                 .tally
-                .leave_out("items that are no conversation of ChatGPT or Claude");
+                .skip("items that are not conversations of ChatGPT or Claude");
             Ok(())
         }
     }

@@ -1,6 +1,5 @@
 //! A conversation of a ChatGPT account export (`conversations.json`): a tree of
-//! nodes, of which the branch that ends in `current_node` is what the person
-//! saw last.
+//! nodes, of which the branch that ends in `current_node` was shown last.
 
 use std::collections::HashMap;
 
@@ -29,8 +28,7 @@ struct Node {
     children: Vec<String>,
 }
 
-/// The conversation and what was said in it; none when the text is of another
-/// shape.
+/// The conversation and its messages; none when the text has another structure.
 pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
     let found: Conversation = serde_json::from_str(text).ok()?;
     let id = found.conversation_id.as_deref().or(found.id.as_deref())?;
@@ -40,7 +38,7 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
         let Some(value) = &node.message else {
             continue;
         };
-        let Some((role, content)) = said(value) else {
+        let Some((role, content)) = text_of(value) else {
             continue;
         };
         now = value["create_time"].as_f64().and_then(seconds).or(now);
@@ -96,7 +94,7 @@ fn branch(conversation: &Conversation) -> Vec<&Node> {
     nodes
 }
 
-/// Where the newest children lead from the root.
+/// The leaf that the newest children lead to.
 fn newest_leaf(mapping: &HashMap<String, Node>) -> Option<&Node> {
     let mut here = mapping.values().find(|node| node.parent.is_none())?;
     for _ in 0..mapping.len() {
@@ -108,9 +106,9 @@ fn newest_leaf(mapping: &HashMap<String, Node>) -> Option<&Node> {
     Some(here)
 }
 
-/// What a person or the assistant said in a message; none for what the system
-/// and tools say, and for what was not shown.
-fn said(message: &Value) -> Option<(Role, String)> {
+/// The role and text of a message; none for those of the system and of tools, and
+/// for hidden ones.
+fn text_of(message: &Value) -> Option<(Role, String)> {
     let role = Role::parse(message["author"]["role"].as_str()?)?;
     let is_hidden = message["metadata"]["is_visually_hidden_from_conversation"] == true;
     let is_for_tool = message["recipient"].as_str().is_some_and(|to| to != "all");
@@ -137,7 +135,7 @@ fn part(part: &Value) -> Option<String> {
     match part["content_type"].as_str()? {
         "image_asset_pointer" => Some(attached("image", None)),
         "audio_transcription" => part["text"].as_str().map(str::to_owned),
-        // The words of sound and film come as a transcription.
+        // Audio and video come with a transcription.
         "audio_asset_pointer" | "real_time_user_audio_video_asset_pointer" => None,
         other => Some(attached(other, None)),
     }

@@ -15,15 +15,14 @@ struct Conversation {
     chat_messages: Vec<Value>,
 }
 
-/// The conversation and what was said in it; none when the text is of another
-/// shape.
+/// The conversation and its messages; none when the text has another structure.
 pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
     let found: Conversation = serde_json::from_str(text).ok()?;
     let began = found.created_at.as_deref().and_then(time);
     let mut now = began;
     let mut messages = Vec::new();
     for value in &found.chat_messages {
-        let Some((role, content)) = said(value) else {
+        let Some((role, content)) = text_of(value) else {
             continue;
         };
         now = value["created_at"].as_str().and_then(time).or(now);
@@ -46,9 +45,9 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
     Some((conversation, messages))
 }
 
-/// What was said in a message, with the text of what was attached to it; none
-/// when nothing was.
-fn said(message: &Value) -> Option<(Role, String)> {
+/// The role and text of a message, with the text of its attachments; none when it
+/// is empty.
+fn text_of(message: &Value) -> Option<(Role, String)> {
     let role = match message["sender"].as_str()? {
         "human" => Role::User,
         "assistant" => Role::Assistant,

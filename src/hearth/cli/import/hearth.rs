@@ -1,5 +1,5 @@
-//! Our own export: a head line, then for each conversation a line of its own
-//! and one for each of its messages.
+//! Hearth's own export: a head line, then for each conversation one line and a line
+//! for each of its messages.
 
 use std::io::{BufRead, Read};
 
@@ -48,7 +48,7 @@ struct Members {
 }
 
 impl Line {
-    /// None for what is no line of an export.
+    /// None if it is not a line of an export.
     fn parse(text: &[u8]) -> Option<Line> {
         let members: Members = serde_json::from_slice(text).ok()?;
         Some(match members.r#type.as_str() {
@@ -81,16 +81,20 @@ pub fn is_head(line: &[u8]) -> bool {
 }
 
 /// Where the reader is.
-enum Place {
-    /// Before the first conversation, or in one that is left out.
+enum Position {
+    /// Before the first conversation, or in one that is skipped.
     Outside,
     /// In this one.
     Inside(Box<Open>),
 }
 
-/// Reads a whole file.
+/// Imports a whole file.
+///
+/// # Errors
+///
+/// The file cannot be read or has an overlong line, or the database fails.
 pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
-    let mut place = Place::Outside;
+    let mut position = Position::Outside;
     let mut line = Vec::new();
     let mut bytes = 0;
     loop {
@@ -122,16 +126,17 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                 channel,
                 created_at,
             }) => {
-                if let Place::Inside(open) = std::mem::replace(&mut place, Place::Outside) {
+                if let Position::Inside(open) = std::mem::replace(&mut position, Position::Outside)
+                {
                     importer.finish(*open)?;
                 }
                 match conversation(&id, title, channel, &created_at) {
                     None => importer
                         .tally
-                        .leave_out("conversations with an unreadable id or time"),
+                        .skip("conversations with an unreadable id or time"),
                     Some(conversation) => {
                         if let Some(open) = importer.begin(conversation)? {
-                            place = Place::Inside(Box::new(open));
+                            position = Position::Inside(Box::new(open));
                         }
                     }
                 }
@@ -143,7 +148,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                 speaker,
                 timestamp,
             }) => {
-                let Place::Inside(open) = &mut place else {
+                let Position::Inside(open) = &mut position else {
                     continue;
                 };
                 match (Role::parse(&role), time(&timestamp)) {
@@ -157,19 +162,15 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                         };
                         importer.push(open, message)?;
                     }
-                    _ => importer
-                        .tally
-                        .leave_out("messages with an unknown role or time"),
+                    _ => importer.tally.skip("messages with an unknown role or time"),
                 }
             }
-            None => importer
-                .tally
-                .leave_out("lines that are no line of an export"),
+            None => importer.tally.skip("lines that do not belong to an export"),
         }
     }
-    match place {
-        Place::Inside(open) => importer.finish(*open),
-        Place::Outside => Ok(()),
+    match position {
+        Position::Inside(open) => importer.finish(*open),
+        Position::Outside => Ok(()),
     }
 }
 
@@ -184,8 +185,7 @@ fn conversation(
         source: format!("hearth:{id}"),
         id: Some(id),
         title,
-        // The model is told what came from a webhook: it is not the household
-        // that speaks.
+        // The model must know which conversations came from a webhook.
         channel: short(channel.unwrap_or_else(|| CHANNEL.to_owned())),
         created_at: time(created_at)?,
     })

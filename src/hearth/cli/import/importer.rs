@@ -35,7 +35,7 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn leave_out(&mut self, reason: impl Into<String>) {
+    pub fn skip(&mut self, reason: impl Into<String>) {
         self.left_out += 1;
         let mut reason = reason.into();
         if self.reasons.len() >= REASONS && !self.reasons.contains_key(&reason) {
@@ -85,7 +85,7 @@ impl Importer<'_> {
         messages: Vec<ImportedMessage>,
     ) -> Outcome {
         if messages.is_empty() {
-            self.tally.leave_out("conversations without messages");
+            self.tally.skip("conversations without messages");
             return Ok(());
         }
         let Some(mut open) = self.begin(conversation)? else {

@@ -19,7 +19,6 @@ use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use super::running_server::RunningServer;
 use super::table;
-use base::clock::Clock;
 use importer::{Importer, Tally};
 use serde_json::json;
 
@@ -55,7 +54,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let mut reader = BufReader::with_capacity(64 * 1024, file);
     let format = FileFormat::of(reader.fill_buf().map_err(unread)?);
     let directory = DataDirectory::of(arguments, context)?;
-    let store = directory.open_store(&Clock::system())?;
+    let store = directory.open_store()?;
     let line = ProgressLine::stoppable();
     let mut importer = Importer {
         store: &store,
@@ -68,12 +67,12 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         FileFormat::Hearth => hearth::read(reader, &mut importer),
         FileFormat::Array => array::read(reader, &mut importer),
         FileFormat::Zip => Err(Failure::failed(format!(
-            "{} is a zip archive: unzip it first, and import the file conversations.json in it",
+            "{} is a zip archive; unzip it and import its conversations.json",
             path.display()
         ))),
         FileFormat::Unknown => Err(Failure::failed(format!(
-            "{} is no export that Hearth knows: its own JSON Lines, or conversations.json of a \
-             ChatGPT or Claude account export",
+            "{} is not a known export: it must be Hearth's own JSON Lines, or conversations.json of \
+             a ChatGPT or Claude account export",
             path.display()
         ))),
     };
@@ -115,7 +114,7 @@ fn print(arguments: &Arguments, context: &mut Context, tally: &Tally) -> Outcome
         }
     )?;
     for (reason, times) in &tally.reasons {
-        writeln!(context.output, "Left out {times}: {reason}")?;
+        writeln!(context.output, "Skipped {times}: {reason}")?;
     }
     Ok(())
 }
@@ -150,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_told_by_its_beginning() {
+    fn the_format_is_recognised_by_the_beginning() {
         for (beginning, kind) in [
             (&b"PK\x03\x04rest"[..], FileFormat::Zip),
             (b"\xef\xbb\xbf\n [ {", FileFormat::Array),

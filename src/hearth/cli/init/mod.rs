@@ -1,10 +1,10 @@
-//! `hearth init`: a short guided set-up. Every answer is also an option, and
-//! nothing is asked where standard input is no terminal.
+//! `hearth init`: a short guided setup. Every answer can also be given as an option,
+//! and nothing is asked if standard input is not a terminal.
 //!
-//! All answers are gathered and the model is tried before anything is written.
+//! All answers are collected and the model is tested before anything is written.
 
-mod dialogue;
 mod model;
+mod prompter;
 
 #[cfg(test)]
 mod tests;
@@ -21,8 +21,8 @@ use super::running_server::RunningServer;
 use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
-use dialogue::Dialogue;
 use model::{Chosen, Key};
+use prompter::Prompter;
 
 pub const COMMAND: Command = Command::new(
     "init",
@@ -78,16 +78,14 @@ values take their defaults, or cause an error. The model is tested before anythi
 ])
 .run(run);
 
-/// Where the relay's token is taken from.
+/// The environment variable with the relay's token.
 const RELAY_TOKEN: &str = "HEARTH_RELAY_TOKEN";
 
 /// Who may connect directly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
-    /// Devices in the house.
-    House,
-    /// This machine alone.
-    Machine,
+    LocalNetwork,
+    ThisMachine,
 }
 
 /// The first user's password.
@@ -111,17 +109,17 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     directory.create()?;
     let is_new = !directory.config().exists();
     if !is_new {
-        // What is wrong with it is said before anything is asked.
-        super::config::load(&directory)?;
+        // Reports an invalid configuration before anything is asked.
+        directory.settings()?;
     }
-    let mut dialogue = Dialogue::new(context);
-    dialogue.say(&format!(
-        "This sets Hearth up in {}. Enter takes what stands in brackets.\n",
+    let mut prompter = Prompter::new(context);
+    prompter.say(&format!(
+        "This sets up Hearth in {}. Press Enter for the default in brackets.\n",
         directory.path().display()
     ))?;
-    let chosen = model::choose(arguments, &mut dialogue)?;
-    let reach = reach(arguments, &mut dialogue, is_new)?;
-    let relay = relay(arguments, &mut dialogue)?;
+    let chosen = model::choose(arguments, &mut prompter)?;
+    let reach = reach(arguments, &mut prompter, is_new)?;
+    let relay = relay(arguments, &mut prompter)?;
     let password = first_password(arguments, &directory, context)?;
 
     let given = match &password {
@@ -129,46 +127,46 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         Password::Kept => None,
     };
     first_run::prepare(&directory, &Clock::system(), given)?;
-    let settings = super::config::load(&directory)?;
+    let settings = directory.settings()?;
     model::write(&settings, &chosen)?;
     write_channels(&settings, reach, relay.as_ref())?;
-    tell(&directory, &chosen, &password, arguments, context)
+    report(&directory, &chosen, &password, arguments, context)
 }
 
 fn reach(
     arguments: &Arguments,
-    dialogue: &mut Dialogue<'_, '_>,
+    prompter: &mut Prompter<'_, '_>,
     is_new: bool,
 ) -> Result<Option<Reach>, Failure> {
     if arguments.has("lan") {
-        return Ok(Some(Reach::House));
+        return Ok(Some(Reach::LocalNetwork));
     }
     if arguments.has("local-only") {
-        return Ok(Some(Reach::Machine));
+        return Ok(Some(Reach::ThisMachine));
     }
-    let question = "Who may connect: the house (lan), or this machine alone (local)?";
-    let answer = dialogue.choose(question, &["lan", "local"], "lan")?;
+    let question = "Who may connect: the local network (lan), or only this machine (local)?";
+    let answer = prompter.choose(question, &["lan", "local"], "lan")?;
     Ok(match answer.as_deref() {
-        Some("local") => Some(Reach::Machine),
-        Some(_) => Some(Reach::House),
-        // Somebody else's file keeps its channels.
-        None => is_new.then_some(Reach::House),
+        Some("local") => Some(Reach::ThisMachine),
+        Some(_) => Some(Reach::LocalNetwork),
+        // Without an answer an existing file keeps its channels.
+        None => is_new.then_some(Reach::LocalNetwork),
     })
 }
 
-/// A relay and the token that admits this machine to it.
+/// A relay and its token.
 struct Relay {
     url: String,
     token: Secret,
 }
 
-fn relay(arguments: &Arguments, dialogue: &mut Dialogue<'_, '_>) -> Result<Option<Relay>, Failure> {
+fn relay(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<Option<Relay>, Failure> {
     const NONE: &str = "none";
     let url = match arguments.text("relay")? {
         Some(url) => Some(url.to_owned()),
         None => {
-            let question = "A relay through which to be reached from outside (wss://...)?";
-            dialogue.ask(question, NONE)?
+            let question = "Connect via a relay, to be reachable from anywhere (wss://...)?";
+            prompter.ask(question, NONE)?
         }
     };
     let Some(url) = url.filter(|url| url != NONE) else {
@@ -178,31 +176,30 @@ fn relay(arguments: &Arguments, dialogue: &mut Dialogue<'_, '_>) -> Result<Optio
         let message = format!("--relay must be a URL with wss:// or ws://, not {url:?}");
         return Err(arguments.usage(message));
     }
-    let token = match dialogue.variable(RELAY_TOKEN) {
+    let token = match prompter.variable(RELAY_TOKEN) {
         Some(token) => Some(Secret::new(token)),
-        None => dialogue.ask_secret("The relay's AUTH_TOKEN:")?,
+        None => prompter.ask_secret("The relay's AUTH_TOKEN:")?,
     };
     match token.filter(|token| !token.is_empty()) {
         Some(token) => Ok(Some(Relay { url, token })),
         None => Err(Failure::failed(format!(
-            "a relay needs its token: put it into {RELAY_TOKEN} for this command"
+            "the relay's token is missing: set {RELAY_TOKEN} for this command"
         ))),
     }
 }
 
-/// The password of the first user, where there is none yet.
+/// The password of the first user, if there is no user yet.
 fn first_password(
     arguments: &Arguments,
     directory: &DataDirectory,
     context: &mut Context,
 ) -> Result<Password, Failure> {
-    let has_users = directory.database().exists()
-        && !directory.open_store(&Clock::system())?.users()?.is_empty();
+    let has_users = directory.database().exists() && !directory.open_store()?.users()?.is_empty();
     let is_given = arguments.has("admin-password-stdin");
     if has_users {
         if is_given || arguments.has("generate") {
             return Err(Failure::failed(format!(
-                "{} has users already; `hearth user passwd {}` sets a password",
+                "{} has users already; set a password with `hearth user passwd {}`",
                 directory.path().display(),
                 first_run::ADMIN
             )));
@@ -221,21 +218,21 @@ fn first_password(
     if !is_given && !asks {
         return Ok(Password::Generated(Secret::random_password()));
     }
-    let prompt = format!("A password for {} [make one]: ", first_run::ADMIN);
+    let prompt = format!("A password for {} [generate one]: ", first_run::ADMIN);
     let typed = password::read_secret(context, &prompt, asks)?;
     if asks && typed.is_empty() {
         return Ok(Password::Generated(Secret::random_password()));
     }
     password::check(&typed)?;
-    if asks && password::read_secret(context, "Once more: ", true)? != typed {
+    if asks && password::read_secret(context, "Repeat: ", true)? != typed {
         return Err(Failure::failed(
-            "the two passwords differ; nothing was written",
+            "the passwords do not match; nothing was written",
         ));
     }
     Ok(Password::Given(typed))
 }
 
-/// Writes the channels that were asked for into the list that is there.
+/// Writes the chosen channels to the existing list.
 fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Relay>) -> Outcome {
     if reach.is_none() && relay.is_none() {
         return Ok(());
@@ -243,7 +240,7 @@ fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Rela
     let mut channels = settings.get("channels", true)?;
     let Some(list) = channels.as_array_mut() else {
         return Err(Failure::failed(format!(
-            "\"channels\" in {} is an object; `hearth init` changes lists alone: add to it by hand",
+            "\"channels\" in {} is an object; `hearth init` changes only lists: edit it by hand",
             settings.path().display()
         )));
     };
@@ -254,10 +251,10 @@ fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Rela
             Failure::failed(format!("{} has no tcp channel", settings.path().display()))
         })?;
         match reach {
-            Reach::Machine => {
+            Reach::ThisMachine => {
                 tcp.insert("bind".to_owned(), json!("127.0.0.1"));
             }
-            Reach::House => {
+            Reach::LocalNetwork => {
                 tcp.remove("bind");
             }
         }
@@ -275,39 +272,33 @@ fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Rela
     Ok(())
 }
 
-/// What was made, and how to go on. A generated password stands alone on the
+/// Reports what was written and what to do next. A generated password is the only
 /// output, for scripts.
-fn tell(
+fn report(
     directory: &DataDirectory,
     chosen: &Chosen,
     password: &Password,
     arguments: &Arguments,
     context: &mut Context,
 ) -> Outcome {
-    let option = match arguments.has("data-dir") {
-        true => format!(" --data-dir {}", directory.path().display()),
-        false => String::new(),
-    };
+    let option = directory.option(arguments.has("data-dir"));
     let errors = &mut context.errors;
-    writeln!(errors, "Wrote {}.", directory.config().display())?;
+    writeln!(errors, "Saved in {}.", directory.config().display())?;
     if let Key::Variable(name) = &chosen.key {
-        writeln!(errors, "The server reads {name} from its environment.")?;
+        writeln!(errors, "The server will read {name} from its environment.")?;
     }
     match RunningServer::find(directory) {
-        Some(server) => {
-            let told = RunningServer::notify(directory);
-            writeln!(errors, "Process {} runs here: {told}.", server.process())?;
-            writeln!(
-                errors,
-                "Changed channels need `hearth serve` to be started anew."
-            )?;
+        Some(_) => {
+            let reloaded = RunningServer::reload_if_running(directory);
+            writeln!(errors, "A server is running: {reloaded}.")?;
+            writeln!(errors, "Restart it to apply changed channels.")?;
         }
-        None => writeln!(errors, "Start it: hearth serve{option}")?,
+        None => writeln!(errors, "Start the server: hearth serve{option}")?,
     }
     if let Password::Generated(secret) = password {
         writeln!(
             errors,
-            "The password of {}, shown only now:",
+            "The password of {}, shown only once:",
             first_run::ADMIN
         )?;
         writeln!(context.output, "{}", secret.expose())?;

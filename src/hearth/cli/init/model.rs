@@ -1,8 +1,8 @@
-//! Which model answers: asked for, tried, written.
+//! Chooses, tests and writes the model.
 
 use std::time::Duration;
 
-use super::dialogue::Dialogue;
+use super::prompter::Prompter;
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{Failure, Outcome};
 use crate::cli::local_models;
@@ -11,16 +11,16 @@ use base::secret::Secret;
 use config::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Settings};
 use net::tls::Trust;
 
-/// How long the provider may take to answer.
+/// Time limit of the provider's answer.
 const LIMIT: Duration = Duration::from_secs(15);
-/// How long a server on this machine may take to list its models.
+/// Time limit of a local server's list of models.
 const LIST: Duration = Duration::from_secs(2);
-/// How often what is wrong is asked for again.
+/// How many times the model is tested.
 const TRIES: usize = 3;
 
 /// Where the API key is.
 pub enum Key {
-    /// None is given: the provider needs none, or it is where it was.
+    /// Not given: the provider needs none, or the configured one stays.
     None,
     /// In this variable of the server's environment.
     Variable(String),
@@ -36,68 +36,74 @@ pub struct Chosen {
     pub key: Key,
 }
 
-/// Chooses by options and answers, and tries what was chosen.
-pub fn choose(arguments: &Arguments, dialogue: &mut Dialogue<'_, '_>) -> Result<Chosen, Failure> {
-    let preset = provider(arguments, dialogue)?;
+/// Chooses by options and answers, and tests the choice.
+///
+/// # Errors
+///
+/// An answer is missing or invalid, or the test failed.
+pub fn choose(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<Chosen, Failure> {
+    let preset = provider(arguments, prompter)?;
     let mut chosen = Chosen {
         provider: preset.name.to_owned(),
         model: OFFLINE.to_owned(),
-        base_url: base_url(arguments, dialogue, preset)?,
+        base_url: base_url(arguments, prompter, preset)?,
         key: Key::None,
     };
     if preset.name == OFFLINE {
         return Ok(chosen);
     }
-    chosen.key = key(arguments, dialogue, preset)?;
-    chosen.model = model(arguments, dialogue, preset, chosen.base_url.as_deref())?;
+    chosen.key = key(arguments, prompter, preset)?;
+    chosen.model = model(arguments, prompter, preset, chosen.base_url.as_deref())?;
     if arguments.has("no-test") {
         return Ok(chosen);
     }
     for _ in 1..TRIES {
-        match test(&chosen, dialogue) {
+        match test(&chosen, prompter) {
             Ok(said) => {
-                dialogue.say(&said)?;
+                prompter.say(&said)?;
                 return Ok(chosen);
             }
-            Err(_) if !dialogue.is_open() => break,
-            Err((said, Wrong::Key)) => {
-                dialogue.say(&said)?;
-                if let Some(key) = dialogue.ask_secret("Another API key:")? {
+            Err(_) if !prompter.is_interactive() => break,
+            Err((said, Correction::Key)) => {
+                prompter.say(&said)?;
+                if let Some(key) = prompter.ask_secret("Another API key:")? {
                     chosen.key = Key::Text(key);
                 }
             }
-            Err((said, Wrong::Model)) => {
-                dialogue.say(&said)?;
-                if let Some(model) = dialogue.ask("Another model:", "")? {
+            Err((said, Correction::Model)) => {
+                prompter.say(&said)?;
+                if let Some(model) = prompter.ask("Another model:", "")? {
                     chosen.model = model;
                 }
             }
-            Err((_, Wrong::Else)) => break,
+            Err((_, Correction::Other)) => break,
         }
     }
-    match test(&chosen, dialogue) {
-        Ok(said) => dialogue.say(&said).map(|()| chosen),
+    match test(&chosen, prompter) {
+        Ok(said) => prompter.say(&said).map(|()| chosen),
         Err((said, _)) => Err(Failure::failed(format!(
-            "{said}; nothing was written (--no-test leaves this out)"
+            "{said}; nothing was written (--no-test skips this test)"
         ))),
     }
 }
 
 fn provider(
     arguments: &Arguments,
-    dialogue: &mut Dialogue<'_, '_>,
+    prompter: &mut Prompter<'_, '_>,
 ) -> Result<&'static Preset, Failure> {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     let name = match arguments.text("provider")? {
         Some(name) => name.to_owned(),
-        None if dialogue.is_open() => {
-            let offers = local_models::look(|name| dialogue.variable(name));
-            for offer in &offers {
-                dialogue.say(&format!("{}: {}.", offer.provider, offer.reason))?;
+        None if prompter.is_interactive() => {
+            let suggestions = local_models::search(|name| prompter.variable(name));
+            for suggestion in &suggestions {
+                prompter.say(&format!("{}: {}.", suggestion.provider, suggestion.reason))?;
             }
-            let usual = offers.first().map_or(OFFLINE, |offer| offer.provider);
-            dialogue.say(&format!("Model providers: {}.", names.join(", ")))?;
-            let answer = dialogue.choose("Which one?", &names, usual)?;
+            let usual = suggestions
+                .first()
+                .map_or(OFFLINE, |suggestion| suggestion.provider);
+            prompter.say(&format!("Model providers: {}.", names.join(", ")))?;
+            let answer = prompter.choose("Which one?", &names, usual)?;
             answer.unwrap_or_else(|| OFFLINE.to_owned())
         }
         None => OFFLINE.to_owned(),
@@ -112,13 +118,13 @@ fn provider(
 
 fn base_url(
     arguments: &Arguments,
-    dialogue: &mut Dialogue<'_, '_>,
+    prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
 ) -> Result<Option<String>, Failure> {
     let given = match arguments.text("base-url")? {
         Some(url) => Some(url.to_owned()),
         None if preset.name == OPENAI_COMPATIBLE => {
-            dialogue.ask("Where is it (http://HOST:PORT/v1)?", "")?
+            prompter.ask("Address (http://HOST:PORT/v1)?", "")?
         }
         None => None,
     };
@@ -131,27 +137,27 @@ fn base_url(
 
 fn key(
     arguments: &Arguments,
-    dialogue: &mut Dialogue<'_, '_>,
+    prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
 ) -> Result<Key, Failure> {
     if arguments.has("api-key-stdin") {
-        return dialogue.take_secret().map(Key::Text);
+        return prompter.read_secret().map(Key::Text);
     }
     if let Some(name) = arguments.text("api-key-env")? {
-        // The file names it, and is wrong where it is not set.
-        return match dialogue.variable(name) {
+        // The file refers to it, and is invalid while it is not set.
+        return match prompter.variable(name) {
             Some(_) => Ok(Key::Variable(name.to_owned())),
-            None => Err(Failure::failed(format!("{name} is not set here"))),
+            None => Err(Failure::failed(format!("{name} is not set"))),
         };
     }
     let Some(usual) = preset.key_variable else {
         return Ok(Key::None);
     };
-    if dialogue.variable(usual).is_some() {
-        dialogue.say(&format!("The API key is taken from {usual}."))?;
+    if prompter.variable(usual).is_some() {
+        prompter.say(&format!("The API key is taken from {usual}."))?;
         return Ok(Key::Variable(usual.to_owned()));
     }
-    match dialogue.ask_secret(&format!("The API key of {}:", preset.title))? {
+    match prompter.ask_secret(&format!("The API key of {}:", preset.title))? {
         Some(key) if !key.is_empty() => Ok(Key::Text(key)),
         _ if arguments.has("no-test") => Ok(Key::None),
         _ => Err(arguments.usage(format!(
@@ -163,46 +169,46 @@ fn key(
 
 fn model(
     arguments: &Arguments,
-    dialogue: &mut Dialogue<'_, '_>,
+    prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
     base_url: Option<&str>,
 ) -> Result<String, Failure> {
     if let Some(model) = arguments.text("model")? {
         return Ok(model.to_owned());
     }
-    // Servers in the house list their models to anybody.
+    // Local servers list their models without a key.
     let url = base_url.or(preset.base_url.filter(|_| preset.key_variable.is_none()));
     let models = url.and_then(|url| models_at(preset.name, url, LIST));
     let models = models.unwrap_or_default();
     if !models.is_empty() {
-        dialogue.say(&format!("It has {}.", models.join(", ")))?;
+        prompter.say(&format!("Available models: {}.", models.join(", ")))?;
     }
     let first = models.first().map_or("", String::as_str);
-    let answer = match dialogue.ask("Which model?", first)? {
+    let answer = match prompter.ask("Which model?", first)? {
         Some(answer) => answer,
         None => first.to_owned(),
     };
     match answer.as_str() {
-        "" => Err(arguments.usage("no model is named: --model NAME")),
+        "" => Err(arguments.usage("the model is missing: --model NAME")),
         _ => Ok(answer),
     }
 }
 
-/// What would mend it.
-enum Wrong {
+/// What to correct after a failed test.
+enum Correction {
     Key,
     Model,
-    Else,
+    Other,
 }
 
-/// Asks the provider, as the doctor does: nothing is sent to a model.
-fn test(chosen: &Chosen, dialogue: &Dialogue<'_, '_>) -> Result<String, (String, Wrong)> {
+/// Probes the provider; nothing is sent to a model.
+fn test(chosen: &Chosen, prompter: &Prompter<'_, '_>) -> Result<String, (String, Correction)> {
     let api_key = match &chosen.key {
         Key::None => None,
         Key::Text(key) => Some(key.clone()),
-        Key::Variable(name) => match dialogue.variable(name) {
+        Key::Variable(name) => match prompter.variable(name) {
             Some(key) => Some(Secret::new(key)),
-            None => return Err((format!("{name} is not set here"), Wrong::Key)),
+            None => return Err((format!("{name} is not set"), Correction::Key)),
         },
     };
     let choice = ModelChoice {
@@ -217,16 +223,20 @@ fn test(chosen: &Chosen, dialogue: &Dialogue<'_, '_>) -> Result<String, (String,
         finding if finding.is_usable() => return Ok(format!("{text}.")),
         Finding::NoModel { others, .. } => {
             text.push_str(&format!("; it has {}", others.join(", ")));
-            Wrong::Model
+            Correction::Model
         }
-        Finding::NoKey | Finding::BadKey(_) => Wrong::Key,
-        _ => Wrong::Else,
+        Finding::NoKey | Finding::BadKey(_) => Correction::Key,
+        _ => Correction::Other,
     };
     Err((text, wrong))
 }
 
-/// Writes what was chosen. Each change must leave a valid file, so that the
-/// order depends on whether an address comes or goes.
+/// Writes the choice. Each change must leave a valid file, so the order depends on
+/// whether an address is added or removed.
+///
+/// # Errors
+///
+/// The configuration cannot be written.
 pub fn write(settings: &Settings, chosen: &Chosen) -> Outcome {
     let before = settings.current();
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
@@ -239,11 +249,11 @@ pub fn write(settings: &Settings, chosen: &Chosen) -> Outcome {
     }
     settings.set("model", &quoted(&chosen.model))?;
     match &chosen.key {
-        // Another provider's key is not for this one.
+        // The key belongs to the other provider.
         Key::None if before.provider != chosen.provider => settings.set("api_key", "null")?,
         Key::None => {}
         Key::Text(key) => settings.set("api_key", &quoted(key.expose()))?,
-        // That variable is read anyway, also before it is set.
+        // The server reads the usual variable anyway.
         Key::Variable(name) if is_usual(name, chosen) => settings.set("api_key", "null")?,
         Key::Variable(name) => settings.set("api_key", &quoted(&format!("${{{name}}}")))?,
     }

@@ -139,7 +139,7 @@ fn a_person_is_asked_for_what_no_option_says() {
     assert_eq!(code, 0, "{shown}");
     for part in [
         "Model providers: offline, openai",
-        "It must be one of",
+        "Please enter one of",
         "Who may connect",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");

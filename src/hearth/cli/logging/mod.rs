@@ -1,9 +1,7 @@
-//! The log: to standard error and, appended, to `hearth.log`, which is kept in
-//! five files of 5 MB.
+//! The log, which goes to standard error and to `hearth.log`, five files of 5 MB.
 //!
-//! The `log` crate's logger is the one global of the house. Only `serve` sets
-//! it, and `relay`, which keeps nothing on disk and logs to standard error alone;
-//! the other commands speak for themselves.
+//! The `log` crate's logger is the only global state. `serve` sets it, and so does
+//! `relay`, which logs to standard error only; other commands do not log.
 
 mod rotation;
 
@@ -20,31 +18,32 @@ use super::context::Failure;
 use base::clock::Clock;
 use rotation::RotatingFile;
 
-/// What is logged unless somebody says otherwise.
-const USUAL: &str = "info";
+/// The default log level.
+const DEFAULT_LEVEL: &str = "info";
 
-/// The running log, whose level can be changed.
+/// The logger of a server, whose level can be changed.
 #[derive(Clone)]
 pub struct Logging {
     current: Arc<RwLock<Both>>,
     file: SharedFile,
     is_dated: bool,
-    /// `HEARTH_LOG` says what is logged, so that the configuration does not.
+    /// Whether `HEARTH_LOG` overrides the configuration.
     is_fixed: bool,
 }
 
-/// Begins to log: `filter` is what `HEARTH_LOG` says, if it is set, and `path`
-/// the log file, which is made for its owner only.
+/// Starts to log. `filter` is the value of `HEARTH_LOG`, if set, and `path` the log
+/// file, which is created for its owner only.
+///
+/// # Errors
+///
+/// The file cannot be written, or the filter is not valid.
 pub fn start(
     filter: Option<&str>,
     path: &Path,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Logging, Failure> {
     let file = RotatingFile::open(path, rotation::MOST_BYTES).map_err(|error| {
-        Failure::failed(format!(
-            "the log {} cannot be written: {error}",
-            path.display()
-        ))
+        Failure::failed(format!("cannot write the log {}: {error}", path.display()))
     })?;
     let file = SharedFile(Arc::new(Mutex::new(file)));
     let is_dated = !is_journal(environment);
@@ -61,9 +60,8 @@ pub fn start(
 }
 
 impl Logging {
-    /// Logs from now on what the configuration's `log_level` says, unless
-    /// `HEARTH_LOG` does.
-    pub fn follow(&self, level: &str) {
+    /// Applies the configuration's `log_level`, unless `HEARTH_LOG` is set.
+    pub fn set_level(&self, level: &str) {
         if self.is_fixed {
             return;
         }
@@ -114,7 +112,7 @@ impl Both {
     }
 }
 
-/// The file, which outlives a change of the level.
+/// The file, which stays open when the level changes.
 #[derive(Clone)]
 struct SharedFile(Arc<Mutex<RotatingFile>>);
 
@@ -134,7 +132,11 @@ impl Write for SharedFile {
     }
 }
 
-/// The same without a file.
+/// Starts to log to standard error only.
+///
+/// # Errors
+///
+/// The filter is not valid.
 #[cfg(feature = "relay")]
 pub fn start_on_terminal(
     filter: Option<&str>,
@@ -149,10 +151,10 @@ pub fn start_on_terminal(
     log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
 }
 
-/// What `HEARTH_LOG` says. A mistyped level would silence the log: env_logger
-/// takes a word that it does not know for the name of a module.
+/// Checks the value of `HEARTH_LOG`: env_logger takes an unknown word for the name of
+/// a module, so a mistyped level would turn the log off.
 fn checked(filter: Option<&str>) -> Result<&str, Failure> {
-    let filter = filter.unwrap_or(USUAL);
+    let filter = filter.unwrap_or(DEFAULT_LEVEL);
     match filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
         true => Ok(filter),
         false => Err(Failure::failed(format!(
@@ -161,7 +163,7 @@ fn checked(filter: Option<&str>) -> Result<&str, Failure> {
     }
 }
 
-/// The members of the workspace, by which env_logger knows our own lines.
+/// The members of the workspace, as env_logger knows the targets of our records.
 const MEMBERS: [&str; 8] = [
     "agent", "base", "config", "hearth", "net", "protocol", "relay", "store",
 ];
@@ -185,8 +187,7 @@ fn directives(filter: &str) -> String {
     }
 }
 
-/// Whether standard error goes to the systemd journal, which dates lines
-/// itself: `JOURNAL_STREAM` is its device and inode (systemd.exec(5)).
+/// Whether standard error goes to the systemd journal, which adds the time itself: `JOURNAL_STREAM` is its device and inode (systemd.exec(5)).
 fn is_journal(environment: &dyn Fn(&str) -> Option<OsString>) -> bool {
     let Ok(status) = rustix::fs::fstat(std::io::stderr()) else {
         return false;
@@ -213,8 +214,8 @@ fn logger(directives: &str, dated: bool, target: Target) -> Logger {
         .build()
 }
 
-/// Appends a record's text. Control characters are escaped: what a client
-/// sends must neither begin a line of its own nor steer the terminal.
+/// Appends a record's text. Control characters are escaped, so that input from a
+/// client can neither start a new line nor control the terminal.
 fn push_message(line: &mut String, record: &Record) {
     for character in record.args().to_string().chars() {
         if character.is_control() {
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_a_time_a_level_and_a_text() {
+    fn a_line_has_a_time_a_level_and_a_text() {
         assert_eq!(logged(false, "it runs"), "INFO  it runs\n");
         let dated = logged(true, "it runs");
         assert!(dated.ends_with("Z INFO  it runs\n"), "{dated}");
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_cannot_begin_a_line_or_steer_the_terminal() {
+    fn a_message_cannot_start_a_line_or_control_the_terminal() {
         assert_eq!(
             logged(false, "from x\nERROR forged \u{1b}[2J"),
             "INFO  from x\\nERROR forged \\u{1b}[2J\n"
@@ -276,9 +277,9 @@ mod tests {
     }
 
     #[test]
-    fn a_bare_level_is_not_for_the_libraries() {
+    fn a_bare_level_does_not_apply_to_libraries() {
         for (filter, expected) in [
-            (USUAL, "WARN,OURS=INFO"),
+            (DEFAULT_LEVEL, "WARN,OURS=INFO"),
             ("debug", "WARN,OURS=DEBUG"),
             (" error ", "ERROR,OURS=ERROR"),
             ("off", "OFF,OURS=OFF"),

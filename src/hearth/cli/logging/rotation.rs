@@ -1,27 +1,34 @@
-//! The log file, which begins anew when it has grown enough.
+//! The log file, which is rotated by size.
+//!
+//! Own code: the weighed libraries cost more than these 110 lines and do not notice
+//! that others moved or truncated the file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// Most bytes of one file.
+/// Largest size of one file, in bytes.
 pub const MOST_BYTES: u64 = 5_000_000;
-/// Most files: the one that is written, and four older ones, `.1` the newest.
+/// Number of files: the current one and four older ones, `.1` the newest.
 pub const FILES: usize = 5;
 
-/// The log file at `path`, with the older ones beside it. Each `write` is one
-/// line or more and stays whole in one file.
+/// The log file at `path`, with the older ones beside it. What one `write` gets stays
+/// in one file.
 pub struct RotatingFile {
     path: PathBuf,
     file: File,
-    /// Bytes in the file, as far as we know: others may cut it.
+    /// Bytes in the file, unless others have truncated it.
     length: u64,
     most_bytes: u64,
 }
 
 impl RotatingFile {
-    /// Opens the file, or makes it for its owner only.
+    /// Opens the file, or creates it for its owner only.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened for writing.
     pub fn open(path: &Path, most_bytes: u64) -> io::Result<RotatingFile> {
         let file = append_to(path)?;
         Ok(RotatingFile {
@@ -32,21 +39,20 @@ impl RotatingFile {
         })
     }
 
-    /// Makes room. Where that fails the file grows on, and it is tried again
-    /// when as much has been written once more: a log must not end because it
-    /// cannot be moved.
-    fn make_room(&mut self) {
+    /// Rotates the files. If that fails the file keeps growing, and the next attempt
+    /// follows after as many bytes: a log must not end because it cannot be moved.
+    fn rotate(&mut self) {
         let moved = self.is_in_place().and_then(|in_place| {
             let length = self.file.metadata()?.len();
             match in_place {
-                // Somebody has cut it meanwhile.
+                // Somebody has truncated it.
                 true if length < self.length => Ok(length),
                 true => {
                     self.shift()?;
                     self.file = append_to(&self.path)?;
                     Ok(0)
                 }
-                // Somebody has moved it away meanwhile.
+                // Somebody has moved it away.
                 false => {
                     self.file = append_to(&self.path)?;
                     Ok(self.file.metadata()?.len())
@@ -56,7 +62,7 @@ impl RotatingFile {
         self.length = moved.unwrap_or(0);
     }
 
-    /// Whether the file that is open is the one of this name.
+    /// Whether the open file still has this name.
     fn is_in_place(&self) -> io::Result<bool> {
         let open = self.file.metadata()?;
         match fs::metadata(&self.path) {
@@ -89,7 +95,7 @@ impl RotatingFile {
 impl Write for RotatingFile {
     fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
         if self.length > 0 && self.length + lines.len() as u64 > self.most_bytes {
-            self.make_room();
+            self.rotate();
         }
         self.file.write_all(lines)?;
         self.length += lines.len() as u64;
@@ -185,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_do_with_the_file_is_noticed() {
+    fn changes_by_others_are_noticed() {
         let root = TemporaryDirectory::new();
         let path = root.path().join("hearth.log");
         let mut file = RotatingFile::open(&path, 20).unwrap();
@@ -200,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_moved_goes_on() {
+    fn a_file_that_cannot_be_moved_keeps_growing() {
         let root = TemporaryDirectory::new();
         let path = root.path().join("hearth.log");
         // Folders that are not empty stand in the way.

@@ -1,7 +1,6 @@
-//! `hearth relay join`: registers this machine at a relay, writes the channel,
-//! and says where clients reach it.
+//! `hearth relay join`: registers this machine with a relay, adds the channel, and
+//! prints the address for clients.
 
-use std::io::ErrorKind;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
@@ -11,20 +10,21 @@ use crate::cli::arguments::Arguments;
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{channels, config, http, password, table};
+use crate::cli::{channels, http, password, table};
 use base::secret::Secret;
 use base::url::Url;
 use net::dial::shown;
+use net::http_client::ClientError;
 use net::tls::Trust;
 use relay::identity::Identity;
 use relay::link::{client_address, relay_address};
 use serde_json::json;
 
-/// How long the relay may take to answer.
+/// Time limit of the relay's answer.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Shortest token that a relay accepts (protocol section 6), in characters.
 const TOKEN_CHARACTERS: usize = 32;
-/// The channel's name when none is given.
+/// The default name of the channel.
 const NAME: &str = "relay";
 
 /// Links this machine to a relay.
@@ -36,17 +36,17 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         Some(word @ ("required" | "optional")) => Some(word),
         Some(word) => {
             return Err(arguments.usage(format!(
-                "--encryption is \"required\" or \"optional\", not {word:?}"
+                "--encryption must be required or optional, not {word:?}"
             )));
         }
     };
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     let name = arguments.text("name")?.unwrap_or(NAME);
     if channels::relay_key(&settings, name)?.is_some() {
         return Err(Failure::failed(format!(
-            "there is a relay channel {name:?} already; give this one another --name, or end that \
-             one with `hearth relay leave {name}`"
+            "a relay channel {name:?} exists already; choose another --name, or remove that one \
+             with `hearth relay leave {name}`"
         )));
     }
     let token = auth_token(arguments, context)?;
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     }
     let (key, value) = channels::new_relay(&settings, name, channel)?;
     settings.set(&key, &value.to_string())?;
-    let told = RunningServer::notify(&directory);
+    let reloaded = RunningServer::reload_if_running(&directory);
 
     let clients = client_address(&relay, &identity.machine_id).text();
     if arguments.has("json") {
@@ -74,7 +74,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         });
         return table::print_json(context, &joined);
     }
-    writeln!(context.errors, "Joined as the channel {name}; {told}.")?;
+    writeln!(context.errors, "Joined as the channel {name}; {reloaded}.")?;
     writeln!(context.output, "machine id  {}", identity.machine_id)?;
     writeln!(context.output, "address     {clients}")?;
     if arguments.has("qr") || context.output_is_terminal {
@@ -88,7 +88,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     Ok(())
 }
 
-/// What a person wrote, as the address of a WebSocket.
+/// The WebSocket URL for what a person wrote.
 fn websocket_url(text: &str) -> String {
     match text.split_once("://") {
         Some(("https", rest)) => format!("wss://{rest}"),
@@ -110,21 +110,20 @@ fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, Fa
             password::read_secret(context, "The relay's AUTH_TOKEN: ", ask)?
         }
         None => {
-            return Err(arguments.usage(
-                "the relay's token is missing: put it into AUTH_TOKEN, or give --token-stdin",
-            ));
+            return Err(arguments
+                .usage("the relay's token is missing: set AUTH_TOKEN, or use --token-stdin"));
         }
     };
     if token.expose().chars().count() < TOKEN_CHARACTERS {
         return Err(Failure::failed(format!(
-            "a relay's AUTH_TOKEN has at least {TOKEN_CHARACTERS} characters"
+            "the AUTH_TOKEN of a relay must have at least {TOKEN_CHARACTERS} characters"
         )));
     }
     Ok(token)
 }
 
-/// Tells the relay of this machine: by the contract's request, else by the
-/// relay's own (protocol section 3).
+/// Registers this machine: with the contract's request, else with the relay's own
+/// (protocol section 3).
 fn register(relay: &Url, trust: &Trust, token: &Secret, identity: &Identity) -> Outcome {
     let own = identity.machine_id.as_str();
     let server = &relay.authority;
@@ -144,41 +143,40 @@ fn register(relay: &Url, trust: &Trust, token: &Secret, identity: &Identity) -> 
     match answer {
         (200 | 201, answer) if answer["data"]["machine_id"] == own => Ok(()),
         (200 | 201, _) => Err(Failure::failed(format!(
-            "{server} did not take this machine by its own name {own}; is it a relay of Hearth?"
+            "{server} did not register this machine as {own}; is it a Hearth relay?"
         ))),
         (401, _) => Err(Failure::failed(format!(
-            "{server} refuses the token; it must be the AUTH_TOKEN that the relay was started with"
+            "{server} rejects the token; it must be the AUTH_TOKEN of the relay"
         ))),
         (status, answer) => Err(Failure::failed(match answer["error"].as_str() {
             Some(error) => format!("{server} answered {status}: {}", shown(error)),
-            None => format!("{server} answered {status}; is it a relay of Hearth?"),
+            None => format!("{server} answered {status}; is it a Hearth relay?"),
         })),
     }
 }
 
 fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, Value), Failure> {
-    let answer = http::agent(trust.clone(), ANSWER)
-        .post(url)
-        .header("Content-Type", "application/json")
-        .header("Authorization", format!("Bearer {}", token.expose()))
-        .send(body.to_string())
-        .map_err(|error| match error {
-            ureq::Error::Io(error) if error.kind() == ErrorKind::InvalidData => {
-                Failure::failed(format!(
-                    "{url} cannot be trusted: {error}; if the certificate is your own, name its \
-                     file by `hearth config set tls.ca_file FILE`"
-                ))
-            }
-            ureq::Error::Io(error) => Failure::failed(format!("{url} cannot be reached: {error}")),
-            error => Failure::failed(format!("{url} cannot be reached: {error}")),
-        })?;
-    let status = answer.status().as_u16();
-    let text = http::text(answer)
-        .map_err(|error| Failure::failed(format!("{url} cannot be read: {error}")))?;
+    let bearer = format!("Bearer {}", token.expose());
+    let headers = [("authorization", bearer.as_str())];
+    let (status, text) = http::send(
+        trust,
+        "POST",
+        url,
+        &headers,
+        Some(&body.to_string()),
+        ANSWER,
+    )
+    .map_err(|error| match error {
+        ClientError::Untrusted(reason) => Failure::failed(format!(
+            "{url} cannot be trusted: {reason}; if the certificate is your own, set its \
+                     file with `hearth config set tls.ca_file FILE`"
+        )),
+        error => Failure::failed(format!("{url} cannot be reached: {error}")),
+    })?;
     Ok((status, serde_json::from_str(&text).unwrap_or_default()))
 }
 
-/// What this machine is called in the household.
+/// This machine's host name.
 fn machine_name() -> String {
     let name = rustix::system::uname();
     let name: String = name

@@ -1,16 +1,16 @@
-//! `hearth relay leave`: removes a relay's channel.
+//! `hearth relay leave`: removes a relay channel.
 
 use crate::cli::arguments::Arguments;
+use crate::cli::channels;
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{channels, config};
 
 /// Ends the link to a relay.
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     let Some(key) = channels::relay_key(&settings, name)? else {
         let config = settings.current();
         let known: Vec<&str> = channels::relays(&config)
@@ -25,10 +25,10 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         )));
     };
     settings.set(&key, "null")?;
-    let told = RunningServer::notify(&directory);
+    let reloaded = RunningServer::reload_if_running(&directory);
     writeln!(
         context.errors,
-        "Left the relay of the channel {name}; {told}."
+        "Removed the relay channel {name}; {reloaded}."
     )?;
     Ok(())
 }

@@ -7,13 +7,14 @@ use crate::cli::context::Failure;
 
 /// Light modules around the code, which readers need (ISO/IEC 18004 section 6.3.8).
 const QUIET: i32 = 4;
-/// White on black whatever the terminal's own colours are, and back to them.
+/// White on black, whatever the terminal's colours are; then back to them.
 const COLORS: &str = "\x1b[97;40m";
 const RESET: &str = "\x1b[0m";
 
 /// The code of a text. Light modules are drawn, dark ones are background.
 ///
 /// # Errors
+///
 /// The text is too long for a code.
 pub fn code(text: &str) -> Result<String, Failure> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)
@@ -23,7 +24,7 @@ pub fn code(text: &str) -> Result<String, Failure> {
     for row in (-QUIET..size + QUIET).step_by(2) {
         lines.push_str(COLORS);
         for column in -QUIET..size + QUIET {
-            // Beside the code everything is light.
+            // The area around the code is light.
             let upper = !code.get_module(column, row);
             let lower = row + 1 < size + QUIET && !code.get_module(column, row + 1);
             lines.push(match (upper, lower) {

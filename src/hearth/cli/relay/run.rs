@@ -1,4 +1,4 @@
-//! `hearth relay` alone: runs a relay until a signal says stop.
+//! `hearth relay` alone: runs a relay until a signal stops it.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -19,7 +19,7 @@ use config::AddressPatterns;
 use net::tls::Acceptor;
 use relay::server::{self, Options, RelayServer, Token};
 
-/// Where a relay listens unless `--port` says otherwise: as a server does.
+/// The default port, the same as a server's.
 const PORT: u16 = 5000;
 /// Descriptors that are not for connections.
 const OTHER_DESCRIPTORS: u64 = 64;
@@ -29,7 +29,7 @@ const DESCRIPTORS_EACH: u64 = 2;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// Runs the relay until it is told to stop.
+/// Runs the relay until a signal stops it.
 pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     if arguments.has("show-token") {
         return show_token(context);
@@ -49,8 +49,8 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         .map(Secret::new)
         .ok_or_else(|| {
             Failure::failed(
-                "AUTH_TOKEN is not set in the environment; machines and clients must show it. \
-                 `hearth relay --show-token` makes a good one",
+                "AUTH_TOKEN is not set in the environment; machines and clients must present it. \
+                 `hearth relay --show-token` generates one",
             )
         })?;
     let mut options = options(arguments, Token::new(token)?)?;
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         .and_then(|socket| start(secure, options, socket))
         .map_err(|error| {
             Failure::failed(format!(
-                "{address} cannot be listened on: {error}; choose another with --bind and --port"
+                "{address} is not available: {error}; choose another with --bind and --port"
             ))
         })?;
     let local = relay.local_addr();
@@ -90,14 +90,14 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     writeln!(context.errors, "hearth listening on {scheme}://{local}")?;
     context.errors.flush()?;
     if signals.forever().next().is_some() {
-        log::info!("stopping: machines and clients are told to connect again");
+        log::info!("stopping: machines and clients will reconnect");
     }
     relay.stop();
     log::info!("stopped");
     Ok(())
 }
 
-/// The certificate that `--cert` and `--key` name, if they do.
+/// The certificate of `--cert` and `--key`, if given.
 #[cfg(feature = "tls")]
 fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, Failure> {
     match (arguments.raw("cert"), arguments.raw("key")) {
@@ -105,7 +105,7 @@ fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, Failure> {
             .map(Some)
             .map_err(|error| Failure::failed(format!("--cert and --key: {error}"))),
         (None, None) => Ok(None),
-        _ => Err(arguments.usage("--cert and --key belong together")),
+        _ => Err(arguments.usage("--cert and --key must be used together")),
     }
 }
 
@@ -170,8 +170,8 @@ fn options(arguments: &Arguments, token: Token) -> Result<Options, Failure> {
     })
 }
 
-/// All addresses, unless one is named: IPv6 takes IPv4 in, but a machine may
-/// have no IPv6.
+/// Listens on all addresses unless one is given. IPv6 sockets accept IPv4 too, but
+/// a machine may have no IPv6.
 fn bind(address: SocketAddr, is_named: bool) -> io::Result<TcpListener> {
     TcpListener::bind(address).or_else(|error| match error.kind() {
         _ if is_named => Err(error),
@@ -180,7 +180,7 @@ fn bind(address: SocketAddr, is_named: bool) -> io::Result<TcpListener> {
     })
 }
 
-/// How many connections the system's limit of open files has room for.
+/// How many connections the limit of open files allows.
 fn affordable_connections() -> usize {
     let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     let connections = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_EACH;
@@ -195,9 +195,9 @@ fn show_token(context: &mut Context) -> Outcome {
         context.errors,
         "\nKeep it where only the relay can read it, and start the relay with it:\n\n  \
          AUTH_TOKEN={token} hearth relay\n\n\
-         Each machine that is to be reached has it in its configuration, as \"auth_token\" of a\n\
-         websocket channel, and each person who connects through the relay shows it too. Whoever\n\
-         has it can use the relay, and cannot read or change what others say there."
+         Each machine needs it in its configuration, as \"auth_token\" of a websocket channel, and\n\
+         each person who connects through the relay needs it too. Whoever has it can use the\n\
+         relay, but cannot read or change the messages of others."
     )?;
     Ok(())
 }
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_are_never_more_connections_than_descriptors() {
+    fn connections_fit_the_limit_of_descriptors() {
         let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
         assert!(affordable_connections() as u64 <= descriptors / DESCRIPTORS_EACH);
     }

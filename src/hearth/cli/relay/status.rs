@@ -1,4 +1,4 @@
-//! `hearth relay status`: how the running server's links stand.
+//! `hearth relay status`: the state of the links to relays.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::cli::chat::connection::Connection;
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{channels, config, table};
+use crate::cli::{channels, table};
 use serde_json::json;
 
-/// How long the server may take to answer.
+/// Time limit of the server's answer.
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Shows the links.
@@ -52,11 +52,11 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         "next try",
         "last error",
     ];
-    let nothing = "There are no links to relays; make one with `hearth relay join URL`.";
+    let nothing = "There are no links to relays; add one with `hearth relay join URL`.";
     table::print(context, &columns, &rows, nothing)
 }
 
-/// As the running server tells it.
+/// From the running server.
 fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value), Failure> {
     let access = Access::gain(arguments, context)?;
     let asked = Connection::open(&access).and_then(|mut connection| {
@@ -64,7 +64,7 @@ fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value
         let info = connection
             .ask(&access.credential.message(), deadline)
             .and_then(|_| connection.ask(&json!({"type": "server_info"}), deadline))
-            .map_err(|error| Failure::failed(format!("the server does not tell: {error}")));
+            .map_err(|error| Failure::failed(format!("the server refused: {error}")));
         connection.close();
         info
     });
@@ -73,9 +73,9 @@ fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value
     Ok((info["machine_id"].clone(), info["relays"].clone()))
 }
 
-/// As the configuration has it while no server runs.
+/// From the configuration, while no server is running.
 fn stopped(directory: &DataDirectory) -> Result<(Value, Value), Failure> {
-    let settings = config::load(directory)?;
+    let settings = directory.settings()?;
     let identity = relay::identity::Identity::load(directory.path()).map_err(Failure::failed)?;
     let config = settings.current();
     let relays = channels::relays(&config).map(|channel| {
@@ -84,7 +84,7 @@ fn stopped(directory: &DataDirectory) -> Result<(Value, Value), Failure> {
             "url": channel.url.split('?').next(),
             "state": "stopped",
             "clients": 0,
-            "last_error": "the server does not run",
+            "last_error": "the server is not running",
             "next_try": null,
         })
     });

@@ -1,4 +1,4 @@
-//! `hearth tls`: makes and shows the server's certificate.
+//! `hearth tls`: creates and shows the server's certificate.
 
 mod names;
 
@@ -14,7 +14,7 @@ use super::command::Command;
 use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{config, table};
+use super::table;
 use ::config::Settings;
 use base::clock::{Clock, Timestamp};
 use net::tls::self_signed::{MOST_DAYS, SelfSigned, make};
@@ -58,10 +58,9 @@ it is accepted: compare its fingerprint then.",
 /// The files in the data directory.
 const CERTIFICATE: &str = "cert.pem";
 const KEY: &str = "key.pem";
-/// How long a certificate is good unless somebody says otherwise. Scanners
-/// complain of more than a year.
+/// Default validity of a certificate. Scanners object to more than a year.
 const DAYS: u64 = 365;
-/// Readable by everybody, as what every client gets anyway; and by the owner.
+/// Every client gets the certificate anyway, so everybody may read it.
 const CERTIFICATE_MODE: u32 = 0o644;
 const KEY_MODE: u32 = 0o600;
 
@@ -71,11 +70,11 @@ fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
     let mut names = Vec::new();
     for name in arguments.texts("name")? {
         let name = names::normalised(name)
-            .ok_or_else(|| arguments.usage(format!("--name {name:?} is no name or address")))?;
+            .ok_or_else(|| arguments.usage(format!("--name {name:?} is not a name or address")))?;
         names.push(name);
     }
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     let folder = std::path::absolute(directory.path()).unwrap_or(directory.path().to_owned());
     let certificate = folder.join(CERTIFICATE);
     let key = folder.join(KEY);
@@ -83,15 +82,15 @@ fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
         && let Some(there) = [&certificate, &key].into_iter().find(|path| path.exists())
     {
         return Err(Failure::failed(format!(
-            "{} is there already; `hearth tls show` shows it, and --force replaces it",
+            "{} exists already; `hearth tls show` shows it, and --force replaces it",
             there.display()
         )));
     }
     names.extend(names::of_this_machine());
     names::deduplicate(&mut names);
     let made = make(&names, days, Clock::system().now()).map_err(Failure::failed)?;
-    // The key first: a server that looks meanwhile finds a pair that does not
-    // fit, and keeps the one that it has.
+    // The key first: a server that reloads in between finds a pair that does not
+    // match, and keeps its old one.
     write(&key, made.key.expose(), KEY_MODE, settings.path())?;
     write(
         &certificate,
@@ -104,7 +103,7 @@ fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
     advise(&directory, &settings, &certificate, is_new, context)
 }
 
-/// Writes a file at once, for the owner of the configuration: with `sudo`, that
+/// Writes a file atomically, for the owner of the configuration: under `sudo`, that
 /// is the user who runs the server.
 fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> Outcome {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -149,11 +148,11 @@ fn adopt(settings: &Settings) -> Result<bool, Failure> {
 }
 
 fn report(made: &SelfSigned, certificate: &Path, context: &mut Context) -> Outcome {
-    writeln!(context.output, "Made {}\n", certificate.display())?;
+    writeln!(context.output, "Created {}\n", certificate.display())?;
     let found = inspect(&made.der);
     if let Some(found) = &found {
         writeln!(context.output, "  Names    {}", found.names.join(", "))?;
-        writeln!(context.output, "  Good to  {}", found.until)?;
+        writeln!(context.output, "  Expires  {}", found.until)?;
     }
     writeln!(context.output, "  SHA-256  {}\n", fingerprint(&made.der))?;
     Ok(())
@@ -172,28 +171,26 @@ fn advise(
     let in_use = current.tls.identity().map(|(path, _)| path.to_owned());
     let next = match &running {
         _ if in_use.as_deref() != Some(certificate) => format!(
-            "The configuration names another certificate; to use this one: hearth config set tls \
+            "The configuration uses another certificate. To use this one: hearth config set tls \
              '{{\"cert\": \"{CERTIFICATE}\", \"key\": \"{KEY}\"}}'"
         ),
         Some(server) if server.certificate.as_deref() == Some(certificate) => format!(
-            "The running server (process {}) shows it from the next connection on.",
+            "The running server (process {}) uses it from the next connection.",
             server.process()
         ),
         Some(server) => format!(
-            "Start the server anew (process {}): then it speaks https:// and wss://, and nothing \
-             else.",
+            "Restart the server (process {}). It then accepts only https:// and wss://.",
             server.process()
         ),
-        None => "From its next start on the server speaks https:// and wss://, and nothing else."
-            .to_owned(),
+        None => "From its next start the server accepts only https:// and wss://.".to_owned(),
     };
     writeln!(context.output, "{next}")?;
     if is_new {
         writeln!(
             context.output,
-            "Browsers warn of it once: compare the SHA-256 above with the one that they show.\n\
-             Programs trust it by its file: copy {CERTIFICATE} (never {KEY}) to their machine and \
-             name it there, as in\n  \
+            "Browsers warn about it once: compare the SHA-256 above with the one that they show.\n\
+             For programs, copy {CERTIFICATE} (never {KEY}) to their machine and give them its \
+             path, for example:\n  \
              curl --cacert {CERTIFICATE} https://HOST:PORT/health\n  \
              hearth chat --ca-file {CERTIFICATE} --url wss://HOST:PORT/ws --user NAME"
         )?;
@@ -204,45 +201,49 @@ fn advise(
 /// `hearth tls show`
 fn show(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    let config = config::load(&directory)?.current();
+    let config = directory.settings()?.current();
     let Some((path, _)) = config.tls.identity() else {
         return Err(Failure::failed(
-            "no certificate is configured (tls.cert); `hearth tls self-signed` makes one",
+            "no certificate is configured (tls.cert); `hearth tls self-signed` creates one",
         ));
     };
-    let shown = Shown::of(path)?;
+    let shown = CertificateSummary::of(path)?;
     if arguments.has("json") {
         return table::print_json(context, &shown.to_json());
     }
     writeln!(context.output, "{}\n", shown.path.display())?;
     writeln!(context.output, "  Names    {}", shown.names.join(", "))?;
-    writeln!(context.output, "  Good to  {}", shown.until)?;
+    writeln!(context.output, "  Expires  {}", shown.until)?;
     writeln!(context.output, "  SHA-256  {}", shown.fingerprint)?;
     Ok(())
 }
 
-/// What is shown of a certificate.
-struct Shown {
+/// The parts of a certificate that are shown.
+struct CertificateSummary {
     path: PathBuf,
     names: Vec<String>,
-    /// When it ends to be good.
+    /// When it expires.
     until: Timestamp,
     /// SHA-256.
     fingerprint: String,
 }
 
-impl Shown {
-    /// What is to be known of the first certificate of a file.
+impl CertificateSummary {
+    /// Reads the first certificate of a file.
     ///
     /// # Errors
+    ///
     /// It cannot be read.
-    fn of(path: &Path) -> Result<Shown, Failure> {
+    fn of(path: &Path) -> Result<CertificateSummary, Failure> {
         let certificates = load_certificates(path).map_err(Failure::failed)?;
         let leaf = &certificates[0];
         let found = inspect(leaf).ok_or_else(|| {
-            Failure::failed(format!("{} holds no X.509 certificate", path.display()))
+            Failure::failed(format!(
+                "{} does not contain an X.509 certificate",
+                path.display()
+            ))
         })?;
-        Ok(Shown {
+        Ok(CertificateSummary {
             path: path.to_owned(),
             names: found.names,
             until: found.until,
@@ -268,7 +269,7 @@ mod tests {
     use crate::cli::tests::TemporaryDirectory;
 
     #[test]
-    fn a_certificate_is_made_shown_and_not_replaced_unasked() {
+    fn a_certificate_is_created_shown_and_replaced_only_with_force() {
         let root = TemporaryDirectory::new();
         let directory = root.data_directory();
         fs::write(directory.config(), "{\"tls\": {\"ca_file\": \"ca.pem\"}}").unwrap();
@@ -323,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_name_is_refused() {
+    fn invalid_names_and_days_are_refused() {
         let root = TemporaryDirectory::new();
         fs::write(root.data_directory().config(), "{}").unwrap();
         for (command, says) in [

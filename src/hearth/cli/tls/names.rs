@@ -1,14 +1,15 @@
 //! The names and addresses under which this machine may be reached.
 
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Most names of a certificate.
+use crate::cli::serve::outgoing_address;
+
+/// Maximum number of names in a certificate.
 const MOST_NAMES: usize = 100;
 
-/// The names of this machine and its addresses: its host name, that with
-/// `.local` (multicast DNS), `localhost`, and every address that is not bound to
-/// one link.
+/// The names and addresses of this machine: its host name, also with `.local`
+/// (multicast DNS), `localhost`, and every address that is not link-local.
 pub fn of_this_machine() -> Vec<String> {
     let uname = rustix::system::uname();
     let host = uname.nodename().to_string_lossy();
@@ -18,10 +19,10 @@ pub fn of_this_machine() -> Vec<String> {
         IpAddr::V4(Ipv4Addr::LOCALHOST),
         IpAddr::V6(Ipv6Addr::LOCALHOST),
     ];
-    // A sandbox may hide these files; the address that leads outside must then do.
+    // A sandbox may hide these files; the outgoing address is known anyway.
     addresses.extend(read("/proc/net/fib_trie", local_ipv4));
     addresses.extend(read("/proc/net/if_inet6", local_ipv6));
-    addresses.extend(outward_address());
+    addresses.extend(outgoing_address());
     names.extend(
         addresses
             .into_iter()
@@ -58,7 +59,7 @@ pub fn normalised(name: &str) -> Option<String> {
     (name.len() <= 253 && plain.split('.').all(is_label)).then_some(name)
 }
 
-/// Leaves each name once, where it came first.
+/// Keeps the first occurrence of each name.
 pub fn deduplicate(names: &mut Vec<String>) {
     let mut seen = std::collections::BTreeSet::new();
     names.retain(|name| seen.insert(name.clone()));
@@ -87,7 +88,7 @@ fn local_ipv4(table: &str) -> Vec<IpAddr> {
 }
 
 /// Addresses in the kernel's list: 32 hexadecimal digits, the interface's
-/// number, and so on. Those of one link are left out: nobody types them.
+/// number, and so on. Link-local ones are skipped, as nobody types them.
 fn local_ipv6(list: &str) -> Vec<IpAddr> {
     list.lines()
         .filter_map(|line| line.split_whitespace().next())
@@ -98,21 +99,12 @@ fn local_ipv6(list: &str) -> Vec<IpAddr> {
         .collect()
 }
 
-/// The address by which this machine reaches its network. Connecting a UDP
-/// socket sends nothing; it only picks the route. The target is a documentation
-/// address (RFC 5737).
-fn outward_address() -> Option<IpAddr> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
-    socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).ok()?;
-    Some(socket.local_addr().ok()?.ip())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_certificates_can_have() {
+    fn names_are_normalised_for_certificates() {
         for (name, normal) in [
             ("Pi", Some("pi")),
             ("pi.Example", Some("pi.example")),
@@ -133,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_lists_are_read() {
+    fn the_lists_of_the_kernel_are_parsed() {
         let table = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 192.0.2.0\n        /24 link UNICAST\n     \
                      |-- 192.0.2.7\n        /32 host LOCAL\n     |-- 192.0.2.255\n        /32 link BROADCAST\n";
         let expected: IpAddr = "192.0.2.7".parse().unwrap();

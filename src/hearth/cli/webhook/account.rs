@@ -1,11 +1,11 @@
 //! Webhook accounts of the configuration, and where the server receives their
 //! messages.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 
 use crate::cli::context::Failure;
 use crate::cli::data_directory::DataDirectory;
-use crate::cli::running_server::RunningServer;
+use crate::cli::running_server::{RunningServer, reachable_here};
 use config::{Channel, Config, DEFAULT_PORT, WebhookAccount};
 
 /// The account of this name.
@@ -59,11 +59,7 @@ pub fn server_address(server: &RunningServer, config: &Config, name: &str) -> Op
         Some(_) => server.addresses.last(),
         None => server.addresses.first(),
     };
-    let mut address = *address?;
-    if address.ip().is_unspecified() {
-        address.set_ip(Ipv4Addr::LOCALHOST.into());
-    }
-    Some(address)
+    Some(reachable_here(*address?))
 }
 
 /// The webhook-only port of the account's channel, if it has one.

@@ -1,29 +1,29 @@
-//! What to do about a request or a callback that failed.
+//! Advice for requests and callbacks that failed.
 
 use ::config::WebhookAccount;
 
-/// What the owner should do when the server answers a message like this.
+/// What to do when the server answers a message with this status.
 pub fn on_refusal(status: u16, account: &WebhookAccount) -> &'static str {
     match status {
         400 | 422 if account.map.is_some() => {
             "The account has a \"map\": give a real body of the other system with --body FILE."
         }
         401 => {
-            "The running server knows another secret than the file: it has not reread it. Run \
+            "The running server has not reloaded the secret from the file. Run \
              `hearth config check`, then send the server SIGHUP."
         }
         403 => "This machine's address is not in allow_from of the tcp channel.",
         404 => {
-            "The running server does not know this path: it has not reread the file. Run \
+            "The running server has not reloaded the path from the file. Run \
              `hearth config check`, then send the server SIGHUP."
         }
-        429 => "Wait a little: the account's limits (limits.webhook_per_second) are reached.",
-        503 => "The server is overloaded or its disk is full; its log says which.",
-        _ => "The server's log says more.",
+        429 => "Wait a moment: the account has reached its limit (limits.webhook_per_second).",
+        503 => "The server is overloaded or its disk is full; see its log.",
+        _ => "See the server's log.",
     }
 }
 
-/// What the owner should do about a callback that met this.
+/// What to do about a callback that failed with this error.
 pub fn on_callback(error: &str, account: &WebhookAccount, seconds: u64) -> String {
     let url = shown(&account.outgoing_url);
     let status = error
@@ -31,14 +31,16 @@ pub fn on_callback(error: &str, account: &WebhookAccount, seconds: u64) -> Strin
         .and_then(|rest| rest.get(..3)?.parse::<u16>().ok());
     match status {
         Some(401 | 403) => {
-            "The receiver refuses the secret: it must accept X-Service-Secret (or the \
+            "The receiver rejects the secret: it must accept X-Service-Secret (or the \
              webhook-signature) with the account's secret."
                 .to_owned()
         }
         Some(404 | 405) => {
-            format!("The receiver takes no POST there: correct the path of outgoing_url ({url}).")
+            format!(
+                "The receiver does not accept POST there: correct the path of outgoing_url ({url})."
+            )
         }
-        Some(410) => "The receiver wants no more callbacks of this address.".to_owned(),
+        Some(410) => "The receiver no longer accepts callbacks at this address.".to_owned(),
         Some(300..=399) => format!(
             "Redirects are not followed: set outgoing_url to the address that {url} redirects to."
         ),
@@ -46,15 +48,15 @@ pub fn on_callback(error: &str, account: &WebhookAccount, seconds: u64) -> Strin
             "The receiver does not understand the body; it is {\"message\", \"conversation_id\"}."
                 .to_owned()
         }
-        Some(_) => "The receiver is there but fails; its own log says why.".to_owned(),
+        Some(_) => "The receiver failed; see its own log.".to_owned(),
         None if error.contains("refused") => {
             format!("Nothing listens at {url}: start the receiver, or correct outgoing_url.")
         }
         None if error.starts_with("no answer within") => format!(
-            "The receiver must answer within {seconds} s: let it answer first and work afterwards."
+            "The receiver must answer within {seconds} s: let it answer before it starts its work."
         ),
         None if error.contains("looked up") || error.contains("no address") => {
-            format!("This machine does not know the name in {url}: correct it, or use an address.")
+            format!("The host name in {url} cannot be resolved: correct it, or use an address.")
         }
         None if error.contains("connection within") || error.contains("unreachable") => {
             format!("{url} cannot be reached from here: check the address, cables and firewalls.")
@@ -89,7 +91,7 @@ mod tests {
         let config = settings.current();
         let account = config.webhook_account("ci").unwrap();
         for (error, says) in [
-            ("the receiver answered 401", "refuses the secret"),
+            ("the receiver answered 401", "rejects the secret"),
             (
                 "the receiver answered 404; given up after 10 attempts",
                 "correct the path",
@@ -98,17 +100,14 @@ mod tests {
             ("the receiver answered 500", "its own log"),
             (
                 "the receiver answered 410: it wants no more",
-                "no more callbacks",
+                "no longer accepts callbacks",
             ),
             (
                 "no answer: Connection refused (os error 111)",
                 "Nothing listens at h.example/r",
             ),
             ("no answer within 15 s", "within 15 s"),
-            (
-                "the receiver's name has no address",
-                "does not know the name",
-            ),
+            ("the receiver's name has no address", "cannot be resolved"),
             ("no connection within 5 s", "cannot be reached"),
             ("no answer: invalid peer certificate", "speak https"),
         ] {

@@ -1,9 +1,9 @@
-//! `hearth webhook`: the accounts of other systems.
+//! `hearth webhook`: the accounts through which other systems send messages.
 
 mod account;
 mod advice;
+mod run_test;
 mod sample;
-mod trial;
 
 use serde_json::{Map, Value};
 
@@ -12,10 +12,10 @@ use super::command::Command;
 use super::context::{Context, Failure, Outcome};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::{channels, config, password, table};
+use super::table::List;
+use super::{channels, password};
 use ::config::{Settings, WebhookAccount};
 use account::{base_url, find};
-use base::clock::Clock;
 use base::secret::Secret;
 use serde_json::json;
 use store::DeliveryState;
@@ -85,7 +85,7 @@ if the reply does not arrive. This calls the model and the receiver.",
         ),
         DATA_DIR,
     ])
-    .run(trial::run),
+    .run(run_test::run),
     Command::new("remove", "Remove an account")
         .details(
             "Its undelivered callbacks are dropped. A running server reloads its configuration.",
@@ -99,20 +99,22 @@ if the reply does not arrive. This calls the model and the receiver.",
 fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let Some(url) = arguments.text("url")? else {
-        return Err(arguments.usage("--url is missing: it says where the replies go"));
+        return Err(arguments.usage("--url is missing: it is where the replies are posted"));
     };
     let path = match arguments.text("path")? {
         Some(path) => path.to_owned(),
         None if is_plain(name) => format!("/webhook/{name}"),
         None => {
-            return Err(arguments.usage(format!("{name:?} makes no path; give one with --path")));
+            return Err(arguments.usage(format!(
+                "{name:?} cannot be used in a path; give one with --path"
+            )));
         }
     };
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     if settings.current().webhook_account(name).is_some() {
         return Err(Failure::failed(format!(
-            "there is an account {name:?} already; change it in {}, or remove it first",
+            "account {name:?} exists already; change it in {}, or remove it first",
             directory.config().display()
         )));
     }
@@ -132,14 +134,17 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     }
     let (key, value) = channels::new_account(&settings, name, account)?;
     settings.set(&key, &value.to_string())?;
-    let told = RunningServer::notify(&directory);
+    let reloaded = RunningServer::reload_if_running(&directory);
 
-    writeln!(context.errors, "Added the webhook account {name}; {told}.")?;
+    writeln!(
+        context.errors,
+        "Added the webhook account {name}; {reloaded}."
+    )?;
     if secret.is_some() {
         writeln!(
             context.errors,
-            "The secret is shown only now; it stands in {}.\nTry it, then see where it goes with \
-             `hearth webhook test {name}`:\n",
+            "The secret is shown only once; it is saved in {}.\nTry the account, or follow a message \
+             with `hearth webhook test {name}`:\n",
             directory.config().display()
         )?;
     }
@@ -162,18 +167,15 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 /// `hearth webhook list`
 fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     let config = settings.current();
     let accounts: Vec<Value> = config
         .webhook_accounts()
         .map(|account| to_json(account, &settings))
         .collect();
-    if arguments.has("json") {
-        return table::print_json(context, &Value::from(accounts));
-    }
-    let rows: Vec<Vec<String>> = accounts
-        .iter()
-        .map(|account| {
+    let list = List {
+        columns: &["name", "path", "replies to", "secret", "enabled"],
+        row: &|account: &Value| {
             let text = |key: &str| account[key].as_str().unwrap_or("-").to_owned();
             let flag = |key: &str| if account[key] == true { "yes" } else { "no" }.to_owned();
             vec![
@@ -183,38 +185,37 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
                 flag("secret_set"),
                 flag("enabled"),
             ]
-        })
-        .collect();
-    let columns = ["name", "path", "replies to", "secret", "enabled"];
-    let nothing =
-        "There are no webhook accounts; add one with `hearth webhook add NAME --url URL`.";
-    table::print(context, &columns, &rows, nothing)
+        },
+        json: &Value::clone,
+        empty: "There are no webhook accounts; add one with `hearth webhook add NAME --url URL`.",
+    };
+    list.print(&accounts, arguments, context)
 }
 
 /// `hearth webhook remove NAME`
 fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     let config = settings.current();
     find(&config, name)?;
     settings.set(&channels::account_key(&settings, name)?, "null")?;
-    let told = RunningServer::notify(&directory);
+    let reloaded = RunningServer::reload_if_running(&directory);
     writeln!(
         context.errors,
-        "Removed the webhook account {name}; {told}."
+        "Removed the webhook account {name}; {reloaded}."
     )?;
-    let owed = owed(&directory, name)?;
-    if owed > 0 {
+    let undelivered = undelivered(&directory, name)?;
+    if undelivered > 0 {
         writeln!(
             context.errors,
-            "Callbacks to it that were not delivered yet, and are given up: {owed}."
+            "Its undelivered callbacks are dropped: {undelivered}."
         )?;
     }
     Ok(())
 }
 
-/// The secret that a new account gets, if it gets one.
+/// The secret of a new account, if it gets one.
 fn secret_for(arguments: &Arguments, context: &mut Context) -> Result<Option<Secret>, Failure> {
     arguments.exclude("secret-stdin", "no-secret")?;
     if arguments.has("secret-stdin") {
@@ -229,26 +230,26 @@ fn is_plain(name: &str) -> bool {
     name.bytes().all(plain)
 }
 
-/// Callbacks to an account that were not delivered yet.
-fn owed(directory: &DataDirectory, name: &str) -> Result<usize, Failure> {
+/// The number of callbacks to an account that are not delivered yet.
+fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, Failure> {
     if !directory.database().exists() {
         return Ok(0);
     }
-    let store = directory.open_store(&Clock::system())?;
-    let mut owed = 0;
+    let store = directory.open_store()?;
+    let mut undelivered = 0;
     for state in [DeliveryState::Pending, DeliveryState::Held] {
         let deliveries = store.deliveries(Some(state), usize::MAX)?;
-        owed += deliveries
+        undelivered += deliveries
             .iter()
             .filter(|delivery| delivery.account == name)
             .count();
     }
     store.close();
-    Ok(owed)
+    Ok(undelivered)
 }
 
 fn to_json(account: &WebhookAccount, settings: &Settings) -> Value {
-    // As the file shows it, with what may be secret masked.
+    // As in the file, with secrets masked.
     let url = channels::account_key(settings, &account.name)
         .and_then(|key| Ok(settings.get(&format!("{key}.outgoing_url"), false)?))
         .unwrap_or(Value::Null);

@@ -1,11 +1,12 @@
-//! A body to test an account with.
+//! A sample body for testing an account.
 
 use serde_json::{Map, Value};
 
 use ::config::{Template, WebhookAccount};
 use serde_json::json;
 
-/// A body whose message is `text`: in the account's own form if it has a `map`.
+/// A body with `text` as its message, in the account's own structure if it has a
+/// `map`.
 pub fn body(account: &WebhookAccount, text: &str) -> Value {
     let Some(map) = &account.map else {
         return json!({"message": text, "user_id": "hearth webhook test"});
@@ -24,13 +25,13 @@ pub fn body(account: &WebhookAccount, text: &str) -> Value {
             fill(template, text);
         }
     }
-    // Last, because it matters most where two name the same place.
+    // Last, so that it wins if two pointers are equal.
     fill(&map.message, text);
     body
 }
 
-/// Puts a text where a JSON pointer (RFC 6901) finds it. Numbers become keys of
-/// objects, which a pointer finds as well as places in an array.
+/// Inserts a text at a JSON pointer (RFC 6901). Numbers become keys of objects, which
+/// a pointer resolves like array indices.
 fn put(document: &mut Value, pointer: &str, text: &str) {
     let mut tokens = pointer.split('/').skip(1).peekable();
     if tokens.peek().is_none() {

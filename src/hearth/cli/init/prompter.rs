@@ -1,4 +1,4 @@
-//! Questions and answers in a terminal; where there is none, nothing is asked.
+//! Asks questions in a terminal; without one, asks nothing.
 
 use std::io::ErrorKind;
 
@@ -6,37 +6,45 @@ use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::password;
 use base::secret::Secret;
 
-/// Most bytes of an answer.
+/// Longest answer, in bytes.
 const ANSWER_BYTES: usize = 4 * 1024;
-/// How often a wrong answer is asked for again.
+/// How many times a question is asked.
 const TRIES: usize = 3;
 
-/// The conversation with the person at the terminal, if there is one.
-pub struct Dialogue<'a, 'c> {
+/// Asks the person at the terminal, if there is one.
+pub struct Prompter<'a, 'c> {
     context: &'a mut Context<'c>,
 }
 
-impl<'a, 'c> Dialogue<'a, 'c> {
-    pub fn new(context: &'a mut Context<'c>) -> Dialogue<'a, 'c> {
-        Dialogue { context }
+impl<'a, 'c> Prompter<'a, 'c> {
+    pub fn new(context: &'a mut Context<'c>) -> Prompter<'a, 'c> {
+        Prompter { context }
     }
 
-    /// Whether somebody can be asked.
-    pub fn is_open(&self) -> bool {
+    /// Whether there is a terminal.
+    pub fn is_interactive(&self) -> bool {
         self.context.input_is_terminal
     }
 
-    /// Says something to somebody who is asked things.
+    /// Prints a line, in a terminal only.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
     pub fn say(&mut self, text: &str) -> Outcome {
-        if self.is_open() {
+        if self.is_interactive() {
             writeln!(self.context.errors, "{text}")?;
         }
         Ok(())
     }
 
-    /// An answer, `default` when it is empty; nothing where nobody is asked.
+    /// An answer, or `default` when it is empty; `None` without a terminal.
+    ///
+    /// # Errors
+    ///
+    /// The input ends or cannot be read.
     pub fn ask(&mut self, question: &str, default: &str) -> Result<Option<String>, Failure> {
-        if !self.is_open() {
+        if !self.is_interactive() {
             return Ok(None);
         }
         let shown = match default {
@@ -51,7 +59,11 @@ impl<'a, 'c> Dialogue<'a, 'c> {
         Ok(Some(answer.to_owned()))
     }
 
-    /// One of these words.
+    /// Asks until the answer is one of these words, at most three times.
+    ///
+    /// # Errors
+    ///
+    /// No answer was one of them, or the input ends.
     pub fn choose(
         &mut self,
         question: &str,
@@ -61,48 +73,54 @@ impl<'a, 'c> Dialogue<'a, 'c> {
         for _ in 0..TRIES {
             match self.ask(question, default)? {
                 Some(answer) if !words.contains(&answer.as_str()) => {
-                    self.say(&format!("It must be one of {}.", words.join(", ")))?;
+                    self.say(&format!("Please enter one of {}.", words.join(", ")))?;
                 }
                 answer => return Ok(answer),
             }
         }
-        Err(Failure::failed(
-            "no answer that could be used; nothing was written",
-        ))
+        Err(Failure::failed("no valid answer; nothing was written"))
     }
 
-    /// A secret, which is not shown; nothing where nobody is asked.
+    /// A secret, typed invisibly; `None` without a terminal.
+    ///
+    /// # Errors
+    ///
+    /// The input ends or the person cancels.
     pub fn ask_secret(&mut self, question: &str) -> Result<Option<Secret>, Failure> {
-        if !self.is_open() {
+        if !self.is_interactive() {
             return Ok(None);
         }
         password::read_secret(self.context, &format!("{question} "), true).map(Some)
     }
 
     /// A secret as the next line of standard input.
-    pub fn take_secret(&mut self) -> Result<Secret, Failure> {
-        let ask = self.is_open();
+    ///
+    /// # Errors
+    ///
+    /// The input ends or the person cancels.
+    pub fn read_secret(&mut self) -> Result<Secret, Failure> {
+        let ask = self.is_interactive();
         password::read_secret(self.context, "API key: ", ask)
     }
 
-    /// A variable of the environment.
+    /// An environment variable.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.context.variable(name)
     }
 
-    /// Byte by byte: what follows is for the next reader.
+    /// Byte by byte, as the rest is for the next reader.
     fn read_line(&mut self) -> Result<String, Failure> {
         let mut line = Vec::new();
         loop {
             let mut byte = [0];
             match self.context.input.read(&mut byte) {
-                Ok(0) => return Err(Failure::failed("no more answers; nothing was written")),
+                Ok(0) => return Err(Failure::failed("standard input ended; nothing was written")),
                 Ok(_) if byte[0] == b'\n' => break,
                 Ok(_) => line.push(byte[0]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => {
                     return Err(Failure::failed(format!(
-                        "standard input cannot be read: {error}"
+                        "cannot read standard input: {error}"
                     )));
                 }
             }

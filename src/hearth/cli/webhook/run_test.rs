@@ -1,8 +1,7 @@
-//! `hearth webhook test`: one message's way through an account, step by step.
+//! `hearth webhook test`: follows one message through an account, step by step.
 //!
-//! The message goes the way that the other system's would, over the account's
-//! path. What becomes of it is read from the database, as `hearth deliveries`
-//! does.
+//! The message is posted to the account's path, as the other system would. Its
+//! progress is read from the database, as by `hearth deliveries`.
 
 use std::fs;
 use std::io::Read;
@@ -15,24 +14,23 @@ use super::{advice, sample};
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{Context, Failure, Outcome};
 use crate::cli::data_directory::DataDirectory;
+use crate::cli::http;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{config, http};
 use ::config::{Config, WebhookAccount};
-use base::clock::Clock;
 use base::ids::TurnId;
 use store::{Delivery, DeliveryState, Store, Turn, TurnState};
 
-/// How long the reply is waited for, in seconds.
+/// Default of `--wait`, in seconds.
 const WAIT: u64 = 60;
-/// How long the server may take to accept the message.
+/// Time limit for the server to accept the message.
 const ACCEPT: Duration = Duration::from_secs(10);
-/// How often the database is looked at.
-const LOOK: Duration = Duration::from_millis(50);
-/// Most of a body that is posted, in bytes.
+/// How often the database is read.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// Largest body, in bytes.
 const BODY_BYTES: u64 = 1 << 20;
-/// The newest deliveries, among which the message's own is looked for.
+/// How many of the newest deliveries are searched.
 const NEWEST: usize = 200;
-/// Characters of the reply that are shown.
+/// Maximum characters of the reply to show.
 const SHOWN: usize = 200;
 
 /// `hearth webhook test NAME`
@@ -40,29 +38,29 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let name = arguments.required(0);
     let wait = arguments.number("wait", 1..=3600)?.unwrap_or(WAIT);
     let directory = DataDirectory::of(arguments, context)?;
-    let settings = config::load(&directory)?;
+    let settings = directory.settings()?;
     let config = settings.current();
     let account = find(&config, name)?;
     if !account.enabled {
         return Err(Failure::failed(format!(
-            "the account {name:?} takes no messages: its \"enabled\" is false"
+            "account {name:?} is disabled: its \"enabled\" is false"
         )));
     }
     let body = body(arguments, account, context)?;
     let Some(server) = RunningServer::find(&directory) else {
         return Err(Failure::failed(format!(
-            "no server runs on {}: start it with `hearth serve`",
+            "no server is running on {}; start one with `hearth serve`",
             directory.path().display()
         )));
     };
     let Some(address) = server_address(&server, &config, name) else {
         return Err(Failure::failed(format!(
-            "the running server (process {}) does not say where it listens; start it again",
+            "the server (process {}) is not listening yet",
             server.process()
         )));
     };
-    let store = directory.open_store(&Clock::system())?;
-    let mut trial = Trial {
+    let store = directory.open_store()?;
+    let mut test = WebhookTest {
         account,
         server: &server,
         config: &config,
@@ -71,12 +69,12 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         deadline: Instant::now() + Duration::from_secs(wait),
     };
     let url = format!("{}://{address}{}", server.scheme(), account.incoming_path);
-    let outcome = trial.post(&url, &body).and_then(|turn| trial.follow(turn));
+    let outcome = test.post(&url, &body).and_then(|turn| test.follow(turn));
     store.close();
     outcome
 }
 
-/// What is posted: a file, standard input, or a message of our own.
+/// The body to post: a file, standard input, or a sample message.
 fn body(
     arguments: &Arguments,
     account: &WebhookAccount,
@@ -102,7 +100,7 @@ fn body(
     read.map_err(|error| Failure::failed(format!("{file} cannot be read: {error}")))
 }
 
-struct Trial<'a, 'c> {
+struct WebhookTest<'a, 'c> {
     account: &'a WebhookAccount,
     server: &'a RunningServer,
     config: &'a Config,
@@ -111,28 +109,20 @@ struct Trial<'a, 'c> {
     deadline: Instant,
 }
 
-impl Trial<'_, '_> {
-    /// Posts the message; returns its turn.
+impl WebhookTest<'_, '_> {
+    /// Posts the message and returns its turn.
     fn post(&mut self, url: &str, body: &str) -> Result<TurnId, Failure> {
         let began = Instant::now();
-        let mut request = http::agent(self.server.trust(), ACCEPT)
-            .post(url)
-            .config()
-            .proxy(None)
-            .build()
-            .header("Content-Type", "application/json");
-        if let Some(secret) = &self.account.secret {
-            request = request.header("X-Service-Secret", secret.expose());
-        }
-        let answered = request.send(body).and_then(|answer| {
-            let status = answer.status().as_u16();
-            Ok((status, http::text(answer)?))
-        });
+        let secret = self.account.secret.as_ref();
+        let headers = secret.map(|secret| ("x-service-secret", secret.expose()));
+        let headers = headers.as_slice();
+        let trust = self.server.trust();
+        let answered = http::send(&trust, "POST", url, headers, Some(body), ACCEPT);
         let (status, text) = match answered {
             Ok(answered) => answered,
             Err(error) => {
                 let what = format!("POST {url}: {error}");
-                return Err(self.failed(&what, "Does the server listen there? Its log says more."));
+                return Err(self.failed(&what, "Is the server listening there? See its log."));
             }
         };
         let answer: Value = serde_json::from_str(&text).unwrap_or_default();
@@ -150,10 +140,10 @@ impl Trial<'_, '_> {
         }
     }
 
-    /// Follows a turn to its callback's first attempt.
+    /// Follows a turn to the first attempt of its callback.
     fn follow(&mut self, id: TurnId) -> Outcome {
         let began = Instant::now();
-        let settled = self.until(|trial| trial.step_of_turn(id))?;
+        let settled = self.until(|test| test.settled_turn(id))?;
         let Some(turn) = settled.filter(|turn| turn.state.is_final()) else {
             return Err(self.unfinished(id)?);
         };
@@ -168,14 +158,14 @@ impl Trial<'_, '_> {
             (Some(error), _) => {
                 let what = format!("the turn failed after {took:.1} s: {error}");
                 self.context.output.write_all(
-                    format!("  FAIL  {what}\n        The callback tells the caller so.\n")
+                    format!("  FAIL  {what}\n        The callback reports this to the caller.\n")
                         .as_bytes(),
                 )?;
             }
-            (None, None) => self.passed("somebody cancelled the turn")?,
+            (None, None) => self.passed("the turn was cancelled")?,
         }
-        let delivery = self.until(|trial| {
-            let newest = trial.store.deliveries(None, NEWEST)?;
+        let delivery = self.until(|test| {
+            let newest = test.store.deliveries(None, NEWEST)?;
             Ok(newest
                 .into_iter()
                 .find(|delivery| delivery.turn_id == id)
@@ -184,36 +174,36 @@ impl Trial<'_, '_> {
         match delivery {
             Some(delivery) => self.report(&delivery, turn.error.is_some()),
             None => Err(self.failed(
-                "the callback was not attempted yet",
-                "`hearth deliveries list` shows what became of it; a longer --wait may help.",
+                "the callback has not been attempted yet",
+                "`hearth deliveries list` shows its state; a longer --wait may help.",
             )),
         }
     }
 
-    /// The turn once it is over, or waits for somebody.
-    fn step_of_turn(&mut self, id: TurnId) -> Result<Option<Turn>, Failure> {
+    /// The turn once it is over or waiting for approval.
+    fn settled_turn(&mut self, id: TurnId) -> Result<Option<Turn>, Failure> {
         let turn = self.store.turn(id)?;
         let is_settled = turn.state.is_final() || turn.state == TurnState::WaitingApproval;
         Ok(is_settled.then_some(turn))
     }
 
-    /// Says why a turn is not over.
+    /// Reports why a turn is not over.
     fn unfinished(&mut self, id: TurnId) -> Result<Failure, Failure> {
         let turn = self.store.turn(id)?;
         if turn.state == TurnState::WaitingApproval {
             let waiting = self.store.approvals_of(id)?;
             let asked: Vec<&str> = waiting.iter().map(|one| one.reason.as_str()).collect();
-            let what = format!("the turn waits for your permission: {}", asked.join("; "));
+            let what = format!("the turn is waiting for approval: {}", asked.join("; "));
             return Ok(self.failed(
                 &what,
-                "Decide in `hearth chat`, or set permission_mode or tools of the account so that \
+                "Decide on the web page, or set permission_mode or tools of the account so that \
                  nothing is asked.",
             ));
         }
         let what = format!("the turn is still {}", turn.state.as_str());
         Ok(self.failed(
             &what,
-            "The model takes long, or others wait before it; a longer --wait may help.",
+            "The model is slow, or other turns come first; a longer --wait may help.",
         ))
     }
 
@@ -221,46 +211,50 @@ impl Trial<'_, '_> {
         let id = delivery.id;
         match (delivery.state, &delivery.last_error) {
             (DeliveryState::Delivered, _) => {
-                self.passed(&format!("the receiver took the callback (webhook-id {id})"))?;
+                self.passed(&format!(
+                    "the receiver accepted the callback (webhook-id {id})"
+                ))?;
                 match turn_failed {
                     true => Err(Failure::Reported),
                     false => Ok(()),
                 }
             }
             (DeliveryState::Held, _) => Err(self.failed(
-                &format!("the callback {id} waits behind an earlier one of its conversation"),
-                "`hearth deliveries list` shows which fails, and why.",
+                &format!("the callback {id} is waiting for an earlier one of its conversation"),
+                "`hearth deliveries list` shows which one fails, and why.",
             )),
             (state, error) => {
-                let error = error.as_deref().unwrap_or("no reason is known");
+                let error = error.as_deref().unwrap_or("unknown reason");
                 let seconds = self.config.limits.callback_seconds;
                 let what = format!("the callback {id}: {error}");
                 let advice = advice::on_callback(error, self.account, seconds);
                 let next = match state {
                     DeliveryState::Dead => {
-                        format!("It is given up; `hearth deliveries retry {id}` sends it again.")
+                        format!(
+                            "It will not be retried; `hearth deliveries retry {id}` sends it again."
+                        )
                     }
-                    _ => format!("It is tried again at {}.", delivery.next_at),
+                    _ => format!("It will be retried at {}.", delivery.next_at),
                 };
                 Err(self.failed(&what, &format!("{advice}\n        {next}")))
             }
         }
     }
 
-    /// Looks again and again until there is something, or the time is over.
+    /// Polls until there is a result or the time is over.
     fn until<T>(
         &mut self,
-        mut look: impl FnMut(&mut Self) -> Result<Option<T>, Failure>,
+        mut poll: impl FnMut(&mut Self) -> Result<Option<T>, Failure>,
     ) -> Result<Option<T>, Failure> {
         loop {
-            if let Some(found) = look(self)? {
+            if let Some(found) = poll(self)? {
                 return Ok(Some(found));
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(None);
             }
-            std::thread::sleep(LOOK.min(left));
+            std::thread::sleep(POLL_INTERVAL.min(left));
         }
     }
 
@@ -269,7 +263,7 @@ impl Trial<'_, '_> {
         Ok(self.context.output.flush()?)
     }
 
-    /// Tells what failed and what to do, and ends the command with code 1.
+    /// Reports what failed and what to do, and ends the command with code 1.
     fn failed(&mut self, what: &str, advice: &str) -> Failure {
         match writeln!(self.context.output, "  FAIL  {what}\n        {advice}") {
             Ok(()) => Failure::Reported,

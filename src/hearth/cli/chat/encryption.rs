@@ -1,10 +1,9 @@
-//! Talking to a machine so that the relay between cannot read it. Through a
-//! relay this client does nothing else.
+//! End-to-end encryption through a relay, which this client always uses there.
 
 #[cfg(feature = "relay")]
-pub use built_in::Secrecy;
+pub use built_in::EncryptedSession;
 #[cfg(not(feature = "relay"))]
-pub use left_out::Secrecy;
+pub use left_out::EncryptedSession;
 
 #[cfg(feature = "relay")]
 mod built_in {
@@ -16,19 +15,20 @@ mod built_in {
     use protocol::public_key::PublicKey;
     use relay::noise::{Initiator, NoiseError, Purpose, Secured};
 
-    /// An agreement with a machine.
-    pub struct Secrecy(Box<Secured>);
+    /// An encrypted session with a machine.
+    pub struct EncryptedSession(Box<Secured>);
 
-    impl Secrecy {
+    impl EncryptedSession {
         /// Agrees on keys with a machine. `ask` sends a request and returns the
         /// data of its response, or why there is none.
         ///
         /// # Errors
-        /// Whoever answers is not the machine of this name.
+        ///
+        /// The peer is not this machine.
         pub fn agree(
             machine: &str,
             ask: &mut dyn FnMut(Value) -> Result<Value, String>,
-        ) -> Result<Secrecy, String> {
+        ) -> Result<EncryptedSession, String> {
             let machine: MachineId = machine
                 .parse()
                 .map_err(|error: base::error::Error| error.to_string())?;
@@ -37,8 +37,8 @@ mod built_in {
             let key = PublicKey::parse("public_key", key).map_err(|error| error.to_string())?;
             if key.machine_id() != machine {
                 return Err(
-                    "the relay gives the key of another machine: it may be trying to read along. \
-                     Nothing was sent"
+                    "the relay returned the key of another machine and may be trying to read the \
+                     messages; nothing was sent"
                         .to_owned(),
                 );
             }
@@ -50,7 +50,7 @@ mod built_in {
                 .decode(noise)
                 .map_err(|_| "the machine's handshake is not base64".to_owned())?;
             let secured = initiator.finish(&noise).map_err(failed)?;
-            Ok(Secrecy(Box::new(secured)))
+            Ok(EncryptedSession(Box::new(secured)))
         }
 
         /// Encrypts a text into messages.
@@ -62,7 +62,7 @@ mod built_in {
             Ok(messages)
         }
 
-        /// Decrypts a message; returns the text that it completes, if it does.
+        /// Decrypts a message; returns the text that it completes, if any.
         pub fn open(&mut self, message: &[u8]) -> Result<Option<String>, String> {
             self.0.open(message).map_err(|error| error.to_string())
         }
@@ -74,14 +74,14 @@ mod left_out {
     use serde_json::Value;
 
     /// There is none.
-    pub enum Secrecy {}
+    pub enum EncryptedSession {}
 
-    impl Secrecy {
+    impl EncryptedSession {
         pub fn agree(
             _: &str,
             _: &mut dyn FnMut(Value) -> Result<Value, String>,
-        ) -> Result<Secrecy, String> {
-            Err("this hearth was built without relays (the feature \"relay\")".to_owned())
+        ) -> Result<EncryptedSession, String> {
+            Err("this program was built without the feature \"relay\"".to_owned())
         }
 
         pub fn seal(&mut self, _: &str) -> Result<Vec<Vec<u8>>, String> {
