@@ -8,7 +8,6 @@ mod memories;
 mod people;
 mod plans;
 mod schedules;
-mod search_speed;
 mod turns;
 mod usage;
 mod writing;
