@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use super::support::home::Folder;
+use support::home::Folder;
 
 /// The longest that anything may take: a browser on a busy machine is slow.
 const TIMEOUT: Duration = Duration::from_secs(30);

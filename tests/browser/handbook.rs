@@ -5,7 +5,7 @@ use serde_json::json;
 use super::chromium::{Chromium, Page};
 use super::looks::check_names;
 use super::pages::{go, look};
-use super::support::home::Home;
+use support::home::Home;
 use super::{address, check, sign_in};
 
 const FIELD: &str = "[aria-label='Search the handbook']";

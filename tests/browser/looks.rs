@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::chromium::{Chromium, Page};
 use super::pages::go;
-use super::support::home::Home;
+use support::home::Home;
 use super::{address, check, say, sign_in};
 
 const STYLE: &str = include_str!("../../src/hearth/web/page/style.css");

@@ -13,9 +13,6 @@ mod relay;
 mod relayed;
 #[cfg(feature = "tls")]
 mod secure;
-#[allow(dead_code)]
-#[path = "../it/support/mod.rs"]
-mod support;
 
 use std::net::SocketAddr;
 

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::chromium::{Chromium, Page};
-use super::support;
-use super::support::home::Home;
-use super::support::http::post;
-use super::support::model::{Act, Model};
+use support;
+use support::home::Home;
+use support::http::post;
+use support::model::{Act, Model};
 use super::{check, say, sign_in, until_last_reply};
 
 /// Goes to a page and waits until it is there.

@@ -19,7 +19,7 @@ use tungstenite::http::{HeaderValue, StatusCode};
 use tungstenite::protocol::Role;
 use tungstenite::{Message, WebSocket};
 
-pub use super::support::relay::TOKEN;
+pub use support::relay::TOKEN;
 
 const PROTOCOL: &str = "Noise_NK_25519_AESGCM_SHA256";
 const MORE: u8 = 1;

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::chromium::Chromium;
 use super::elsewhere::{sign_in_through, until_signed_in};
 use super::relay::TOKEN;
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::model::{Act, Model};
+use support::eventually;
+use support::home::Home;
+use support::model::{Act, Model};
 use super::{address, check_hosts, say, until_last_reply};
 
 /// A relay on this port; 0 lets the system choose.

@@ -16,10 +16,10 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::http::get;
-use crate::support::program::{Program, hearth};
-use crate::support::receiver::Receiver;
+use support::home::{Folder, make_people, write_config};
+use support::http::get;
+use support::program::{Program, hearth};
+use support::receiver::Receiver;
 
 /// The disk's size in MiB: little more than the write-ahead log may have.
 const SIZE: u64 = 8;

@@ -12,10 +12,10 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use crate::support::client::Client;
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::program::{Program, send_signal};
-use crate::support::receiver::{Callback, Receiver};
+use support::client::Client;
+use support::home::{Folder, make_people, write_config};
+use support::program::{Program, send_signal};
+use support::receiver::{Callback, Receiver};
 
 /// People who chat at the same time.
 const CHATS: usize = 3;

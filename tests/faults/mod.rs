@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::model::{Act, Model};
+use support::model::{Act, Model};
 
 /// What every message of a scenario begins with: the model repeats it, so that
 /// a callback can be told to belong to its message.
@@ -104,7 +104,7 @@ impl Poster {
     }
 }
 
-/// Waits like [`crate::support::eventually`], but longer.
+/// Waits like [`support::eventually`], but longer.
 pub fn within<T>(time: Duration, what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + time;
     loop {

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Posted, Poster, echoing, random, wait_until_done, with_account};
-use crate::support::home::Home;
-use crate::support::model::Model;
-use crate::support::receiver::Receiver;
+use support::home::Home;
+use support::model::Model;
+use support::receiver::Receiver;
 
 const POSTERS: u64 = 4;
 

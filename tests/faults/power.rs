@@ -26,9 +26,9 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::program::{Program, hearth};
-use crate::support::receiver::Receiver;
+use support::home::{Folder, make_people, write_config};
+use support::program::{Program, hearth};
+use support::receiver::Receiver;
 
 /// What a disk writes whole.
 const SECTOR: usize = 512;

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use super::{Posted, Poster, look_into, wait_until_done, with_account};
-use crate::support::client::Client;
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::http::get;
-use crate::support::model::{Act, Model};
-use crate::support::program::Program;
-use crate::support::receiver::Receiver;
+use support::client::Client;
+use support::home::{Folder, make_people, write_config};
+use support::http::get;
+use support::model::{Act, Model};
+use support::program::Program;
+use support::receiver::Receiver;
 
 /// Memory that the process may have resident, in MiB.
 const MOST_MEMORY: u64 = 64;

@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{echoing, with_account, within};
-use crate::support::home::Home;
-use crate::support::http::post;
-use crate::support::program::free_port;
-use crate::support::served::{Served, read_request};
+use support::home::Home;
+use support::http::post;
+use support::program::free_port;
+use support::served::{Served, read_request};
 
 /// Attempts of the schedule.
 const ATTEMPTS: u64 = 10;

@@ -6,8 +6,8 @@ use std::time::Instant;
 
 use super::mutation::{Random, mutate};
 use super::{Effort, corpus, shown};
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::program::{printed, run};
+use support::home::{Folder, make_people, write_config};
+use support::program::{printed, run};
 
 /// Conversations to import: what is good is taken in, the rest is counted or
 /// refused with a sentence, and the database stays whole.

@@ -1,10 +1,5 @@
 //! Broken input for as long as asked (`make fuzz SECONDS=60 SEED=7`).
 
-// The shared support serves more than these tests use.
-#[allow(dead_code)]
-#[path = "../it/support/mod.rs"]
-mod support;
-
 #[path = "mod.rs"]
 mod scenarios;
 

@@ -20,11 +20,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::client::Client;
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::model::{Act, Model};
-use crate::support::program::{Program, printed, run};
-use crate::support::socket;
+use support::client::Client;
+use support::home::{Folder, make_people, write_config};
+use support::model::{Act, Model};
+use support::program::{Program, printed, run};
+use support::socket;
 pub use files::{backups, imports};
 use mutation::{Random, mutate};
 #[cfg(feature = "relay")]

@@ -8,8 +8,8 @@ use tungstenite::Message;
 
 use super::mutation::{Random, mutate};
 use super::{Effort, Home, LISTEN};
-use crate::support::model::Model;
-use crate::support::relay_peers::{Line, Machine, TOKEN};
+use support::model::Model;
+use support::relay_peers::{Line, Machine, TOKEN};
 
 /// Changed frames after a good greeting, with a client on the link; and the
 /// client's own changed messages. Links may end; the relay goes on.

@@ -6,8 +6,8 @@ use rustls::ClientConnection;
 use rustls::pki_types::ServerName;
 
 use super::{Effort, Home, corpus, say};
-use crate::support::model::Model;
-use crate::support::tls::Identity;
+use support::model::Model;
+use support::tls::Identity;
 
 /// Handshakes, and what is not TLS at all, to a port that speaks TLS.
 pub fn tls_connections(effort: Effort) {

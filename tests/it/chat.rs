@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::support::PATIENCE;
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::model::{Act, Model};
+use support::PATIENCE;
+use support::client::Client;
+use support::eventually;
+use support::home::Home;
+use support::model::{Act, Model};
 
 #[test]
 fn streamed_pieces_make_up_the_reply() {

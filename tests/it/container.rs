@@ -7,8 +7,8 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::support::home::Folder;
-use super::support::program::{Program, printed};
+use support::home::Folder;
+use support::program::{Program, printed};
 
 /// The user of the image.
 const USER: u32 = 65_532;

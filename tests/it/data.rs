@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::support::PATIENCE;
-use super::support::home::{Folder, Home};
-use super::support::program::{printed, run};
+use support::PATIENCE;
+use support::home::{Folder, Home};
+use support::program::{printed, run};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::support::home::{Folder, make_people, write_config};
-use super::support::program::{Program, run};
+use support::home::{Folder, make_people, write_config};
+use support::program::{Program, run};
 
 fn prepare(config: Value) -> Folder {
     let folder = Folder::new();

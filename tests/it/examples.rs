@@ -6,10 +6,10 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::json;
 
-use super::support::eventually;
-use super::support::home::{Folder, Home, PASSWORD};
-use super::support::http::post;
-use super::support::program::{example, free_port, hearth, is_there, printed};
+use support::eventually;
+use support::home::{Folder, Home, PASSWORD};
+use support::http::post;
+use support::program::{example, free_port, hearth, is_there, printed};
 
 #[test]
 fn every_sample_configuration_passes_the_check() {

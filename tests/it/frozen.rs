@@ -23,12 +23,12 @@ use std::process::Output;
 use serde_json::{Value, json};
 
 use super::scenarios::{check_integrity, count, look_into};
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::Folder;
-use super::support::http::{Answer, post};
-use super::support::program::{Program, hearth};
-use super::support::receiver::Receiver;
+use support::client::Client;
+use support::eventually;
+use support::home::Folder;
+use support::http::{Answer, post};
+use support::program::{Program, hearth};
+use support::receiver::Receiver;
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
 const RELAY: [&str; 5] = ["relay", "--bind", "127.0.0.1", "--port", "0"];

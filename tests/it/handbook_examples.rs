@@ -13,9 +13,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::handbook::{documents, text_of};
-use super::support::eventually;
-use super::support::home::Folder;
-use super::support::program::{Program, example, free_port, is_there};
+use support::eventually;
+use support::home::Folder;
+use support::program::{Program, example, free_port, is_there};
 
 /// A fenced block of commands and what they print.
 struct Block {

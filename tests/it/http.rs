@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::client::{Client, End};
-use super::support::home::{Home, PASSWORD};
-use super::support::http::{delete, get, post};
-use super::support::socket::exchange;
+use support::client::{Client, End};
+use support::home::{Home, PASSWORD};
+use support::http::{delete, get, post};
+use support::socket::exchange;
 
 fn credentials(name: &str, password: &str) -> Value {
     json!({ "username": name, "password": password })

@@ -41,7 +41,6 @@ mod routines;
 mod scenarios;
 mod service;
 mod sockets;
-mod support;
 #[cfg(feature = "tls")]
 mod tls;
 #[cfg(feature = "tls")]

@@ -7,11 +7,11 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::support::PATIENCE;
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::{Folder, Home, make_people, write_config};
-use super::support::program::{Program, send_signal, whole_lines};
+use support::PATIENCE;
+use support::client::Client;
+use support::eventually;
+use support::home::{Folder, Home, make_people, write_config};
+use support::program::{Program, send_signal, whole_lines};
 
 /// A house with these servers, to which one may speak as often as a test asks
 /// whether something is so.

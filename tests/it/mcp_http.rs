@@ -5,11 +5,11 @@ use std::net::Ipv4Addr;
 
 use serde_json::{Value, json};
 
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::mcp_http::{Kind, McpServer};
-use super::support::program::free_port;
+use support::client::Client;
+use support::eventually;
+use support::home::Home;
+use support::mcp_http::{Kind, McpServer};
+use support::program::free_port;
 
 fn home(server: &McpServer, more: Value) -> Home {
     let mut entry = json!({

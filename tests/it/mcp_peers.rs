@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::support::client::Client;
-use super::support::home::{Folder, Home};
+use support::client::Client;
+use support::home::{Folder, Home};
 
 /// Programs of this kind take seconds to start, on a small machine many.
 const START: Duration = Duration::from_secs(90);

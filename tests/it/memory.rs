@@ -8,11 +8,11 @@ use base::ids::TurnId;
 use serde_json::{Value, json};
 use store::{Begun, NewTurn, Store, Target, TurnEnd, Usage};
 
-use super::support::client::Client;
-use super::support::home::{Home, PASSWORD};
-use super::support::http::post;
-use super::support::model::{Act, Model};
-use super::support::receiver::Receiver;
+use support::client::Client;
+use support::home::{Home, PASSWORD};
+use support::http::post;
+use support::model::{Act, Model};
+use support::receiver::Receiver;
 
 /// What a summary request begins with.
 const SUMMARY: &str = "You keep the notes of a conversation";

@@ -4,9 +4,9 @@ use base::clock::Clock;
 use serde_json::Value;
 use store::Store;
 
-use super::support::home::{Folder, Home};
-use super::support::model::Model;
-use super::support::program::{Program, printed, run};
+use support::home::{Folder, Home};
+use support::model::Model;
+use support::program::{Program, printed, run};
 
 fn lines(folder: &Folder, arguments: &[&str]) -> Vec<String> {
     let output = run(folder.path(), arguments);

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 
 use serde_json::{Value, json};
 
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::http::{Answer, get, post};
-use super::support::model::Model;
-use super::support::socket::exchange;
+use support::eventually;
+use support::home::Home;
+use support::http::{Answer, get, post};
+use support::model::Model;
+use support::socket::exchange;
 
 /// The samples of a text, by name and labels. Checks that every family has one
 /// HELP and one TYPE before its samples, that names and labels are well formed,

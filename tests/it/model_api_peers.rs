@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use serde_json::json;
 
-use super::support::home::Home;
-use super::support::model::{Act, Model};
+use support::home::Home;
+use support::model::{Act, Model};
 
 /// Where the clients are installed; kept from run to run.
 fn place() -> PathBuf {

@@ -6,12 +6,12 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use serde_json::{Value, json};
 
-use super::support::client::Client;
-use super::support::home::{Folder, Home, make_people, write_config};
-use super::support::model::{Act, Model};
-use super::support::program::{Program, printed, run};
-use super::support::served::{page, read_request};
-use super::support::{PATIENCE, eventually};
+use support::client::Client;
+use support::home::{Folder, Home, make_people, write_config};
+use support::model::{Act, Model};
+use support::program::{Program, printed, run};
+use support::served::{page, read_request};
+use support::{PATIENCE, eventually};
 
 /// Where nobody listens.
 const NOBODY: &str = "127.0.0.1:1";

@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::support::client::{Client, End};
-use super::support::home::{Home, PASSWORD};
-use super::support::http::post;
-use super::support::program::{printed, run};
+use support::client::{Client, End};
+use support::home::{Home, PASSWORD};
+use support::http::post;
+use support::program::{printed, run};
 
 fn sign_in(home: &Home, name: &str, password: &str) -> Result<String, u16> {
     let body = json!({ "username": name, "password": password });

@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::http::post;
-use super::support::model::{Act, Model};
-use super::support::receiver::Receiver;
+use support::client::Client;
+use support::eventually;
+use support::home::Home;
+use support::http::post;
+use support::model::{Act, Model};
+use support::receiver::Receiver;
 
 fn asking(model: &Model, more: Value) -> Home {
     let mut config = model.config();

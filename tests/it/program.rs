@@ -7,11 +7,11 @@ use base::clock::Clock;
 use serde_json::{Value, json};
 use store::Store;
 
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::{Folder, make_people, write_config};
-use super::support::http::{get, post};
-use super::support::program::{Program, hearth, printed, run, send_signal};
+use support::client::Client;
+use support::eventually;
+use support::home::{Folder, make_people, write_config};
+use support::http::{get, post};
+use support::program::{Program, hearth, printed, run, send_signal};
 
 fn password_in(said: &str) -> String {
     let line = said

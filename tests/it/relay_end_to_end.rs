@@ -11,14 +11,14 @@ use base::secret::Secret;
 use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
 
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::{Folder, Home, PASSWORD, Tokens, make_people, write_config};
-use super::support::model::Model;
-use super::support::program::{Program, free_port, hearth, printed, run};
-use super::support::relay_peers::{TOKEN, relay, with_token};
-use super::support::socket::connect;
-use super::support::tap::Tap;
+use support::client::Client;
+use support::eventually;
+use support::home::{Folder, Home, PASSWORD, Tokens, make_people, write_config};
+use support::model::Model;
+use support::program::{Program, free_port, hearth, printed, run};
+use support::relay_peers::{TOKEN, relay, with_token};
+use support::socket::connect;
+use support::tap::Tap;
 
 /// `hearth relay` as a process on this port.
 fn relay_program(folder: &Folder, port: u16, more: &[&str]) -> Program {
@@ -175,7 +175,7 @@ fn nothing_that_is_said_is_seen_on_either_side_of_the_relay() {
 #[cfg(feature = "tls")]
 #[test]
 fn a_relay_is_reached_over_tls() {
-    use super::support::tls::Identity;
+    use support::tls::Identity;
 
     let identity = Identity::new();
     let certificate = identity.certificate.to_str().unwrap();

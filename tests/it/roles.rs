@@ -7,10 +7,10 @@ use base::secret::{Secret, fingerprint};
 use serde_json::{Value, json};
 use store::{NewToken, Store, UserRole};
 
-use super::support::client::{Client, End};
-use super::support::home::Home;
-use super::support::home::PASSWORD;
-use super::support::http::post;
+use support::client::{Client, End};
+use support::home::Home;
+use support::home::PASSWORD;
+use support::http::post;
 
 #[test]
 fn each_command_needs_its_role() {

@@ -11,11 +11,11 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use store::{NewSchedule, SCHEDULE_CHANNEL, Store};
 
-use super::support::eventually;
-use super::support::home::{Folder, Home, write_config};
-use super::support::model::{Act, Model};
-use super::support::program::{Program, printed, run};
-use super::support::receiver::Receiver;
+use support::eventually;
+use support::home::{Folder, Home, write_config};
+use support::model::{Act, Model};
+use support::program::{Program, printed, run};
+use support::receiver::Receiver;
 
 const HOUR: Duration = Duration::from_secs(3_600);
 const SECRET: &str = "a secret of at least 24 bytes";

@@ -8,10 +8,10 @@ use std::process::Command;
 
 use serde_json::json;
 
-use super::support::PATIENCE;
-use super::support::home::{Folder, make_people, write_config};
-use super::support::program::{Program, hearth, printed, run, send_signal};
-use super::support::socket::uninterrupted;
+use support::PATIENCE;
+use support::home::{Folder, make_people, write_config};
+use support::program::{Program, hearth, printed, run, send_signal};
+use support::socket::uninterrupted;
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
 

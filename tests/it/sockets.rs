@@ -9,11 +9,11 @@ use tungstenite::Message;
 use tungstenite::protocol::frame::Frame;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use super::support::client::{Client, End};
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::http::get;
-use super::support::socket::{connect, exchange};
+use support::client::{Client, End};
+use support::eventually;
+use support::home::Home;
+use support::http::get;
+use support::socket::{connect, exchange};
 
 fn limited(limits: Value) -> Home {
     Home::start(json!({ "limits": limits }))

@@ -13,10 +13,10 @@ use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVers
 use serde_json::{Value, json};
 use tungstenite::Message;
 
-use super::support::home::{Folder, Home};
-use super::support::http;
-use super::support::socket::{connect, exchange};
-use super::support::tls::{Identity, get, secure};
+use support::home::{Folder, Home};
+use support::http;
+use support::socket::{connect, exchange};
+use support::tls::{Identity, get, secure};
 
 fn merged(mut config: Value, more: Value) -> Value {
     for (key, value) in more.as_object().unwrap() {
@@ -145,7 +145,7 @@ fn who_does_not_speak_tls_is_told() {
 #[test]
 fn the_port_of_webhooks_alone_speaks_tls_too() {
     let identity = Identity::new();
-    let port = super::support::program::free_port();
+    let port = support::program::free_port();
     let channels = json!({ "channels": [
         { "type": "tcp", "port": 0 },
         { "type": "webhook", "port": port, "accounts": { "ci": {
@@ -211,7 +211,7 @@ fn a_server_does_not_start_with_a_key_that_does_not_fit() {
         ),
     ] {
         let folder = Folder::new();
-        super::support::home::write_config(folder.path(), json!({ "tls": config }));
+        support::home::write_config(folder.path(), json!({ "tls": config }));
         let started = Server::start(Options {
             data_dir: folder.path().to_owned(),
             bind: Some("127.0.0.1".parse().unwrap()),

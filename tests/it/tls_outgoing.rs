@@ -7,10 +7,10 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use super::support::eventually;
-use super::support::home::{Folder, Home, PASSWORD, make_people, write_config};
-use super::support::program::{Program, free_port, hearth, printed, run};
-use super::support::tls::{Identity, serve};
+use support::eventually;
+use support::home::{Folder, Home, PASSWORD, make_people, write_config};
+use support::program::{Program, free_port, hearth, printed, run};
+use support::tls::{Identity, serve};
 
 #[test]
 fn callbacks_go_only_to_receivers_that_are_trusted() {
@@ -30,7 +30,7 @@ fn callbacks_go_only_to_receivers_that_are_trusted() {
                 } } },
             ],
         }));
-        let posted = super::support::http::post(
+        let posted = support::http::post(
             home.address(),
             "/hook",
             &[],

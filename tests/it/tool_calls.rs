@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::support::PATIENCE;
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::model::{Act, Model};
+use support::PATIENCE;
+use support::eventually;
+use support::home::Home;
+use support::model::{Act, Model};
 
 #[test]
 fn tools_run_and_their_results_reach_the_model() {

@@ -6,10 +6,10 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use super::support::PATIENCE;
-use super::support::home::Home;
-use super::support::model::{Act, Model};
-use super::support::socket::serve_page;
+use support::PATIENCE;
+use support::home::Home;
+use support::model::{Act, Model};
+use support::socket::serve_page;
 
 /// What the tools answered, as the last request shows it to the model.
 fn results(model: &Model) -> Vec<String> {
@@ -252,7 +252,7 @@ fn cancelling_breaks_all_tools_at_once() {
     client.send(&json!({ "type": "chat", "message": "go", "id": 1 }));
     let turn = client.event("chat.tool_call")["turn_id"].clone();
     let started = home.folder.path().join("started");
-    super::support::eventually("all three run", || {
+    support::eventually("all three run", || {
         let text = fs::read_to_string(&started).unwrap_or_default();
         (text.lines().count() == 3).then_some(())
     });

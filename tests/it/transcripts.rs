@@ -13,8 +13,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::support::client::Client;
-use super::support::home::Home;
+use support::client::Client;
+use support::home::Home;
 
 struct Player {
     bound: HashMap<String, String>,

@@ -10,9 +10,9 @@ use std::process::Command;
 use flate2::bufread::GzDecoder;
 use hearth::handbook::TOPICS;
 
-use super::support::home::{Folder, Home};
-use super::support::http::get;
-use super::support::socket::exchange;
+use support::home::{Folder, Home};
+use support::http::get;
+use support::socket::exchange;
 
 /// Most bytes of the whole page on the wire, but for the handbook.
 const BUDGET: usize = 60_000;

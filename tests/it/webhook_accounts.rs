@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use base::secret::hmac_sha256;
 use serde_json::{Value, json};
 
-use super::support::PATIENCE;
-use super::support::eventually;
-use super::support::home::{Folder, Home, make_people, write_config};
-use super::support::http::{Answer, post};
-use super::support::model::{Act, Model};
-use super::support::program::{Program, send_signal};
-use super::support::receiver::Receiver;
-use super::support::socket;
+use support::PATIENCE;
+use support::eventually;
+use support::home::{Folder, Home, make_people, write_config};
+use support::http::{Answer, post};
+use support::model::{Act, Model};
+use support::program::{Program, send_signal};
+use support::receiver::Receiver;
+use support::socket;
 
 const SECRET: &str = "a secret of more than 32 characters";
 

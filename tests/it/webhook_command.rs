@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use super::support::eventually;
-use super::support::home::{Folder, make_people, write_config};
-use super::support::http::post;
-use super::support::model::{Act, Model};
-use super::support::program::{Program, printed, run};
-use super::support::receiver::Receiver;
+use support::eventually;
+use support::home::{Folder, make_people, write_config};
+use support::http::post;
+use support::model::{Act, Model};
+use support::program::{Program, printed, run};
+use support::receiver::Receiver;
 
 /// Runs `hearth webhook ...`; whether it succeeded, and what it printed.
 fn webhook(folder: &Folder, arguments: &[&str]) -> (bool, String) {

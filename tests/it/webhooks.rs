@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::http::{Answer, post};
-use super::support::model::{Act, Model};
-use super::support::receiver::Receiver;
+use support::eventually;
+use support::home::Home;
+use support::http::{Answer, post};
+use support::model::{Act, Model};
+use support::receiver::Receiver;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 

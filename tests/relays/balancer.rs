@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::support::eventually;
-use crate::support::home::Folder;
-use crate::support::http::get;
-use crate::support::program::{Program, free_port};
-use crate::support::relay_peers::TOKEN;
+use support::eventually;
+use support::home::Folder;
+use support::http::get;
+use support::program::{Program, free_port};
+use support::relay_peers::TOKEN;
 
 /// Where distributions put it; /usr/sbin is not in everybody's PATH.
 const PLACES: [&str; 3] = ["haproxy", "/usr/sbin/haproxy", "/usr/local/sbin/haproxy"];

@@ -4,11 +4,6 @@
 
 #![cfg(feature = "relay")]
 
-// The shared support serves more than these tests use.
-#[allow(dead_code)]
-#[path = "../it/support/mod.rs"]
-mod support;
-
 mod balancer;
 mod person;
 

@@ -13,8 +13,8 @@ use relay::noise::{Initiator, Purpose, Secured};
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use crate::support::relay_peers::{TOKEN, request};
-use crate::support::socket::{Socket, connect};
+use support::relay_peers::{TOKEN, request};
+use support::socket::{Socket, connect};
 
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::support::client::Client;
-use super::support::home::{Folder, PASSWORD, make_people, write_config};
-use super::support::http::{get, post};
-use super::support::model::Model;
-use super::support::program::{Program, hearth};
+use support::client::Client;
+use support::home::{Folder, PASSWORD, make_people, write_config};
+use support::http::{get, post};
+use support::model::Model;
+use support::program::{Program, hearth};
 
 const CLIENTS: usize = 500;
 /// Messages of each client.

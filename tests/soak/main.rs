@@ -1,11 +1,6 @@
 //! The long versions of the fault harness (`make soak`): minutes, not seconds.
 //! They print what they counted.
 
-// The shared support serves more than these tests use.
-#[allow(dead_code)]
-#[path = "../it/support/mod.rs"]
-mod support;
-
 #[path = "../faults/mod.rs"]
 mod scenarios;
 

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use protocol::relay::Kind;
 use relay::noise::PrivateKey;
 
-use super::support::eventually;
-use super::support::home::Folder;
-use super::support::program::Program;
-use super::support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
+use support::eventually;
+use support::home::Folder;
+use support::program::Program;
+use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
 const MACHINES: usize = 200;
 /// Threads that play the machines and their clients: no more than may be without

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::scenarios::{echoing, with_account};
-use super::support::home::{Folder, Home};
-use super::support::http::post;
-use super::support::receiver::Receiver;
+use support::home::{Folder, Home};
+use support::http::post;
+use support::receiver::Receiver;
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const PREVIOUS: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
@@ -63,7 +63,7 @@ fn callbacks_are_verified_by_a_public_library() {
     send("tok-1");
     receiver.wait_for(1);
     config["channels"][1]["accounts"]["ci"]["secret_previous"] = json!(PREVIOUS);
-    super::support::home::write_config(home.folder.path(), config);
+    support::home::write_config(home.folder.path(), config);
     home.server().reload().unwrap();
     send("tok-2");
 

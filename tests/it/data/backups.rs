@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::{eventually, exported, good, household, nightly, refused, text};
-use crate::support::client::Client;
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::program::{Program, printed, run};
+use support::client::Client;
+use support::home::{Folder, make_people, write_config};
+use support::program::{Program, printed, run};
 
 #[test]
 fn a_backup_under_load_is_restored_elsewhere() {

@@ -5,9 +5,9 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::{exported, good, household, refused, sample, text};
-use crate::support::client::Client;
-use crate::support::home::{Folder, make_people, write_config};
-use crate::support::program::{Program, run};
+use support::client::Client;
+use support::home::{Folder, make_people, write_config};
+use support::program::{Program, run};
 
 #[test]
 fn exports_are_imported_as_they_were() {

@@ -10,7 +10,7 @@ use serde_json::json;
 use store::Store;
 
 use super::{exported, good, household, text};
-use crate::support::program::{Program, hearth, printed};
+use support::program::{Program, hearth, printed};
 
 /// Starts a command and kills it after a moment.
 fn killed(folder: &Path, arguments: &[&str], moment: Duration) {

@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::json;
 
 use super::{DAY, eventually, good, nightly, sample};
-use crate::support::home::Home;
+use support::home::Home;
 
 #[test]
 fn nights_have_backups_and_old_ones_go() {

@@ -5,9 +5,9 @@ mod streams;
 
 use serde_json::{Value, json};
 
-use super::support::home::Home;
-use super::support::http::{Answer, get, post};
-use super::support::model::{Act, Model};
+use support::home::Home;
+use support::http::{Answer, get, post};
+use support::model::{Act, Model};
 
 const COMPLETIONS: &str = "/v1/chat/completions";
 

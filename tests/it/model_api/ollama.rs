@@ -4,10 +4,10 @@ use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
-use super::super::support::home::Home;
-use super::super::support::http::post;
-use super::super::support::model::Model;
-use super::super::support::socket::connect;
+use support::home::Home;
+use support::http::post;
+use support::model::Model;
+use support::socket::connect;
 use super::{COMPLETIONS, ask, bearer, home, home_with, shown};
 
 #[test]

@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
-use super::super::support::eventually;
-use super::super::support::home::Home;
-use super::super::support::model::{Act, Model};
-use super::super::support::socket::{Socket, connect};
+use support::eventually;
+use support::home::Home;
+use support::model::{Act, Model};
+use support::socket::{Socket, connect};
 use super::{COMPLETIONS, ask, complete, conversations, events, home, home_with, text_of};
 
 /// How many connections have signed in, that of this question among them.

@@ -5,10 +5,10 @@ use std::process::Stdio;
 
 use serde_json::{Value, json};
 
-use super::super::support::eventually;
-use super::super::support::home::{Folder, PASSWORD, make_people, write_config};
-use super::super::support::program::{Program, hearth, printed, run};
-use super::super::support::relay::{Forwarder, TOKEN};
+use support::eventually;
+use support::home::{Folder, PASSWORD, make_people, write_config};
+use support::program::{Program, hearth, printed, run};
+use support::relay::{Forwarder, TOKEN};
 
 /// Runs `hearth` with these variables.
 fn hearth_with(

@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::super::support::home::Home;
-use super::super::support::model::{Act, Model};
-use super::super::support::relay::{Hidden, MESSAGE_BYTES, Relay};
+use support::home::Home;
+use support::model::{Act, Model};
+use support::relay::{Hidden, MESSAGE_BYTES, Relay};
 use super::{auth, last_error};
 
 #[test]

@@ -9,12 +9,12 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 
-use super::support::client::Client;
-use super::support::eventually;
-use super::support::home::Home;
-use super::support::model::{Act, Model};
-use super::support::program::{free_port, printed, run};
-use super::support::relay::{Hidden, Relay, TOKEN};
+use support::client::Client;
+use support::eventually;
+use support::home::Home;
+use support::model::{Act, Model};
+use support::program::{free_port, printed, run};
+use support::relay::{Hidden, Relay, TOKEN};
 
 /// The one entry of `server_info.relays`, once it is in this state.
 fn standing(home: &Home, state: &str) -> Value {

@@ -9,7 +9,7 @@ use protocol::relay::Greeting;
 use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 
-use crate::support::relay_peers::{
+use support::relay_peers::{
     Arrival, Got, Line, Machine, TOKEN, ping, relay, request, with_token,
 };
 

@@ -6,8 +6,8 @@ use protocol::relay::Kind;
 use relay::noise::PrivateKey;
 use tungstenite::Message;
 
-use crate::support::PATIENCE;
-use crate::support::relay_peers::{Got, Line, Machine, ping, relay, request};
+use support::PATIENCE;
+use support::relay_peers::{Got, Line, Machine, ping, relay, request};
 
 use super::text;
 

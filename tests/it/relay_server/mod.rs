@@ -5,7 +5,7 @@ mod fairness;
 mod passing;
 mod program;
 
-use crate::support::relay_peers::Arrival;
+use support::relay_peers::Arrival;
 
 fn text(text: &str) -> Arrival {
     Arrival::Text(text.to_owned())

@@ -7,7 +7,7 @@ use tungstenite::Message;
 use tungstenite::protocol::frame::Frame as WebSocketFrame;
 use tungstenite::protocol::frame::coding::{Data, OpCode};
 
-use crate::support::relay_peers::{Arrival, Got, Line, Machine, ping, relay};
+use support::relay_peers::{Arrival, Got, Line, Machine, ping, relay};
 
 use super::text;
 

@@ -7,11 +7,11 @@ use protocol::relay::Kind;
 use relay::noise::PrivateKey;
 use serde_json::json;
 
-use crate::support::eventually;
-use crate::support::home::{Folder, Home, write_config};
-use crate::support::http::{get, post};
-use crate::support::program::{Program, hearth, printed, run};
-use crate::support::relay_peers::{Line, Machine, TOKEN, ping, relay, request, with_token};
+use support::eventually;
+use support::home::{Folder, Home, write_config};
+use support::http::{get, post};
+use support::program::{Program, hearth, printed, run};
+use support::relay_peers::{Line, Machine, TOKEN, ping, relay, request, with_token};
 
 use super::text;
 
@@ -59,7 +59,7 @@ fn a_relay_registers_machines_and_answers_in_envelopes() {
     // What a trusted proxy says of the way to it is the address to give out.
     let proxies = AddressPatterns::parse(&["127.0.0.1"]).unwrap();
     for (trusted, url) in [(true, "wss://relay.example/ws"), (false, "ws://127.0.0.1")] {
-        let relay = crate::support::relay_peers::relay(|options| {
+        let relay = support::relay_peers::relay(|options| {
             if trusted {
                 options.trusted_proxies = proxies.clone();
             }

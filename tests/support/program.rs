@@ -9,9 +9,17 @@ use std::time::Instant;
 
 use super::PATIENCE;
 
+/// The program under test, which cargo puts one folder above the tests' own.
+pub fn binary() -> PathBuf {
+    let tests = std::env::current_exe().unwrap();
+    let binary = tests.parent().unwrap().with_file_name("hearth");
+    assert!(binary.exists(), "{} is missing", binary.display());
+    binary
+}
+
 /// `hearth` with a clean environment; the caller adds arguments.
 pub fn hearth(folder: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_hearth"));
+    let mut command = Command::new(binary());
     command
         .env_clear()
         .env("PATH", "/usr/bin:/bin")
@@ -141,7 +149,8 @@ impl Drop for Program {
 /// A program of examples/, which cargo puts beside the main one. `cargo test`
 /// has built it; `cargo test --test it` alone has not.
 pub fn example(name: &str) -> PathBuf {
-    let folder = Path::new(env!("CARGO_BIN_EXE_hearth")).parent().unwrap();
+    let binary = binary();
+    let folder = binary.parent().unwrap();
     let path = folder.join("examples").join(name);
     if !path.exists() {
         let mut cargo = Command::new(env!("CARGO"));
