@@ -11,10 +11,10 @@ use super::chromium::{Chromium, Page};
 use super::files::Files;
 use super::relay::{Lie, Relay, TOKEN};
 use super::relayed;
+use super::{address, check, check_hosts, say, until_last_reply};
 use support::client::Client;
 use support::home::{Folder, Home, PASSWORD};
 use support::model::{Act, Model};
-use super::{address, check, check_hosts, say, until_last_reply};
 
 const PROBLEM: &str = "document.querySelector('.sign-in #problem')?.textContent";
 

@@ -5,8 +5,8 @@ use serde_json::json;
 use super::chromium::{Chromium, Page};
 use super::looks::check_names;
 use super::pages::{go, look};
-use support::home::Home;
 use super::{address, check, sign_in};
+use support::home::Home;
 
 const FIELD: &str = "[aria-label='Search the handbook']";
 

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use super::chromium::{Chromium, Page};
 use super::pages::go;
-use support::home::Home;
 use super::{address, check, say, sign_in};
+use support::home::Home;
 
 const STYLE: &str = include_str!("../../src/hearth/web/page/style.css");
 

@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::chromium::{Chromium, Page};
+use super::{check, say, sign_in, until_last_reply};
 use support;
 use support::home::Home;
 use support::http::post;
 use support::model::{Act, Model};
-use super::{check, say, sign_in, until_last_reply};
 
 /// Goes to a page and waits until it is there.
 pub fn go(page: &mut Page, name: &str) {

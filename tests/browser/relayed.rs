@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use super::chromium::Chromium;
 use super::elsewhere::{sign_in_through, until_signed_in};
 use super::relay::TOKEN;
+use super::{address, check_hosts, say, until_last_reply};
 use support::eventually;
 use support::home::Home;
 use support::model::{Act, Model};
-use super::{address, check_hosts, say, until_last_reply};
 
 /// A relay on this port; 0 lets the system choose.
 pub fn start(port: u16, change: impl FnOnce(&mut Options)) -> RelayServer {

@@ -8,9 +8,9 @@ use serde_json::json;
 use super::chromium::Chromium;
 use super::elsewhere::{sign_in_through, until_signed_in};
 use super::relay::TOKEN;
+use super::{check, check_hosts, say};
 use support::home::{Home, PASSWORD};
 use support::tls::Identity;
-use super::{check, check_hosts, say};
 
 /// The machine's id once its link stands, asked by hand: the tests' own clients
 /// do not speak TLS.

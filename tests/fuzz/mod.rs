@@ -20,15 +20,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+pub use files::{backups, imports};
+use mutation::{Random, mutate};
+#[cfg(feature = "relay")]
+pub use relay::relayed_frames;
 use support::client::Client;
 use support::home::{Folder, make_people, write_config};
 use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 use support::socket;
-pub use files::{backups, imports};
-use mutation::{Random, mutate};
-#[cfg(feature = "relay")]
-pub use relay::relayed_frames;
 #[cfg(feature = "tls")]
 pub use tls::tls_connections;
 

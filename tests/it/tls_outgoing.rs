@@ -30,12 +30,8 @@ fn callbacks_go_only_to_receivers_that_are_trusted() {
                 } } },
             ],
         }));
-        let posted = support::http::post(
-            home.address(),
-            "/hook",
-            &[],
-            &json!({ "message": "hello" }),
-        );
+        let posted =
+            support::http::post(home.address(), "/hook", &[], &json!({ "message": "hello" }));
         assert_eq!(posted.status, 202, "{posted:?}");
         let mut admin = home.admin();
         let delivery = eventually("an attempt", || {

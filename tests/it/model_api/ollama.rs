@@ -4,11 +4,11 @@ use std::io::{Read, Write};
 
 use serde_json::{Value, json};
 
+use super::{COMPLETIONS, ask, bearer, home, home_with, shown};
 use support::home::Home;
 use support::http::post;
 use support::model::Model;
 use support::socket::connect;
-use super::{COMPLETIONS, ask, bearer, home, home_with, shown};
 
 #[test]
 fn ollamas_clients_are_answered_line_by_line() {

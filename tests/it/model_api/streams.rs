@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 
 use serde_json::{Value, json};
 
+use super::{COMPLETIONS, ask, complete, conversations, events, home, home_with, text_of};
 use support::eventually;
 use support::home::Home;
 use support::model::{Act, Model};
 use support::socket::{Socket, connect};
-use super::{COMPLETIONS, ask, complete, conversations, events, home, home_with, text_of};
 
 /// How many connections have signed in, that of this question among them.
 fn open(home: &Home) -> u64 {

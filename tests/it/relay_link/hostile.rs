@@ -4,10 +4,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::{auth, last_error};
 use support::home::Home;
 use support::model::{Act, Model};
 use support::relay::{Hidden, MESSAGE_BYTES, Relay};
-use super::{auth, last_error};
 
 #[test]
 fn a_relay_sees_nothing_of_what_is_encrypted() {

@@ -9,9 +9,7 @@ use protocol::relay::Greeting;
 use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 
-use support::relay_peers::{
-    Arrival, Got, Line, Machine, TOKEN, ping, relay, request, with_token,
-};
+use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping, relay, request, with_token};
 
 #[test]
 fn a_token_has_three_ways_in() {
