@@ -259,4 +259,6 @@ fn result_text(content: &str, shown: Results) -> String {
 }
 
 #[cfg(test)]
+mod testing;
+#[cfg(test)]
 mod tests;

@@ -100,52 +100,21 @@ pub(crate) fn without_summary(earlier: Option<&str>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use base::clock::Timestamp;
-    use base::ids::{ConversationId, MessageId, TurnId};
-    use store::{Message, Role, ToolCall};
-
-    fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
-        Message {
-            id: MessageId::from(1),
-            conversation_id: ConversationId::from(1),
-            turn_id: None,
-            role,
-            content: content.to_owned(),
-            speaker: speaker.map(str::to_owned),
-            created_at: Timestamp::from_millis(0),
-        }
-    }
+    use crate::context::testing::*;
+    use store::Role;
 
     fn turn(question: &str, steps: Vec<Step>, answer: &str) -> PastTurn {
         PastTurn {
-            id: TurnId::from(1),
-            channel: "websocket".to_owned(),
             message: said(Role::User, Some("Ann"), question),
-            steps,
-            reply: Some(said(Role::Assistant, None, answer)),
+            ..past(question, steps, Some(answer))
         }
     }
 
     #[test]
     fn a_transcript_says_who_said_what_and_what_was_done() {
-        let call = ToolCall {
-            id: "1".to_owned(),
-            tool: "weather".to_owned(),
-            arguments: "{}".to_owned(),
-            extra: None,
-        };
         let steps = vec![
-            Step::Reply {
-                text: "I look.".to_owned(),
-                calls: vec![call],
-                extra: None,
-            },
-            Step::Result {
-                call_id: "1".to_owned(),
-                ok: true,
-                content: "rain".to_owned(),
-                outside: false,
-            },
+            calls("I look.", &[("1", "weather")]),
+            result("1", true, "rain"),
         ];
         let turns = [turn("hello", vec![], "hi"), turn("rain?", steps, "Yes.")];
         let text = transcript(None, &turns, false, 1_000);

@@ -1,72 +1,12 @@
 use super::fit::{TokenBudget, fit};
+use super::testing::*;
 use super::*;
 use crate::message_text::{NAME_CHARS, marked_as_scheduled, spoken_text, tool_text};
-use base::clock::Timestamp;
-use base::ids::{ConversationId, MessageId, TurnId};
 use store::Role;
 
-fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
-    Message {
-        id: MessageId::from(1),
-        conversation_id: ConversationId::from(1),
-        turn_id: None,
-        role,
-        content: content.to_owned(),
-        speaker: speaker.map(str::to_owned),
-        created_at: Timestamp::from_millis(0),
-    }
-}
-
-const HOME: &str = "websocket";
 const OUTSIDE_CHANNEL: &str = "webhook:shop";
 
-fn asked(content: &str) -> Message {
-    said(Role::User, None, content)
-}
-
-fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn {
-    PastTurn {
-        id: TurnId::from(1),
-        channel: HOME.to_owned(),
-        message: asked(question),
-        steps,
-        reply: answer.map(|answer| said(Role::Assistant, None, answer)),
-    }
-}
-
-fn call(id: &str, tool: &str) -> ToolCall {
-    ToolCall {
-        id: id.to_owned(),
-        tool: tool.to_owned(),
-        arguments: "{}".to_owned(),
-        extra: None,
-    }
-}
-
-fn calls(text: &str, calls: &[(&str, &str)]) -> Step {
-    Step::Reply {
-        text: text.to_owned(),
-        calls: calls.iter().map(|(id, tool)| call(id, tool)).collect(),
-        extra: None,
-    }
-}
-
-fn started(id: &str) -> Step {
-    Step::Started {
-        call_id: id.to_owned(),
-    }
-}
-
-fn result(id: &str, ok: bool, content: &str) -> Step {
-    Step::Result {
-        call_id: id.to_owned(),
-        ok,
-        content: content.to_owned(),
-        outside: false,
-    }
-}
-
-/// What is shown where there is budget for so many tokens.
+/// What a request of at most so many tokens shows.
 fn build(
     system_prompt: &str,
     past: &[PastTurn],
@@ -278,11 +218,9 @@ fn the_prompt_is_the_same_in_every_turn() {
     );
     assert_eq!(first.system, format!("Be kind.\n\n{NAMES}\n\n{OUTSIDE}"));
     let turn = PastTurn {
-        id: TurnId::from(1),
         channel: OUTSIDE_CHANNEL.to_owned(),
         message: said(Role::User, Some("x"), "one"),
-        steps: vec![],
-        reply: Some(said(Role::Assistant, None, "1")),
+        ..past("one", vec![], Some("1"))
     };
     let second = build(
         "Be kind.",

@@ -1,11 +1,8 @@
 //! What holds for all providers.
 
-use std::time::{Duration, Instant};
-
+use super::testing::Ask;
 use super::*;
-use crate::model::ChatMessage;
 use base::error::Code;
-use net::cancel::Cancel;
 
 fn named(name: &str) -> Box<dyn Provider> {
     let choice = ModelChoice {
@@ -17,36 +14,22 @@ fn named(name: &str) -> Box<dyn Provider> {
     provider_of(&choice, Options::default(), &Trust::default(), None)
 }
 
-fn ask(provider: &dyn Provider, text: &str, stream: bool) -> (ModelReply, Vec<String>) {
-    let mut pieces = Vec::new();
-    let messages = [ChatMessage::User {
-        text: text.to_owned(),
-    }];
-    let request = ModelRequest {
-        model: "m",
-        system: "",
-        messages: &messages,
-        tools: &[],
-        temperature: None,
-        max_tokens: None,
-        stream,
-        deadline: Instant::now() + Duration::from_secs(5),
-        cancel: &Cancel::default(),
-    };
-    let reply = provider
-        .complete(&request, &mut |piece| pieces.push(piece.to_owned()))
-        .unwrap();
-    (reply, pieces)
+fn hello(stream: bool) -> Ask {
+    Ask {
+        tools: Vec::new(),
+        ..Ask::hello(stream)
+    }
 }
 
 #[test]
 fn the_offline_provider_needs_no_settings_and_speaks_in_words() {
     let provider = named("offline");
-    let (reply, pieces) = ask(&*provider, "hello", true);
+    let (reply, pieces) = hello(true).of(&*provider);
+    let reply = reply.unwrap();
     assert!(pieces.len() > 10);
     assert_eq!(pieces.concat(), reply.text);
-    let (reply, pieces) = ask(&*provider, "hello", false);
-    assert!(pieces.is_empty() && !reply.text.is_empty());
+    let (reply, pieces) = hello(false).of(&*provider);
+    assert!(pieces.is_empty() && !reply.unwrap().text.is_empty());
 }
 
 #[test]
@@ -55,24 +38,8 @@ fn an_unusable_provider_explains_itself() {
         ("openai-compatible", "needs a base_url"),
         ("telepathy", "does not know"),
     ] {
-        let provider = named(name);
-        let request = ModelRequest {
-            model: "m",
-            system: "",
-            messages: &[],
-            tools: &[],
-            temperature: None,
-            max_tokens: None,
-            stream: false,
-            deadline: Instant::now() + Duration::from_secs(5),
-            cancel: &Cancel::default(),
-        };
-        match provider.complete(&request, &mut |_| {}) {
-            Err(ProviderError::Failed { public, .. }) => {
-                assert!(public.contains(expected), "{public}");
-            }
-            other => panic!("{other:?}"),
-        }
+        let (public, _) = hello(false).failure(&*named(name));
+        assert!(public.contains(expected), "{public}");
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 
 use super::turn_context::Stop;
-use super::{Loop, Progress};
+use super::{Progress, TurnLoop};
 use crate::model::ModelReply;
 use crate::parallel::run_parallel;
 use crate::permission;
@@ -37,7 +37,7 @@ type Settled = (ToolCall, std::result::Result<Runnable, String>);
 /// A tool and its checked arguments.
 type Runnable = (Arc<dyn Tool>, Map<String, Value>);
 
-impl Loop<'_, '_> {
+impl TurnLoop<'_, '_> {
     /// Adds a reply with calls. Makes their ids unique within the turn, because some
     /// models count from one again in each reply.
     pub(super) fn add_calls(&mut self, mut reply: ModelReply) {

@@ -51,9 +51,9 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// A finished run.
+/// What came of a run.
 #[derive(Debug)]
-pub struct Ran {
+pub struct TurnReport {
     /// How it ended.
     pub outcome: Outcome,
     /// Tokens of this run alone; earlier runs of the turn have reported theirs.
@@ -63,13 +63,13 @@ pub struct Ran {
 }
 
 /// Runs a turn until it ends or waits for a person.
-pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran {
+pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> TurnReport {
     let config = &run.assistant.config;
     let model = run
         .account
         .and_then(|account| account.model.as_ref())
         .unwrap_or(&config.model);
-    let mut state = Loop {
+    let mut turn_loop = TurnLoop {
         run,
         model,
         observe,
@@ -78,20 +78,20 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Ran 
         usage: Usage::default(),
         answered_by: None,
     };
-    let outcome = match state.drive() {
+    let outcome = match turn_loop.drive() {
         Ok(outcome) => outcome,
         _ if run.cancel.is_cancelled() => Outcome::Cancelled,
         Err(Stop::Cancelled) => Outcome::Cancelled,
         Err(Stop::Failed(error)) => Outcome::Failed(error),
     };
-    Ran {
+    TurnReport {
         outcome,
-        usage: state.usage,
-        model: state.answered_by.unwrap_or_else(|| model.clone()),
+        usage: turn_loop.usage,
+        model: turn_loop.answered_by.unwrap_or_else(|| model.clone()),
     }
 }
 
-struct Loop<'a, 'b> {
+struct TurnLoop<'a, 'b> {
     run: &'a TurnContext<'a>,
     model: &'a String,
     observe: &'b mut dyn FnMut(Progress<'_>),
@@ -103,7 +103,7 @@ struct Loop<'a, 'b> {
     answered_by: Option<String>,
 }
 
-impl Loop<'_, '_> {
+impl TurnLoop<'_, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);

@@ -2,54 +2,23 @@ use std::collections::VecDeque;
 
 use super::*;
 use crate::context::estimate::text_tokens;
-use base::clock::Timestamp;
-use base::ids::{ConversationId, MessageId, TurnId};
+use crate::context::testing::*;
+use base::ids::TurnId;
 use store::{Message, PastTurn, Role, Step, ToolCall};
 
-fn said(role: Role, content: String) -> Message {
-    Message {
-        id: MessageId::from(1),
-        conversation_id: ConversationId::from(1),
-        turn_id: None,
-        role,
-        content,
-        speaker: None,
-        created_at: Timestamp::from_millis(0),
-    }
-}
-
-fn round(id: &str, result: String) -> Vec<Step> {
-    let call = ToolCall {
-        id: id.to_owned(),
-        tool: "look".to_owned(),
-        arguments: "{}".to_owned(),
-        extra: None,
-    };
+fn round(id: &str, content: &str) -> Vec<Step> {
     vec![
-        Step::Reply {
-            text: String::new(),
-            calls: vec![call],
-            extra: None,
-        },
-        Step::Started {
-            call_id: id.to_owned(),
-        },
-        Step::Result {
-            call_id: id.to_owned(),
-            ok: true,
-            content: result,
-            outside: false,
-        },
+        calls("", &[(id, "look")]),
+        started(id),
+        result(id, true, content),
     ]
 }
 
-fn past(number: i64, words: usize, steps: Vec<Step>) -> PastTurn {
+fn turn(number: i64, words: usize, steps: Vec<Step>) -> PastTurn {
+    let (question, answer) = (format!("q{number} "), "abc ".repeat(words));
     PastTurn {
         id: TurnId::from(number),
-        channel: "websocket".to_owned(),
-        message: said(Role::User, format!("q{number} ")),
-        steps,
-        reply: Some(said(Role::Assistant, "abc ".repeat(words))),
+        ..past(&question, steps, Some(&answer))
     }
 }
 
@@ -107,9 +76,9 @@ fn results(messages: &[ChatMessage]) -> Vec<usize> {
 #[test]
 fn first_results_are_shortened_then_turns_go() {
     let turns: Vec<PastTurn> = (0..6)
-        .map(|number| past(number, 100, round("1", "r ".repeat(500))))
+        .map(|number| turn(number, 100, round("1", &"r ".repeat(500))))
         .collect();
-    let now = said(Role::User, "now".to_owned());
+    let now = asked("now");
     // A turn takes about 373 tokens, and 163 with its result in a line.
     for (tokens, left_out, shortened) in [
         (10_000, 0, 0),
@@ -138,8 +107,8 @@ fn first_results_are_shortened_then_turns_go() {
 
 #[test]
 fn with_the_whole_budget_more_is_shown() {
-    let turns: Vec<PastTurn> = (0..20).map(|number| past(number, 100, vec![])).collect();
-    let now = said(Role::User, "now".to_owned());
+    let turns: Vec<PastTurn> = (0..20).map(|number| turn(number, 100, vec![])).collect();
+    let now = asked("now");
     let input = input(&turns, &now, &[]);
     let usual = fit(&input, 0, budget(1_000), false);
     let brim = fit(&input, 0, budget(1_000), true);
@@ -149,8 +118,8 @@ fn with_the_whole_budget_more_is_shown() {
 
 #[test]
 fn of_too_many_turns_half_go() {
-    let turns: Vec<PastTurn> = (0..101).map(|number| past(number, 1, vec![])).collect();
-    let now = said(Role::User, "now".to_owned());
+    let turns: Vec<PastTurn> = (0..101).map(|number| turn(number, 1, vec![])).collect();
+    let now = asked("now");
     let all = fit(&input(&turns[1..], &now, &[]), 0, budget(100_000), false);
     assert_eq!(all.left_out, 0);
     let fewer = fit(&input(&turns, &now, &[]), 0, budget(100_000), false);
@@ -159,8 +128,8 @@ fn of_too_many_turns_half_go() {
 
 #[test]
 fn the_tools_and_what_is_added_take_their_room() {
-    let turns: Vec<PastTurn> = (0..4).map(|number| past(number, 100, vec![])).collect();
-    let now = said(Role::User, "now".to_owned());
+    let turns: Vec<PastTurn> = (0..4).map(|number| turn(number, 100, vec![])).collect();
+    let now = asked("now");
     let plain = input(&turns, &now, &[]);
     let left_out = |input: &PromptInput<'_>, tools| fit(input, tools, budget(800), false).left_out;
     assert_eq!(left_out(&plain, 0), 0);
@@ -179,9 +148,9 @@ fn the_tools_and_what_is_added_take_their_room() {
 
 #[test]
 fn a_present_turn_that_is_too_long_keeps_its_words_and_its_newest_results() {
-    let now = said(Role::User, "what a person said ".repeat(20));
+    let now = asked(&"what a person said ".repeat(20));
     let steps: Vec<Step> = (0..5)
-        .flat_map(|number| round(&number.to_string(), "result ".repeat(600)))
+        .flat_map(|number| round(&number.to_string(), &"result ".repeat(600)))
         .collect();
     for (tokens, expected) in [
         (20_000, vec![4_200; 5]),
@@ -270,14 +239,14 @@ fn whatever_the_history_nothing_is_orphaned_and_the_room_is_kept() {
                     _ => Vec::new(),
                 };
                 PastTurn {
-                    message: said(Role::User, format!("q{number} {}", numbers.text(longest))),
+                    message: asked(&format!("q{number} {}", numbers.text(longest))),
                     reply: (numbers.below(6) > 0)
-                        .then(|| said(Role::Assistant, numbers.text(longest))),
-                    ..past(number as i64, 0, steps)
+                        .then(|| said(Role::Assistant, None, &numbers.text(longest))),
+                    ..turn(number as i64, 0, steps)
                 }
             })
             .collect();
-        let now = said(Role::User, format!("now {}", numbers.text(200)));
+        let now = asked(&format!("now {}", numbers.text(200)));
         let steps = numbers.steps(5, longest);
         let input = input(&turns, &now, &steps);
         let tools = numbers.below(200);
