@@ -12,5 +12,6 @@ pub mod ids;
 pub mod measure;
 pub mod role;
 pub mod secret;
+pub mod sync;
 pub mod threads;
 pub mod url;

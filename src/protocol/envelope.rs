@@ -97,8 +97,8 @@ pub fn callback(message: &str, conversation_id: &str) -> String {
     })
 }
 
-/// The body of a webhook callback whose turn failed: the error envelope and
-/// `conversation_id`, so that the caller knows what it was waiting for.
+/// The body of a webhook callback whose turn failed: the error envelope with
+/// `conversation_id`, so that the caller knows which message failed.
 pub fn failed_callback(error: &Error, conversation_id: &str) -> String {
     to_text(&Failure {
         status: "error",
@@ -110,7 +110,7 @@ pub fn failed_callback(error: &Error, conversation_id: &str) -> String {
     })
 }
 
-/// JSON text of a wire type. Wire types hold only strings, numbers, lists and
+/// The JSON text of a wire type. Wire types hold only strings, numbers, lists and
 /// maps with string keys, which always have one.
 pub fn to_text(value: &impl Serialize) -> String {
     serde_json::to_string(value).expect("a wire type always has a JSON text")

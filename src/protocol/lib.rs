@@ -1,5 +1,14 @@
-//! The wire: envelopes, commands and events as types. No I/O happens here, and
-//! nothing behind the wire uses these types: they are converted at the edge.
+//! The wire types: envelopes, commands and events. No I/O happens here, and the
+//! domain does not use these types: they are converted at the edge.
+//!
+//! # The walk of a message
+//!
+//! 1. [`command::Request::parse`] reads a client's text: its `id`
+//!    ([`envelope::RequestId::from_member`]) and its [`command::Command`], whose fields
+//!    [`fields::Fields`] takes out one by one.
+//! 2. [`command::Command::needed_role`] says who may send it.
+//! 3. [`envelope::success`] or [`envelope::failure`] makes the response's text.
+//! 4. [`event::Event::to_text`] makes that of an event.
 
 pub mod command;
 pub mod envelope;

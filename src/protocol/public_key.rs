@@ -20,13 +20,13 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// A public key with which a secret can be agreed.
+/// A usable public key: not of low order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct PublicKey([u8; BYTES]);
 
 impl PublicKey {
-    /// Reads a key in base64: standard or URL-safe alphabet, padded or not.
-    /// `field` is what an error calls it.
+    /// Reads a key in base64: standard or URL-safe alphabet, padded or not. Errors
+    /// call it `field`.
     ///
     /// # Errors
     /// `invalid_request` when it is not 32 bytes, or of low order.
@@ -51,7 +51,7 @@ impl PublicKey {
         PublicKey::new(field, bytes)
     }
 
-    /// Takes the bytes of a key. `field` is what an error calls it.
+    /// Checks the bytes of a key. Errors call it `field`.
     ///
     /// # Errors
     /// `invalid_request` when it is of low order.
@@ -87,8 +87,8 @@ impl fmt::Debug for PublicKey {
 }
 
 /// Whether every agreement with this key gives the same all-zero secret
-/// (RFC 7748 section 6.1), so that anybody could speak for its machine. Private
-/// keys are multiples of the cofactor, so one agreement tells for all.
+/// (RFC 7748 section 6.1), so that anybody could impersonate its machine. Private
+/// keys are multiples of the cofactor, so one agreement is enough to know.
 fn is_low_order(public_key: &[u8; BYTES]) -> Result<bool> {
     let private_key =
         agreement::EphemeralPrivateKey::generate(&agreement::X25519, &SystemRandom::new())

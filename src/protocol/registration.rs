@@ -1,5 +1,5 @@
-//! POST /ws/register (contract section 4.2, protocol section 3): a machine's
-//! name and key, and what it is answered.
+//! POST /ws/register (contract section 4.2, protocol section 3): a machine's name
+//! and key, and the response.
 
 use base::error::{Error, Result};
 use base::ids::MachineId;
@@ -12,12 +12,12 @@ use crate::public_key::PublicKey;
 /// Most characters of a machine's name (protocol section 3).
 const NAME_CHARACTERS: usize = 64;
 
-/// A machine that asks to be registered.
+/// A machine's request to be registered.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Registration {
     /// 1 to 64 characters.
     pub name: String,
-    /// From which its machine_id follows.
+    /// Its machine_id is derived from this.
     pub public_key: PublicKey,
 }
 
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn malformed_keys_are_refused() {
         let short = "A".repeat(40);
         let long = "A".repeat(44);
         for text in ["", "nope", &short, &long, &ALICE[1..], &format!(" {ALICE}")] {
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_named_in_the_query() {
+    fn the_query_names_the_machine() {
         let id = PublicKey::parse("public_key", ALICE).unwrap().machine_id();
         for (address, url) in [
             (

@@ -1,15 +1,15 @@
-//! The names under which the assistant is asked for.
+//! The model names under which the assistant answers.
 
 use base::error::{Error, Result};
 use config::Config;
 
-/// The assistant, whatever model it asks.
+/// The assistant, whichever model it uses.
 pub const ASSISTANT: &str = "hearth";
 /// What Ollama's clients add to a name that has no tag.
 const TAG: &str = ":latest";
 
-/// Every name, without tag. All mean the same: the assistant as the household
-/// has set it up.
+/// Every name, without tag. All mean the same: the assistant as the household has
+/// configured it.
 pub fn names(config: &Config) -> Vec<&str> {
     let mut names = vec![ASSISTANT];
     if config.model != ASSISTANT {

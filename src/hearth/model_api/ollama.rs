@@ -1,5 +1,5 @@
-//! Ollama's interface (<https://github.com/ollama/ollama/blob/main/docs/api.md>),
-//! as far as its clients need it to talk.
+//! Ollama's interface (<https://github.com/ollama/ollama/blob/main/docs/api.md>), as
+//! far as its clients need it to chat.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ const CHANNEL: &str = "ollama_api";
 /// The version of Ollama whose interface this is: clients compare it.
 const VERSION: &str = "0.12.0";
 
-/// What is read of a request to chat. `options`, `tools`, `format` and the like
-/// are the household's to set, and left alone.
+/// What is read of a request to chat. `options`, `tools`, `format` and the like are
+/// ignored: the household sets them.
 #[derive(Deserialize)]
 struct Chat {
     model: String,
@@ -51,7 +51,7 @@ struct Generate {
     stream: Option<bool>,
 }
 
-/// What is read of a request to show. `name` is an older word.
+/// What is read of a request to show. `name` is the older field.
 #[derive(Deserialize)]
 struct Show {
     #[serde(alias = "name")]
@@ -236,8 +236,8 @@ impl Lines {
         object
     }
 
-    /// What a request without a message is answered: to Ollama it means that
-    /// the model is to be loaded.
+    /// The response to a request without a message, which asks Ollama to load the
+    /// model.
     fn loaded(&self) -> Answer {
         let mut object = self.object("", true);
         object["done_reason"] = json!("load");

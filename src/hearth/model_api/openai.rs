@@ -21,8 +21,8 @@ use store::Usage;
 /// Where its conversations come from, as in `Conversation::channel`.
 const CHANNEL: &str = "openai_api";
 
-/// What is read of a request. Everything else, `temperature`, `max_tokens` and
-/// `tools` among it, is the household's to set, and left alone.
+/// What is read of a request. Everything else, such as `temperature`, `max_tokens`
+/// and `tools`, is ignored: the household sets it.
 #[derive(Deserialize)]
 struct Completion {
     model: String,
@@ -45,7 +45,7 @@ struct StreamOptions {
 pub fn refusal(error: &Error) -> Response {
     let mut response = refusal_as(error, kind_and_code(error).1);
     if error.status() == 504 {
-        // OpenAI's libraries else ask again by themselves, and so twice.
+        // Otherwise OpenAI's libraries repeat the request by themselves.
         response
             .headers
             .push(("x-should-retry", Cow::Borrowed("false")));

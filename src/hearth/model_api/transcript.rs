@@ -1,5 +1,4 @@
-//! What a client tells of a conversation, as the message to answer and what was
-//! said before.
+//! A client's messages, split into the message to answer and what was said before.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +7,7 @@ use base::error::{Error, Result};
 use protocol::command::check_message;
 use store::Exchange;
 
-/// Most bytes of what a client wants the model to keep to.
+/// Most bytes of a client's instructions to the model.
 const INSTRUCTION_BYTES: usize = 256 * 1024;
 
 /// One message of a request, as both interfaces have it.
@@ -18,7 +17,7 @@ pub struct Said {
     /// A text, or its parts.
     #[serde(default)]
     content: Value,
-    /// Ollama's place for pictures.
+    /// Ollama's field for pictures.
     #[serde(default)]
     images: Option<Vec<serde::de::IgnoredAny>>,
 }
@@ -33,9 +32,6 @@ impl Said {
         }
     }
 
-    ///
-    /// # Errors
-    /// `invalid_request` for what is not text.
     fn text(self) -> Result<String> {
         if self.images.is_some_and(|images| !images.is_empty()) {
             return Err(only_text("images"));
@@ -63,7 +59,7 @@ fn only_text(kind: &str) -> Error {
     Error::invalid_request(format!("only text is understood here, not {kind}"))
 }
 
-/// What a client tells.
+/// A client's messages.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Transcript {
     /// System messages, joined.

@@ -1,4 +1,4 @@
-//! Who somebody is: sign-in, tokens, machines.
+//! Identity: sign-in, tokens, machines.
 
 use std::time::Duration;
 
@@ -63,8 +63,8 @@ impl Service {
             .ok_or_else(|| Error::invalid_token("the token is wrong, expired or revoked"))
     }
 
-    /// Who holds this token, asked for by `peer`. Nobody guesses a token, but
-    /// what comes through a relay is slowed down as sign-ins are.
+    /// Who holds this token, which `peer` sent. A token cannot be guessed, but what
+    /// comes through a relay is throttled as sign-ins are.
     ///
     /// # Errors
     /// `invalid_token`, `rate_limited`.

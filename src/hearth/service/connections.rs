@@ -1,13 +1,14 @@
-//! Which connections are open and whose tokens opened them, so that revoking a
-//! token closes them.
+//! The open connections and the tokens that opened them: revoking a token closes
+//! its connections.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::hub::ConnectionId;
 use base::clock::Timestamp;
 use base::ids::TokenId;
+use base::sync::lock;
 use net::outbox::{Close, Outbox};
 use store::{Identity, UserRole};
 
@@ -15,10 +16,10 @@ use store::{Identity, UserRole};
 #[derive(Default)]
 pub struct Connections {
     next: AtomicU64,
-    open: Mutex<HashMap<ConnectionId, Entry>>,
+    open: Mutex<HashMap<ConnectionId, OpenConnection>>,
 }
 
-struct Entry {
+struct OpenConnection {
     token: TokenId,
     role: UserRole,
     expires_at: Option<Timestamp>,
@@ -31,9 +32,9 @@ impl Connections {
         ConnectionId(self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Notes who a connection is now.
+    /// Notes who signed in on a connection.
     pub fn authenticated(&self, id: ConnectionId, identity: &Identity, outbox: &Arc<Outbox>) {
-        let entry = Entry {
+        let entry = OpenConnection {
             token: identity.token_id,
             role: identity.role,
             expires_at: identity.expires_at,
@@ -52,7 +53,7 @@ impl Connections {
         self.lock().len()
     }
 
-    /// The tokens that hold connections open, with the roles that they granted.
+    /// The tokens of open connections, with the roles that they granted.
     pub fn tokens(&self) -> BTreeSet<(TokenId, UserRole)> {
         let open = self.lock();
         open.values()
@@ -70,13 +71,13 @@ impl Connections {
         self.close_where(|entry| entry.expires_at.is_some_and(|expiry| expiry <= now));
     }
 
-    fn close_where(&self, is_over: impl Fn(&Entry) -> bool) {
+    fn close_where(&self, is_over: impl Fn(&OpenConnection) -> bool) {
         for entry in self.lock().values().filter(|entry| is_over(entry)) {
             entry.outbox.close(Close::REVOKED);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, Entry>> {
-        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, HashMap<ConnectionId, OpenConnection>> {
+        lock(&self.open)
     }
 }

@@ -9,12 +9,13 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use serde::Serialize;
 
 use base::error::Result;
 use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
+use base::sync::lock;
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
 
@@ -312,7 +313,7 @@ impl Hub {
     }
 
     fn lock(&self) -> MutexGuard<'_, HubState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -1,11 +1,11 @@
-//! What turns and deliveries have come to since the server started.
+//! Counts of turns and deliveries since the server started.
 
 use std::time::Duration;
 
 use base::measure::{Counter, Histogram, MILLISECOND, SECOND};
 use store::{DeliveryState, TurnEnd};
 
-/// Bounds of how long a turn takes.
+/// The histogram's bounds for how long a turn takes.
 const TIMES: &[u64] = &[
     10 * MILLISECOND,
     100 * MILLISECOND,
@@ -23,7 +23,7 @@ const TIMES: &[u64] = &[
 /// The counts.
 #[derive(Debug)]
 pub struct Meter {
-    /// From a message to the end of its turn, with the time in queues and for
+    /// From a message to the end of its turn, including the time in queues and for
     /// approvals.
     pub turns: Histogram,
     /// Turns that ended with a reply.
@@ -32,7 +32,7 @@ pub struct Meter {
     pub failed: Counter,
     /// Turns that somebody stopped.
     pub cancelled: Counter,
-    /// Callbacks that arrived.
+    /// Callbacks that were delivered.
     pub delivered: Counter,
     /// Callbacks that were given up.
     pub dead: Counter,

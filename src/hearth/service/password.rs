@@ -12,17 +12,17 @@ use subtle::ConstantTimeEq;
 use base::error::{Error, Result};
 use base::secret::{Secret, random_bytes};
 
-/// Most hashes that may be computed at a time: each takes 19 MiB. Fewer where
-/// there are fewer processors, as more would not be done sooner.
+/// Most hashes that may be computed at a time: each takes 19 MiB. Fewer where there
+/// are fewer processors, since more would not finish sooner.
 const AT_A_TIME: usize = 2;
 /// How long a sign-in waits for its turn before the server says it is busy.
 const WAIT: Duration = Duration::from_secs(10);
 /// Longest password, in bytes: hashing time must not depend on the client.
 const PASSWORD_BYTES: usize = 1024;
 
-/// Bytes of the buffer that a hash is computed in. It needs 19 MiB of them; but
-/// the C library gives only blocks over 32 MiB back to the system at once, and
-/// keeps smaller ones with the thread's heap. What is not touched costs nothing.
+/// Bytes of the buffer in which a hash is computed. It needs 19 MiB, but the C
+/// library returns only blocks over 32 MiB to the system at once and keeps smaller
+/// ones in the thread's heap. Pages that are not touched cost nothing.
 const BUFFER_BYTES: usize = 33 * 1024 * 1024;
 
 /// Fewest characters of a new password.
@@ -83,8 +83,8 @@ fn derive(params: &Params, password: &Secret, salt: &[u8]) -> argon2::Result<[u8
     Ok(digest)
 }
 
-/// Checks passwords, a few at a time, in a time that does not tell whether the
-/// user exists.
+/// Checks passwords, a few at a time, and takes as long for a user who does not
+/// exist.
 pub struct Verifier {
     permits: (Sender<()>, Receiver<()>),
 }
@@ -99,25 +99,25 @@ impl Default for Verifier {
 }
 
 impl Verifier {
-    /// Whether `password` is the one of `stored`, a PHC text; without a stored
-    /// one, works as long and says no.
+    /// Whether `password` is the one of `stored`, a PHC text. Without a stored one it
+    /// takes as long and is false.
     ///
     /// # Errors
     /// `server_error` 503 when too many sign in at once.
     pub fn verify(&self, stored: Option<&str>, password: &Secret) -> Result<bool> {
-        self.in_turn(|| verify(stored, password))
+        self.limited(|| verify(stored, password))
     }
 
-    /// [`hash`], in turn with those who sign in.
+    /// [`hash`], within the same limit as sign-ins.
     ///
     /// # Errors
     /// Those of [`hash`]; `server_error` 503 when too many sign in at
     /// once.
     pub fn hash(&self, password: &Secret) -> Result<String> {
-        self.in_turn(|| hash(password))?
+        self.limited(|| hash(password))?
     }
 
-    fn in_turn<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
+    fn limited<T>(&self, work: impl FnOnce() -> T) -> Result<T> {
         self.permits
             .0
             .send_timeout((), WAIT)
@@ -139,7 +139,7 @@ fn verify(stored: Option<&str>, password: &Secret) -> bool {
     match known {
         Some((params, salt, expected)) => derive(&params, password, &salt)
             .is_ok_and(|digest| digest.ct_eq(expected.as_bytes()).into()),
-        // Nobody of this name: takes as long.
+        // No user of this name: takes as long.
         None => {
             let _ = derive(&Params::default(), password, &[0; 16]);
             false

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::sync::lock;
 use config::Limits;
 use net::cancel::Cancel;
 use store::{Message, Turn};
@@ -396,7 +397,7 @@ impl WorkQueue {
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -14,8 +14,8 @@ use base::ids::ScheduleId;
 use protocol::command::CreateSchedule;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
-/// From when on a run is called late, also when the server was on: it may have
-/// been short of workers, or the computer asleep.
+/// A run this long after its time is marked as late, even if the server was on: it
+/// may have been short of workers, or the computer asleep.
 const LATE: Duration = Duration::from_secs(60);
 
 impl Service {
@@ -42,8 +42,8 @@ impl Service {
         Ok(schedule)
     }
 
-    /// Leaves a schedule out or takes it up again; of those that come again,
-    /// what was left out does not run.
+    /// Pauses a schedule or resumes it. What a repeating schedule missed meanwhile
+    /// does not run.
     ///
     /// # Errors
     /// `not_found`.
@@ -54,7 +54,7 @@ impl Service {
         self.store.pause_schedule(id, is_paused, next_at)
     }
 
-    /// When a schedule that comes again does so after `now`.
+    /// When a repeating schedule runs next after `now`.
     fn next_of(&self, schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
         let cron = schedule.timing.cron.as_ref()?;
         cron.next(now, &self.settings.current().zone())
@@ -77,7 +77,7 @@ impl Service {
 
     fn run_due(&self, schedule: Schedule, now: Timestamp) -> Result<()> {
         let config = self.settings.current();
-        // What comes from outside runs under its account's permissions alone.
+        // What came through a webhook runs only under its account's permissions.
         if schedule.channel != SCHEDULE_CHANNEL
             && let Some(name) = &schedule.account
             && config.webhook_account(name).is_none()
@@ -92,7 +92,7 @@ impl Service {
                 .pause_schedule(schedule.id, true, next_at)
                 .map(drop);
         }
-        // Where there is no place it stays due, and is tried again.
+        // With the queue full it stays due and is tried again.
         let Ok(place) = self.queue.reserve(schedule.conversation_id, &config.limits) else {
             return Ok(());
         };
@@ -110,8 +110,8 @@ impl Service {
         Ok(())
     }
 
-    /// Finds the next times anew: of all that come again when the household's
-    /// zone is no longer `planned_in`, else of what a wrong clock had planned.
+    /// Computes the next times again: of all repeating schedules when the configured
+    /// time zone is no longer `planned_in`, else of those that a wrong clock planned.
     pub(super) fn plan_schedules(&self, planned_in: &mut Option<Option<String>>) -> Result<()> {
         let zone = &self.settings.current().time_zone;
         let now = self.clock.now();
@@ -133,7 +133,7 @@ impl Service {
         Ok(())
     }
 
-    /// When the timekeeper is to look at the schedules next.
+    /// When the next schedule is due.
     pub(super) fn next_schedule(&self) -> Option<Timestamp> {
         self.store.next_schedule_at().unwrap_or_else(|error| {
             log::warn!("schedules: {error}");

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicUsize;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, bounded};
@@ -21,6 +21,7 @@ use agent::meter::ModelMeter;
 use base::clock::Clock;
 use base::error::Result;
 use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::sync::{lock, read, write};
 use config::Settings;
 use net::peer::ThrottleKey;
 use net::relay_links::RelayLinks;
@@ -178,25 +179,17 @@ impl Service {
 
     /// When the timekeeper last finished a round.
     pub fn last_tick(&self) -> Instant {
-        *self
-            .last_tick
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.last_tick)
     }
 
     pub(super) fn backup_problem(&self) -> MutexGuard<'_, Option<String>> {
-        self.backup_problem
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.backup_problem)
     }
 
     /// The assistant under the configuration in force.
     pub(super) fn assistant(&self) -> Arc<Assistant> {
         let config = self.settings.current();
-        let known = self
-            .assistant
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
+        let known = read(&self.assistant);
         let is_same = Arc::ptr_eq(&known.config, &config);
         if is_same && known.mcp_version == self.mcp.version() {
             return Arc::clone(&known);
@@ -211,20 +204,14 @@ impl Service {
             },
         });
         drop(known);
-        *self
-            .assistant
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Arc::clone(&fresh);
+        *write(&self.assistant) = Arc::clone(&fresh);
         fresh
     }
 
     /// Reserves more event numbers on disk before they run out. The first are
     /// reserved with the first tick, long before a million events.
     pub(super) fn reserve_event_numbers(&self) {
-        let mut reserved = self
-            .event_numbers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut reserved = lock(&self.event_numbers);
         if self.hub.seq() + EVENT_NUMBERS / 2 < *reserved {
             return;
         }

@@ -3,21 +3,22 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use base::clock::{Clock, Timestamp};
 use base::error::{Error, Result};
+use base::sync::lock;
 
-/// Failures older than this are forgiven.
+/// Failures older than this no longer count.
 const WINDOW: Duration = Duration::from_secs(5 * 60);
 /// The first wait; each further failure doubles it.
 const FIRST_WAIT: Duration = Duration::from_secs(15);
 /// The longest wait.
 const LONGEST_WAIT: Duration = Duration::from_secs(60 * 60);
-/// Keys remembered. Beyond them the one with the fewest failures is forgotten,
-/// and of those the oldest: whoever guesses from many addresses cannot push out
-/// the keys that must wait.
+/// Keys remembered. Beyond that the key with the fewest failures is dropped, and of
+/// those the oldest: guessing from many addresses cannot push out the keys that
+/// must wait.
 const KEYS: usize = 4_096;
 
 /// Counts failures by key: an address, a user's name, an account.
@@ -33,15 +34,15 @@ struct Failures {
 }
 
 impl Failures {
-    /// Whether they are so old that they count no more. The window counts from
-    /// the end of a wait, so that waiting it out does not begin at nothing again.
-    fn is_forgiven(&self, now: Timestamp) -> bool {
+    /// Whether they are too old to count. The window starts at the end of a wait, so
+    /// that waiting it out does not start the count again.
+    fn has_expired(&self, now: Timestamp) -> bool {
         now.since(self.last.max(self.blocked_until)) > WINDOW
     }
 }
 
 impl<K: Eq + Hash + Clone> Throttle<K> {
-    /// A throttle that has seen nothing.
+    /// A throttle without failures.
     pub fn new(clock: Clock) -> Throttle<K> {
         Throttle {
             clock,
@@ -67,7 +68,7 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         }
     }
 
-    /// Notes a failure; `free` of them within the window cost nothing.
+    /// Notes a failure; from the `free`th within the window on, the key must wait.
     pub fn failed(&self, key: &K, free: u32) {
         let now = self.clock.now();
         let mut failures = self.lock();
@@ -79,7 +80,7 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
             last: now,
             blocked_until: now,
         });
-        if entry.is_forgiven(now) {
+        if entry.has_expired(now) {
             entry.count = 0;
         }
         entry.count += 1;
@@ -96,12 +97,12 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<K, Failures>> {
-        self.failures.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.failures)
     }
 }
 
 fn make_room<K: Eq + Hash + Clone>(failures: &mut HashMap<K, Failures>, now: Timestamp) {
-    failures.retain(|_, entry| !entry.is_forgiven(now));
+    failures.retain(|_, entry| !entry.has_expired(now));
     if failures.len() < KEYS {
         return;
     }
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_double_up_to_an_hour_and_a_success_forgives() {
+    fn waits_double_up_to_an_hour_and_a_success_resets_them() {
         let clock = Clock::system();
         let throttle = Throttle::new(clock.clone());
         for _ in 0..4 {
@@ -153,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn failures_are_forgiven_after_the_window() {
+    fn failures_expire_after_the_window() {
         let clock = Clock::system();
         let throttle = Throttle::new(clock.clone());
         for _ in 0..4 {

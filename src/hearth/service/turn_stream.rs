@@ -1,13 +1,14 @@
 //! Turns that one HTTP request begins and follows: those of clients that speak
 //! OpenAI's or Ollama's interface.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Service;
 use super::hub::{ConnectionId, Reply, TurnEnded, Watch, Watcher};
 use super::turns::Durability;
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
+use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target, UserRole};
@@ -232,10 +233,6 @@ impl Drop for TurnStream {
         self.service.hub.unwatch(self.watch);
         self.service.connections.close(self.connection);
     }
-}
-
-fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! From what the database holds to what clients are shown.
+//! The database's records as clients see them.
 
 use serde_json::Value;
 
@@ -31,7 +31,7 @@ pub fn tokens(usage: Usage) -> Value {
     json!({ "input": usage.input, "output": usage.output, "cached": usage.cached })
 }
 
-/// How the links to relays stand.
+/// The state of the links to relays.
 pub fn relays(standings: Vec<LinkStatus>) -> Value {
     standings
         .into_iter()
@@ -48,7 +48,7 @@ pub fn relays(standings: Vec<LinkStatus>) -> Value {
         .collect()
 }
 
-/// How the models stand that may answer, when there are several.
+/// The state of the models that may answer, when there are several.
 pub fn standings(standings: Vec<ModelHealth>) -> Value {
     standings
         .into_iter()
@@ -92,7 +92,7 @@ pub fn messages(page: MessagePage) -> Value {
     json!({ "messages": messages, "has_more": page.has_more })
 }
 
-/// Characters shown around a word that was looked for.
+/// Characters shown around a word that was searched for.
 const SNIPPET_CHARACTERS: usize = 160;
 
 /// The data of `search_messages`.
@@ -133,7 +133,7 @@ pub fn approval(approval: &Approval) -> Value {
     })
 }
 
-/// Arguments as JSON; as the text that the model wrote where that is none.
+/// Arguments as JSON, or as the text that the model wrote when it is not JSON.
 pub fn arguments(text: &str) -> Value {
     match text {
         "" => json!({}),

@@ -1,7 +1,6 @@
 //! Webhook messages as turns: accepted, and answered by a callback or, to a
 //! caller that waits, in the response.
 
-use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use super::Service;
@@ -10,6 +9,7 @@ use super::turns::{Durability, cancelled};
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, TurnId};
 use base::secret::sha256;
+use base::sync::lock;
 use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope;
@@ -105,10 +105,7 @@ impl Service {
 
     fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
         let now = Instant::now();
-        let mut rates = self
-            .webhook_rates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut rates = lock(&self.webhook_rates);
         let bucket = rates
             .entry(account.to_owned())
             .or_insert_with(|| TokenBucket::full(limits.webhook_burst, now));

@@ -1,7 +1,8 @@
-//! The threads that run turns and deliveries, and the one that keeps time.
+//! The threads that run turns and deliveries, and the timekeeper, which starts what
+//! is due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -13,11 +14,12 @@ use super::state::{Deferred, Service, Wake};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::DeliveryId;
+use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
 use store::{TurnEnd, TurnState, Usage};
 
-/// How often the timekeeper looks at what has no due time of its own.
+/// How often the timekeeper checks what has no due time of its own.
 const TICK: Duration = Duration::from_secs(1);
 /// How often old rows are purged.
 const PURGE: Duration = Duration::from_secs(3600);
@@ -26,14 +28,14 @@ const PURGE: Duration = Duration::from_secs(3600);
 const RETRY_AFTER: Duration = Duration::from_secs(2);
 /// Deliveries fetched from the database at a time.
 const DUE_AT_A_TIME: usize = 256;
-/// Old conversations deleted between two looks at what else is due.
+/// Old conversations deleted before the timekeeper checks what else is due.
 const DELETED_AT_A_TIME: usize = 20;
 
 /// The running threads. [`Workers::stop`] ends and joins them.
 pub struct Workers(Arc<Pool>);
 
-/// Workers are started as they are needed: whoever takes a job while nobody
-/// else waits for one starts the next, up to `most`. An idle server has one.
+/// Workers are started as they are needed: one that takes a job while no other
+/// waits for one starts the next, up to `most`. An idle server has one.
 struct Pool {
     service: Arc<Service>,
     most: usize,
@@ -110,7 +112,7 @@ impl Pool {
 
     fn work(self: &Arc<Pool>) {
         while let Some(job) = self.service.queue.next() {
-            self.leave_a_spare();
+            self.keep_a_spare();
             match job {
                 Job::Turn(job, cancel) => self.service.work_on_turn(job, &cancel),
                 Job::Deliver(delivery) => self.service.work_on_delivery(delivery),
@@ -119,9 +121,9 @@ impl Pool {
         }
     }
 
-    /// Notes that this worker is busy. If nobody is left to wait for the next
-    /// job, starts somebody; where that fails, the job waits for a worker.
-    fn leave_a_spare(self: &Arc<Pool>) {
+    /// Notes that this worker is busy, and starts another if none is left to wait
+    /// for the next job. If that fails, the next job waits for a worker.
+    fn keep_a_spare(self: &Arc<Pool>) {
         let mut threads = self.lock();
         threads.busy += 1;
         let is_last = threads.busy == threads.workers && threads.workers < self.most;
@@ -134,7 +136,7 @@ impl Pool {
     }
 
     fn lock(&self) -> MutexGuard<'_, Threads> {
-        self.threads.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.threads)
     }
 }
 
@@ -199,10 +201,7 @@ impl Service {
     pub(super) fn defer(&self, deferred: Deferred) {
         let (turn, conversation) = deferred.ids();
         let retry_at = Instant::now() + RETRY_AFTER;
-        self.deferred
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push((retry_at, deferred));
+        lock(&self.deferred).push((retry_at, deferred));
         self.queue.turn_suspended(turn, conversation);
     }
 
@@ -229,8 +228,8 @@ impl Service {
     fn keep_time(self: &Arc<Service>, mut data_version: i64) {
         let wakes: &Receiver<Wake> = &self.wakes.1;
         let mut nightly = Nightly::new();
-        // Whether conversations may be left that are too old.
-        let mut retains = true;
+        // Whether there may be conversations that are too old.
+        let mut may_delete = true;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
         let mut planned_in = None;
@@ -250,18 +249,15 @@ impl Service {
                     self.log_failure("schedules", self.plan_schedules(&mut planned_in));
                     next_schedule = self.next_schedule();
                 }
-                *self
-                    .last_tick
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner) = Instant::now();
+                *lock(&self.last_tick) = Instant::now();
             }
             if now >= next_purge {
                 next_purge = now + PURGE;
                 self.log_failure("purge", self.store.purge());
-                retains = true;
+                may_delete = true;
             }
-            if retains {
-                retains = self.delete_idle_conversations();
+            if may_delete {
+                may_delete = self.delete_idle_conversations();
             }
             if next_schedule.is_some_and(|at| at <= self.clock.now()) {
                 self.log_failure("schedules", self.run_due_schedules());
@@ -283,8 +279,8 @@ impl Service {
         }
     }
 
-    /// Deletes some of the conversations that are older than the owner wants
-    /// them; returns whether there may be more.
+    /// Deletes some of the conversations that are older than
+    /// `retention.conversations_days`; returns whether there may be more.
     fn delete_idle_conversations(&self) -> bool {
         let Some(days) = self.settings.current().retention.conversations_days else {
             return false;
@@ -335,7 +331,7 @@ impl Service {
         }
         let now = Instant::now();
         let due: Vec<Deferred> = {
-            let mut deferred = self.deferred.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut deferred = lock(&self.deferred);
             deferred
                 .extract_if(.., |(retry_at, _)| *retry_at <= now)
                 .map(|(_, one)| one)
