@@ -79,9 +79,8 @@ impl Clock {
         Timestamp(millis.saturating_add(self.skew.load(Ordering::Relaxed)))
     }
 
-    /// Lets `duration` pass at once for everyone who shares this clock. Waits
-    /// that are under way do not notice; whoever advances the clock also wakes
-    /// the waiters (`Server::advance_clock`).
+    /// Lets `duration` pass at once on this clock and its clones. Waits in progress
+    /// do not notice; the caller must also wake them (`Server::advance_clock`).
     pub fn advance(&self, duration: Duration) {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
         self.skew.fetch_add(millis, Ordering::Relaxed);

@@ -1,5 +1,5 @@
-//! How ids, times and error codes are stored in columns. Rust's orphan rule wants
-//! these beside their types; the store alone turns them on (feature `sql`).
+//! How ids, times and error codes are stored in columns. Rust's orphan rule puts
+//! these next to their types; only the store enables them (feature `sql`).
 
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 

@@ -1,5 +1,5 @@
-//! The one error type that crosses rooms, and the closed set of codes that
-//! clients see (contract section 7, with `rate_limited` as an extension).
+//! The one error type that crosses modules, and the closed set of codes that clients
+//! see (contract section 7, with `rate_limited` as an extension).
 
 use std::fmt;
 
@@ -17,7 +17,7 @@ pub enum Code {
     NotFound,
     /// The request is malformed, incomplete, mistyped or too large.
     InvalidRequest,
-    /// Our fault, or the model provider's.
+    /// A fault of the server or the model provider.
     ServerError,
     /// Too many requests; try again later.
     RateLimited,
@@ -82,7 +82,7 @@ impl Serialize for Code {
 /// Nothing private belongs in `message`: what only the owner may see goes to
 /// the log through [`Error::server`].
 ///
-/// One pointer: nearly every function hands one on.
+/// It is one pointer, because nearly every function returns one.
 #[derive(Clone, Debug)]
 pub struct Error(Box<Fields>);
 
@@ -95,7 +95,7 @@ struct Fields {
     retry_after: Option<u32>,
 }
 
-/// What most functions of the house return.
+/// The result of most functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
@@ -189,8 +189,8 @@ impl Error {
         &self.0.message
     }
 
-    /// The sentence for the machine's owner, for a command whose log nobody
-    /// sees: with what [`Error::server`] keeps from clients.
+    /// The sentence for the machine's owner, with the detail that [`Error::server`]
+    /// hides from clients: for commands, which write no log.
     pub fn for_owner(&self) -> &str {
         self.0.detail.as_deref().unwrap_or(&self.0.message)
     }
@@ -214,8 +214,8 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Two errors are one when a client sees the same: the detail is not stored
-/// with a turn that failed.
+/// Two errors are equal when a client sees the same: the detail is not stored with a
+/// failed turn.
 impl PartialEq for Error {
     fn eq(&self, other: &Error) -> bool {
         let seen = |error: &Error| (error.code(), error.status(), error.retry_after());
@@ -225,8 +225,8 @@ impl PartialEq for Error {
 
 impl Eq for Error {}
 
-/// `text` without the numbers of the operating system's errors, which stand
-/// behind their words: "Connection refused (os error 111)".
+/// `text` without the numbers after the operating system's error messages:
+/// "Connection refused (os error 111)".
 pub fn without_numbers(text: &str) -> String {
     const MARK: &str = " (os error ";
     let mut pieces = text.split(MARK);

@@ -2,7 +2,7 @@
 //!
 //! An id is one positive 63-bit number: milliseconds since 2025-01-01 in the
 //! upper 41 bits, and a counter with a random start in the lower 22. It is the
-//! row's primary key in the database, so that rows lie in the order of time,
+//! row's primary key in the database, so that rows are in order of time,
 //! and on the wire it is a prefix and 13 characters of Crockford's base32.
 
 use std::fmt;
@@ -22,7 +22,7 @@ const EPOCH: i64 = 1_735_689_600_000;
 /// Characters of an id after its prefix.
 const LENGTH: usize = 13;
 
-/// Makes ids that always rise, also when the clock steps back: a Raspberry Pi
+/// Makes ids that always increase, even when the clock steps back: a Raspberry Pi
 /// has no battery clock. The owner (the store) starts it above the largest id
 /// that is already on disk.
 #[derive(Debug)]
@@ -53,11 +53,11 @@ impl Sequence {
 }
 
 /// Ids for each millisecond before [`EPOCH`]: all of them fit into the first
-/// hour after it, in which nobody ran Hearth.
+/// hour after it, before Hearth existed.
 const EARLIER_IDS: i64 = 8;
 
-/// The smallest number of an id of this time: where what was said elsewhere, or
-/// before there was Hearth, belongs in the order of ids.
+/// The smallest number of an id of this time: the place in the order of ids of an
+/// imported message, even from before Hearth existed.
 pub fn first_at(time: Timestamp) -> i64 {
     match time.as_millis() - EPOCH {
         0.. => (time.as_millis() - EPOCH).min(i64::MAX >> COUNTER_BITS) << COUNTER_BITS,
@@ -103,7 +103,7 @@ macro_rules! ids {
             type Err = Error;
 
             /// Unknown ids are `not_found`, whether malformed or just unused:
-            /// a client cannot do anything different about the two.
+            /// a client cannot handle the two differently.
             fn from_str(text: &str) -> Result<$name, Error> {
                 text.strip_prefix($prefix).and_then(read_id).map($name).ok_or_else(|| {
                     let shown: String = text.chars().take(64).collect();
@@ -136,7 +136,7 @@ ids! {
     DeliveryId = "dlv_";
     /// Something that the assistant was asked to remember.
     MemoryId = "mem_";
-    /// A prompt that runs at a time of its own.
+    /// A prompt that runs at a set time.
     ScheduleId = "sched_";
     /// A person with an account.
     UserId = "user_";

@@ -1,6 +1,14 @@
-//! What every other member builds on: closed error codes, typed time-ordered
-//! ids, roles, an injected clock, secrets that cannot be printed, time zones and cron,
-//! measurement, and named threads. No I/O but random bytes and time-zone files.
+//! The foundation of the other members, without I/O except random bytes and
+//! time-zone files.
+//!
+//! - [`error::Error`]: a closed code, a sentence for people, and the detail for the log.
+//! - [`ids`], [`clock`], [`calendar`]: time-ordered ids, an injected clock, schedules.
+//! - [`secret::Secret`]: a string that cannot be printed.
+//! - [`url::Url`] and [`address::AddressScope`]: the one URL parser, and the one table
+//!   of local and other special addresses.
+//! - [`measure`] and [`threads`]: counters and histograms, starting threads.
+
+#![warn(clippy::missing_errors_doc)]
 
 pub mod address;
 pub mod calendar;

@@ -1,6 +1,5 @@
-//! What is counted while the house works: counters and histograms. Numbers are
-//! owned by the rooms that know them, in a `meter` each, and cost an atomic
-//! addition, whether anybody reads them or not. The room `metrics` shows them.
+//! Counters and histograms. Each module owns its own, in its `meter`; counting
+//! costs an atomic addition. The module `metrics` shows them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -20,7 +19,7 @@ impl Counter {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// What it has come to.
+    /// The count so far.
     pub fn read(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -34,7 +33,7 @@ pub const SECOND: u64 = 1_000 * MILLISECOND;
 /// How many bounds a [`Histogram`] may have.
 const MOST_BOUNDS: usize = 12;
 
-/// How values are spread over fixed ranges.
+/// The distribution of values over fixed ranges.
 #[derive(Debug)]
 pub struct Histogram {
     /// The largest value of each range but the last, rising.
@@ -43,7 +42,7 @@ pub struct Histogram {
     sum: AtomicU64,
 }
 
-/// What a [`Histogram`] has come to.
+/// The values of a [`Histogram`] so far.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spread {
     /// Each bound with how many values were not above it.
@@ -65,19 +64,19 @@ impl Histogram {
         }
     }
 
-    /// Notes a value.
+    /// Records a value.
     pub fn note(&self, value: u64) {
         let range = self.bounds.partition_point(|bound| *bound < value);
         self.ranges[range].fetch_add(1, Ordering::Relaxed);
         self.sum.fetch_add(value, Ordering::Relaxed);
     }
 
-    /// Notes a time in microseconds.
+    /// Records a time, in microseconds.
     pub fn note_time(&self, time: Duration) {
         self.note(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }
 
-    /// What it has come to.
+    /// The values so far.
     pub fn read(&self) -> Spread {
         let mut count = 0;
         let mut counted = self.ranges.iter().map(|range| {

@@ -14,7 +14,7 @@ pub(crate) const BASE32_LOWER: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// A secret string. `Debug` prints a placeholder and there is no `Display` and
 /// no `Serialize`, so that it cannot reach a log, an event or a response by
-/// accident; [`Secret::expose`] marks each place where it leaves the house.
+/// accident; [`Secret::expose`] marks each place that uses it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -56,7 +56,7 @@ impl Secret {
 
     /// Compares in a time that depends on neither content.
     pub fn matches(&self, candidate: &str) -> bool {
-        // Digests have one length, so that the comparison does not tell ours.
+        // Digests have one length, so that the comparison does not reveal ours.
         fingerprint(&self.0).ct_eq(&fingerprint(candidate)).into()
     }
 
@@ -73,7 +73,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// SHA-256 of a text: what is kept of a token at rest.
+/// SHA-256 of a text: the form in which a token is stored.
 pub fn fingerprint(text: &str) -> [u8; 32] {
     sha256(text.as_bytes())
 }

@@ -3,8 +3,8 @@
 use std::io;
 use std::thread::{Builder, JoinHandle};
 
-/// Starts the thread that `builder` describes. What starts a thread is some
-/// 2 KB of code for each type of body, so all bodies are of one here.
+/// Starts the thread that `builder` describes. Boxed,
+/// because each type of body would add about 2 KB of code.
 ///
 /// # Errors
 /// The system has no threads left.

@@ -1,4 +1,4 @@
-//! `channels`: the ways in, in both forms that the contract gives it (section 2).
+//! `channels`: how clients reach the server, in both forms of the contract (section 2).
 //! An array lists transports; an object names them by key, `webhook` among them.
 
 use std::net::IpAddr;
@@ -20,7 +20,7 @@ use base::url::is_exposed;
 /// The port of a `tcp` channel that names none (contract section 1).
 pub const DEFAULT_PORT: u16 = 5000;
 
-/// One way in.
+/// One channel.
 #[derive(Clone, Debug)]
 pub enum Channel {
     /// A listening port for WebSocket, JSON lines and HTTP.
@@ -170,7 +170,7 @@ impl Rule for Channels {
         let complete = read.iter().all(|(_, channel)| channel.is_some());
         let has_tcp = read.iter().any(|(_, one)| one.as_ref().is_some_and(is_tcp));
         // The object form is the contract's way to configure webhooks, which
-        // says nothing of transports: without one, nothing could be reached.
+        // does not mention transports: without one, nobody could connect.
         if value.is_object() && complete && !has_tcp {
             read.push((path.clone(), Some(default_channel())));
         }
@@ -244,7 +244,7 @@ fn read_channel(
             Channel::Relay(relay)
         }
         Kind::Webhook => {
-            // The contract lets every entry of the array have a name; nothing asks for this one.
+            // The contract allows a name in every entry of the array; this one is not used.
             if let Some(name) = members.get("name") {
                 Text(1..=64).read(reader, &path.key("name"), name)?;
             }
@@ -331,7 +331,7 @@ fn check_ports(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
     }
 }
 
-/// Names that a person chose must tell channels apart.
+/// Names that a person chose must differ.
 fn check_names(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
     for (index, (path, channel)) in placed.iter().enumerate() {
         let same = |(_, earlier): &&(&KeyPath, &Channel)| {
@@ -350,7 +350,7 @@ fn check_names(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
     }
 }
 
-/// A server that nothing can reach is not what anybody wants.
+/// Warns about a server that nothing can reach.
 fn check_reachable(
     reader: &mut Reader<'_>,
     path: &KeyPath,

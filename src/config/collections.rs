@@ -120,8 +120,8 @@ impl<R: Rule, C: Default + Extend<(String, R::Output)>> Rule for NamedMap<R, C> 
     }
 }
 
-/// The members of an object with names of the owner's choice, each with where
-/// it stands.
+/// The members of an object with names of the owner's choice, each with its
+/// path.
 fn members_of<'v>(
     names: &Parsed<String>,
     expected: &str,
@@ -163,7 +163,7 @@ pub(super) fn addresses() -> impl Rule<Output = AddressPatterns> {
     })
 }
 
-/// Any JSON, with `${NAME}` resolved wherever it stands.
+/// Any JSON, with every `${NAME}` resolved.
 pub(super) struct Json;
 
 impl Rule for Json {
@@ -182,7 +182,7 @@ impl Rule for Json {
 pub(super) struct Object<D> {
     /// What it must be, where its keys do not say it best.
     expected: Option<&'static str>,
-    /// Keys that it may have beside the declared ones.
+    /// Keys that it may have in addition to the declared ones.
     beside: &'static [&'static str],
     output: PhantomData<D>,
 }

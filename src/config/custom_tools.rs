@@ -43,8 +43,7 @@ pub struct CustomTool {
     pub parameters: Value,
     /// How it runs.
     pub run: CustomRun,
-    /// Whether it only reads, so that running it twice, or beside others, does
-    /// no harm.
+    /// Whether it only reads, so that it can run twice, or in parallel.
     pub read_only: bool,
     /// Longest run, in seconds.
     pub timeout_seconds: u64,
@@ -60,7 +59,7 @@ pub enum CustomRun {
     Command {
         /// Program and arguments.
         argv: Vec<String>,
-        /// Variables it gets beside PATH, HOME, LANG and TZ.
+        /// Its variables in addition to PATH, HOME, LANG and TZ.
         environment: BTreeMap<String, Secret>,
         /// Where it runs; the data directory when absent.
         directory: Option<PathBuf>,
@@ -187,8 +186,8 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
     )
 }
 
-/// The model may fill the templates in, but not choose whom to ask; and a
-/// template must have a parameter.
+/// Checks that the model cannot choose the host, and that every placeholder has a
+/// parameter.
 fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &Http, parameters: &Value) {
     let url = path.key("url");
     let host_start = http.url.find("://").map_or(0, |place| place + 3);
@@ -326,7 +325,7 @@ impl Rule for Parameters {
     }
 }
 
-/// As much of a JSON Schema as the house relies on.
+/// Checks the parts of a JSON Schema that Hearth relies on.
 fn check_schema(reader: &mut Reader<'_>, path: &KeyPath, schema: &Map<String, Value>) -> bool {
     let before = reader.problems.len();
     let none = Map::new();

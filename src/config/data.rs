@@ -1,5 +1,5 @@
-//! `backup` and `retention`: how long what the house holds is kept, and where
-//! copies of it go.
+//! `backup` and `retention`: where copies of the data go, and when old data is
+//! deleted.
 
 use std::path::PathBuf;
 

@@ -9,11 +9,11 @@ use super::key_path::KeyPath;
 use super::problems::suggestion;
 use super::reader::Reader;
 
-/// What is to be known of one setting: a row of `hearth config keys` and of the
+/// The documentation of one setting: a row of `hearth config keys` and of the
 /// handbook's list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SettingDoc {
-    /// Where it stands: `limits.turn_seconds`, `channels[tcp].port`,
+    /// Its path: `limits.turn_seconds`, `channels[tcp].port`,
     /// `channels.webhook.accounts.NAME.secret`.
     pub key: String,
     /// What its value must be: `an integer from 1 to 256`.
@@ -166,23 +166,22 @@ pub(super) trait Declared: Sized {
     /// The settings, in the order of the declaration.
     const KEYS: &'static [SettingKey];
 
-    /// What holds without the section. Only for one none of whose settings is
-    /// required.
+    /// The defaults. Only valid where no setting is required.
     fn absent() -> Self;
 
-    /// Reads all settings over what held without them. Returns whether all are
-    /// well, after having reported everything that is wrong.
+    /// Reads all settings over the defaults. Returns whether all are valid, after
+    /// having reported everything that is wrong.
     fn fill(&mut self, section: &mut Section<'_, '_>) -> bool;
 
     /// Reads all settings; none after having reported everything that is wrong.
     fn read(section: &mut Section<'_, '_>) -> Option<Self> {
-        // In its place from the start: a value of its own for each setting
-        // would be code of its own for what becomes of it when another fails.
+        // Filled in place: a value for each setting would need code to drop it when
+        // another one fails.
         let mut read = Self::absent();
         read.fill(section).then_some(read)
     }
 
-    /// Adds what is to be known of each setting; `key` is that of the section.
+    /// Adds the documentation of each setting; `key` is that of the section.
     fn document(key: &str, docs: &mut Vec<SettingDoc>);
 }
 
@@ -227,8 +226,7 @@ impl Section<'_, '_> {
         }
     }
 
-    /// Reports every key that is neither a setting of `D`, nor among `beside`,
-    /// nor a comment.
+    /// Reports every key that is not a setting of `D`, in `beside`, or a comment.
     pub fn refuse_unknown<D: Declared>(&mut self, beside: &[&'static str]) {
         self.refuse_beside(D::KEYS, beside);
     }
@@ -259,7 +257,7 @@ impl Section<'_, '_> {
     }
 }
 
-/// Whether a key is a comment: ignored by us, kept in the file.
+/// Whether a key is a comment: ignored, and kept in the file.
 pub(super) fn is_comment(key: &str) -> bool {
     key.starts_with('_') || key.starts_with('$') || key == "//"
 }
@@ -341,9 +339,9 @@ macro_rules! section {
                 &mut self,
                 section: &mut $crate::declaration::Section<'_, '_>,
             ) -> bool {
-                let mut is_well = true;
-                $(is_well &= section.read(section!(@key $field $($key)?), &$rule, &mut self.$field);)*
-                is_well
+                let mut is_valid = true;
+                $(is_valid &= section.read(section!(@key $field $($key)?), &$rule, &mut self.$field);)*
+                is_valid
             }
 
             fn document(key: &str, docs: &mut Vec<$crate::declaration::SettingDoc>) {

@@ -1,5 +1,5 @@
-//! From the text of a configuration file to the configuration: parse, read
-//! every setting, and check what only the whole can tell.
+//! Reads the text of a configuration file: parses it, reads every setting, and
+//! checks sections against each other.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,15 +21,15 @@ use super::webhook_accounts::{WebhookAccount, is_at_or_below};
 
 /// A file that was read.
 pub(super) struct Document {
-    /// What it says, in force.
+    /// The configuration in force.
     pub config: Arc<Config>,
-    /// What stands in it, `${NAME}`, comments and order included.
+    /// Its JSON, with `${NAME}`, comments and order.
     pub members: Value,
-    /// What its owner should know.
+    /// Warnings for its owner.
     pub warnings: Problems,
-    /// Where secrets stand.
+    /// The paths of its secrets.
     pub secrets: Vec<KeyPath>,
-    /// Whether a secret stands in the file itself.
+    /// Whether the file itself contains a secret.
     pub holds_secret: bool,
 }
 
@@ -74,11 +74,11 @@ impl Document {
             };
             let (list, effect) = match comment {
                 true => (&mut warnings, "saving keeps only the last"),
-                false => (&mut problems, "each key may stand once"),
+                false => (&mut problems, "each key may appear only once"),
             };
             list.push(Finding {
                 path: path.clone(),
-                message: format!("\"{path}\" stands here a second time; {effect}"),
+                message: format!("\"{path}\" appears here a second time; {effect}"),
             });
         }
         match config {
@@ -107,7 +107,7 @@ fn malformed(file: &Path, error: &serde_json::Error) -> Problems {
         return Problems::at(file, Some(error.line()), None, what);
     }
     let text = error.to_string();
-    // The parser puts the place at the end; ours stands at the beginning.
+    // The parser's message ends with the position; ours begins with it.
     let sentence = text
         .rsplit_once(" at line ")
         .map_or(text.as_str(), |(text, _)| text);
@@ -119,7 +119,7 @@ fn malformed(file: &Path, error: &serde_json::Error) -> Problems {
     )
 }
 
-/// What the settings of the provider mean together.
+/// Checks the settings of the provider against each other.
 fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config: Option<&Config>) {
     let top = KeyPath::top();
     let is_set = |key: &str| members.get(key).is_some_and(|value| !value.is_null());
@@ -167,7 +167,7 @@ fn needs_base_url(provider: &str) -> String {
     )
 }
 
-/// A key that is missing, or that others can read on its way.
+/// Warns about a key that is missing, or sent unencrypted.
 fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
     let provider = &choice.provider;
     let variable = Preset::of(provider).and_then(|preset| preset.key_variable);
@@ -189,8 +189,8 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
     }
 }
 
-/// What an account means together with what stands elsewhere. Permissions of
-/// tools that do not exist are probably misspelt.
+/// Checks accounts against the other sections. A tool that does not exist is probably
+/// misspelt.
 fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config: &Config) {
     let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
@@ -226,9 +226,8 @@ fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
     }
 }
 
-/// Paths of a channel that shares the tcp channels' ports must not be those
-/// that a section which is switched on answers: it would answer first. `place`
-/// is the channel's.
+/// Refuses paths that another enabled section answers first, in a channel without
+/// its own port. `place` is the path of the channel.
 fn check_shared_paths(
     reader: &mut Reader<'_>,
     config: &Config,
@@ -252,8 +251,8 @@ fn check_shared_paths(
             reader.problem(
                 &path,
                 format!(
-                    "\"{path}\" is {:?}, and \"{section}.enabled\" makes {taken} and all below it \
-                     the server's own; choose another path, or give the webhook channel a \
+                    "\"{path}\" is {:?}, and \"{section}.enabled\" reserves {taken} and everything \
+                     below it; choose another path, or give the webhook channel a \
                      \"port\" of its own",
                     account.incoming_path
                 ),
@@ -262,7 +261,7 @@ fn check_shared_paths(
     }
 }
 
-/// Where the channels stand in the file, in its order.
+/// The paths of the channels, in the order of the file.
 fn channel_places(members: &Map<String, Value>) -> Vec<KeyPath> {
     let place = KeyPath::top().key("channels");
     match members.get("channels") {

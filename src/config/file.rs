@@ -14,7 +14,7 @@ use super::problems::Problems;
 pub(super) const MOST_BYTES: u64 = 1024 * 1024;
 /// How long another process may take to save.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
-/// How often to look whether it has.
+/// Interval between attempts to lock the file.
 const LOCK_STEP: Duration = Duration::from_millis(5);
 
 /// Reads the text of the file.
@@ -57,7 +57,7 @@ pub(super) fn target(path: &Path) -> PathBuf {
 /// returned handle is dropped; none when there is no file.
 ///
 /// # Errors
-/// It cannot be opened, or somebody held it for [`LOCK_WAIT`].
+/// It cannot be opened, or another process held it for [`LOCK_WAIT`].
 pub(super) fn lock(path: &Path) -> io::Result<Option<File>> {
     let deadline = Instant::now() + LOCK_WAIT;
     loop {
@@ -67,7 +67,7 @@ pub(super) fn lock(path: &Path) -> io::Result<Option<File>> {
             Err(error) => return Err(error),
         };
         match file.try_lock() {
-            // Whoever saved meanwhile has put another file in its place.
+            // Saving replaces the file, so this one may be out of date.
             Ok(()) if is_same(&file, path)? => return Ok(Some(file)),
             Ok(()) => {}
             // Some network file systems have no locks; saving is atomic even there.

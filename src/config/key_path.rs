@@ -1,4 +1,4 @@
-//! Where a value stands in the configuration file: `channels[0].port`.
+//! The path of a value in the configuration file: `channels[0].port`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -80,9 +80,10 @@ impl KeyPath {
         self.0.iter().try_fold(document, descend)
     }
 
-    /// Puts `value` here, making the objects on the way; `null` removes.
+    /// Puts `value` here and creates the objects around it; `null` removes.
     ///
-    /// The error names what is in the way: a value that is no object, or an
+    /// # Errors
+    /// `invalid_request` with the path of a value that is not an object, or of an
     /// array without such an item.
     pub fn put(&self, document: &mut Value, value: Value) -> Result<(), Error> {
         let Some((last, before)) = self.0.split_last() else {

@@ -1,13 +1,22 @@
 //! The one declaration of every setting, with its default and its sentence of
 //! documentation.
 //!
-//! [`Config`] is what the house works with: typed, validated, with `${NAME}`
-//! read from the environment. [`Settings`] is the shared handle on the file:
-//! it loads, validates, saves atomically (keeping comments and order) and
-//! hands out the [`Config`] in force.
+//! [`Config`] is the typed and validated configuration, with `${NAME}` read from the
+//! environment. [`Settings`] is the shared handle on the file.
 //!
-//! A new setting is one line in a `section!`: the struct's field, the reader,
-//! the default and the documentation are all made from it.
+//! - [`Settings::load`] reads the file: `Document::read` parses it, and
+//!   `Config::read` reads each setting by its rule; problems get their lines
+//!   (`Lines`).
+//! - [`Settings::current`] returns the [`Config`] in force.
+//! - [`Settings::update`] and [`Settings::set`] change the file as it is on disk,
+//!   validate the whole, save it atomically with comments and order, and put it in
+//!   force.
+//! - [`documentation`] lists the settings for the handbook and `hearth config keys`.
+//!
+//! A new setting is one entry in a `section!`, from which the struct's field, the
+//! reader, the default and the documentation are made.
+
+#![warn(clippy::missing_errors_doc)]
 
 mod address_patterns;
 mod channels;

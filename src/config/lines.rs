@@ -1,5 +1,5 @@
-//! On which line of the file each key stands, and which keys stand there twice.
-//! The JSON parser tells neither, and a person who looks for a mistake needs both.
+//! The line of each key in the file, and the keys that appear twice. The JSON parser
+//! reports neither, and both help to find a mistake.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use super::key_path::KeyPath;
 /// The lines of a text that is known to be JSON.
 pub(super) struct Lines {
     lines: BTreeMap<KeyPath, usize>,
-    /// Keys that stand in their object more than once; the line of such a key is
-    /// that of the last time.
+    /// Keys that appear in their object more than once; the line of such a key is that
+    /// of the last one.
     pub repeated: Vec<KeyPath>,
 }
 

@@ -38,7 +38,7 @@ pub enum McpWay {
         command: String,
         /// Its arguments.
         args: Vec<String>,
-        /// Variables it gets beside the few that it inherits.
+        /// Its variables in addition to the few that it inherits.
         environment: BTreeMap<String, Secret>,
         /// Where it runs; the data directory when absent.
         directory: Option<PathBuf>,
@@ -53,8 +53,8 @@ pub enum McpWay {
 }
 
 impl McpServer {
-    /// The name as it stands in the names of its tools, which model APIs allow
-    /// only `A-Z a-z 0-9 _ -` in.
+    /// The prefix of its tools' names, in which model APIs allow only
+    /// `A-Z a-z 0-9 _ -`.
     pub fn tool_prefix(&self) -> String {
         prefix(&self.name)
     }

@@ -8,7 +8,7 @@ use super::lines::Lines;
 
 /// Everything that is wrong with a configuration file; one line for each in its
 /// text, `config.json line 4: unknown key "modell" (did you mean "model"?)`.
-/// No secret stands in it.
+/// It contains no secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Problems {
     file: PathBuf,
@@ -135,8 +135,7 @@ pub(super) fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str
         })
 }
 
-/// Edits (insert, remove, replace, swap neighbours) that lead from one word to
-/// the other.
+/// Edits (insert, remove, replace, swap neighbours) from one word to the other.
 fn distance(from: &str, to: &str) -> usize {
     let from: Vec<char> = from.chars().take(64).collect();
     let to: Vec<char> = to.chars().take(64).collect();

@@ -1,5 +1,5 @@
-//! The model providers: one table with a row for each name that `provider` may
-//! have, and the rules for what names one.
+//! The model providers: a table with a row for each value of `provider`, and the
+//! rules for the settings that name one.
 
 use serde_json::Value;
 
@@ -48,7 +48,7 @@ pub struct Quirks {
     pub short_call_ids: bool,
     /// It answers with the model it has, whatever the request names.
     pub serves_any_model: bool,
-    /// Its list of models needs no key; this path tells whether a key is good.
+    /// Its list of models needs no key; a request to this path checks one.
     pub key_path: Option<&'static str>,
     /// How its owner starts it, for when it does not run.
     pub start: Option<&'static str>,

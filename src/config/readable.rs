@@ -140,8 +140,8 @@ fn mcp_server(server: &McpServer) -> Value {
     })
 }
 
-/// Chat services put their secret into the path of a webhook URL, so only the
-/// host of one is shown.
+/// Only the host of a URL, because chat services put their secret into the path of a
+/// webhook URL.
 fn host_only(url: &str) -> String {
     match Url::parse(url) {
         Ok(url) if url.path.len() > 1 || url.query.is_some() => format!("{}/{MASK}", url.origin()),

@@ -21,9 +21,9 @@ pub(super) struct Reader<'e> {
     pub problems: Vec<Finding>,
     /// What the owner should know, but may want.
     pub warnings: Vec<Finding>,
-    /// Where secrets stand, so that they can be masked when the file is shown.
+    /// Paths of secrets, which are masked when the file is shown.
     pub secrets: Vec<KeyPath>,
-    /// Whether a secret stands in the file itself.
+    /// Whether the file itself contains a secret.
     pub holds_secret: bool,
 }
 
@@ -167,8 +167,7 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// The text of a secret, resolved; where it stands is kept, and it is never
-    /// shown in a problem.
+    /// The text of a secret, resolved. Its path is recorded, and no problem shows it.
     pub fn secret(&mut self, path: &KeyPath, value: &Value) -> Option<String> {
         self.secrets.push(path.clone());
         if !value.is_string() {

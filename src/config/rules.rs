@@ -1,5 +1,4 @@
-//! The rules for single values: what a setting must be. `collections` has those
-//! for values of several parts.
+//! The rules for single values; `collections` has those for values of several parts.
 
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
@@ -217,7 +216,7 @@ impl Rule for SecretText {
     }
 }
 
-/// One of some words, each with what it stands for.
+/// One of some words, each with its meaning.
 pub(super) struct Choice<T: 'static>(pub &'static [(&'static str, T)]);
 
 impl<T: Copy> Rule for Choice<T> {

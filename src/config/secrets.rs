@@ -1,5 +1,5 @@
-//! The configuration file as a backup holds it: without its secrets, which come
-//! back from the file that is in place.
+//! The configuration file in a backup: without secrets, which a restore takes from
+//! the present file.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use base::url::{MASK, masked};
 
 /// A user and password inside a URL, masked.
 const MASKED_USER: &str = "://***@";
-/// What a secret is for: it is not given to anything else.
+/// Keys that say what a secret is for: it is not used for anything else.
 const IDENTITY: [&str; 9] = [
     "name",
     "type",
@@ -28,7 +28,7 @@ const IDENTITY: [&str; 9] = [
     "http",
     "args",
 ];
-/// Words in the name of a comment that may hold a secret of old.
+/// Words in the name of a comment that may contain an old secret.
 const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
 
 /// The text of a configuration file with `***` in place of every secret;
@@ -36,8 +36,8 @@ const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
 /// left out.
 ///
 /// # Errors
-/// The text is no valid configuration, so that a secret could stand
-/// where none is looked for.
+/// The text is not a valid configuration, so that secrets could be in
+/// unexpected places.
 pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut document: Value = serde_json::from_str(text)
@@ -45,7 +45,7 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     let Value::Object(members) = &document else {
         return Err(Problems::of_file(file, "the file must be one JSON object"));
     };
-    // What the environment holds is not known to everyone who makes a backup.
+    // Whoever makes a backup may not have the server's environment.
     let environment = |_: &str| Some("unknown".to_owned());
     let mut reader = Reader::new(&environment);
     let top = KeyPath::top();
@@ -79,7 +79,7 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
                 true => masked(text),
                 false => MASK.to_owned(),
             };
-            // A path that was found can be put to.
+            // The path exists, so this cannot fail.
             let _ = path.put(&mut document, mask.into());
         }
     }
@@ -106,12 +106,12 @@ fn drop_telling_comments(value: &mut Value) {
 pub struct Reunited {
     /// The text of the new file.
     pub text: String,
-    /// Keys whose secrets were taken over.
+    /// Keys whose secrets were restored.
     pub kept: Vec<String>,
-    /// Secrets of webhook accounts that were made anew: without one, anyone
-    /// could post.
+    /// Webhook accounts' secrets that were replaced by new ones: without a secret,
+    /// anyone could post.
     pub renewed: Vec<String>,
-    /// Keys of secrets that are nowhere: they are not in the new file.
+    /// Keys of secrets that were not found: the new file does not have them.
     pub missing: Vec<String>,
 }
 
@@ -147,14 +147,14 @@ pub fn reunite(backup: &str, present: Option<&str>) -> Result<Reunited, serde_js
                 _ => Value::Null,
             }
         };
-        // A path that was found can be put to.
+        // The path exists, so this cannot fail.
         let _ = here.put(&mut document, value);
     }
     reunited.text = to_text(&document);
     Ok(reunited)
 }
 
-/// Where masks stand; items of arrays that have a name by that name.
+/// Finds masks; items of arrays are named by their `name`, if they have one.
 fn find_masks(path: &KeyPath, value: &Value, places: &mut Vec<KeyPath>) {
     match value {
         Value::Object(members) => {
@@ -178,7 +178,7 @@ fn find_masks(path: &KeyPath, value: &Value, places: &mut Vec<KeyPath>) {
     }
 }
 
-/// The secret in place, if it stands in the same surroundings.
+/// The present secret, if everything around it is the same.
 fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Option<&'v Value> {
     let secret = place.settle(present).find(present)?;
     let masked_here = place.settle(backup).find(backup)?.as_str()?;
@@ -211,7 +211,7 @@ fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Op
     Some(secret)
 }
 
-/// A value for comparing: of an object only where it leads.
+/// A value for comparison: of an object only its URL.
 fn stripped(value: Option<&Value>) -> Option<Value> {
     match value {
         Some(Value::Object(members)) => members.get("url").map(|url| stripped(Some(url)))?,

@@ -1,4 +1,4 @@
-//! The shared handle on the configuration file and what is in force of it.
+//! The shared handle on the configuration file and the configuration in force.
 
 use std::fmt;
 use std::fs::File;
@@ -19,7 +19,7 @@ use super::tools::Permission;
 use base::error::{Error, Result};
 use base::url::MASK;
 
-/// The shared handle on the configuration file and what is in force of it.
+/// The shared handle on the configuration file and the configuration in force.
 /// Edits are serialised, also with those of other processes.
 pub struct Settings {
     path: PathBuf,
@@ -77,7 +77,7 @@ impl Settings {
         self.with(|document| Arc::clone(&document.config))
     }
 
-    /// What the owner should know about the file, a line for each.
+    /// Warnings for the owner of the file, one line each.
     pub fn warnings(&self) -> Vec<String> {
         let (mut lines, holds_secret) = self.with(|document| {
             let lines: Vec<String> = document.warnings.lines().collect();
@@ -85,7 +85,7 @@ impl Settings {
         });
         if holds_secret && file::is_readable_by_others(&self.path) {
             lines.push(format!(
-                "{}: the file holds secrets and others can read it; run: chmod 600 {0}",
+                "{}: the file contains secrets and others can read it; run: chmod 600 {0}",
                 self.path.display()
             ));
         }
@@ -108,8 +108,8 @@ impl Settings {
 
     /// Validates all of `changes` against the writable fields, then writes all
     /// or nothing (temporary file, fsync, rename) and puts them in force; `null`
-    /// takes a field back to its default. Edits that somebody made to the file
-    /// meanwhile are kept, and come in force too.
+    /// resets a field to its default. Edits made to the file by hand are kept, and come
+    /// into force too.
     /// Returns the names written, in the order given.
     ///
     /// # Errors
@@ -149,7 +149,7 @@ impl Settings {
     }
 
     /// The value of a key such as `limits.turn_seconds` or
-    /// `channels.webhook.accounts.ci.secret`: what stands in the file, else the
+    /// `channels.webhook.accounts.ci.secret`: the value in the file, else the
     /// default, else null. Secrets are masked unless `reveal`; a `${NAME}` is
     /// none.
     ///
@@ -211,9 +211,9 @@ impl Settings {
         *in_force = document;
     }
 
-    /// Applies `change` to what stands in the file now, and saves it if it is
-    /// valid. `refused` is what is already known to be wrong with the change;
-    /// nothing is written when there is any.
+    /// Applies `change` to the file as it is now, and saves it if it is valid.
+    /// `refused` lists what is already known to be wrong with the change; nothing is
+    /// written when there is any.
     fn edit(
         &self,
         refused: Vec<String>,
@@ -268,8 +268,8 @@ impl Settings {
         Ok(())
     }
 
-    /// What stands in the file now, if it is valid: a change must not be blamed
-    /// for the mistakes of somebody who edited the file meanwhile.
+    /// The file as it is now, if it is valid: a change must not be blamed for mistakes
+    /// in edits by hand.
     fn read_again(&self, open: &File) -> Result<Value> {
         let read = file::decode(&self.path, open).and_then(|text| {
             // What is in force need not be checked a second time.
@@ -334,7 +334,7 @@ fn changed_fields(before: &Value, after: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Masks every secret in a value that stands at `path`.
+/// Masks every secret in the value at `path`.
 fn mask(path: &KeyPath, value: &mut Value, secrets: &[KeyPath]) {
     match value {
         Value::Object(members) => {
@@ -354,8 +354,8 @@ fn mask(path: &KeyPath, value: &mut Value, secrets: &[KeyPath]) {
     }
 }
 
-/// Whether a setting of this key is declared; `NAME` and what stands in
-/// brackets are free.
+/// Whether a setting of this key is declared; `NAME` and the text in brackets match
+/// anything.
 fn is_declared(path: &KeyPath) -> bool {
     let fits = |key: &str| {
         let dotted = key.replace('[', ".[");

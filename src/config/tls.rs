@@ -1,4 +1,4 @@
-//! The section `tls`: the server's certificate, and whom it trusts.
+//! The section `tls`: the server's certificate, and the certificates it trusts.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Tls {
             .filter(|(_, path)| is_missing(path))
             .map(|(key, path)| {
                 format!(
-                    "\"tls.{key}\" is {}, and there is no such file; put it there first, or name \
+                    "\"tls.{key}\" is {}, and there is no such file; create it first, or name \
                      another",
                     path.display()
                 )

@@ -1,4 +1,4 @@
-//! `tools`: what the model may use beside the tools that need no setting.
+//! `tools`: the tools that have settings, and permissions.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -95,9 +95,9 @@ pub(super) const PERMISSIONS: Choice<Permission> = Choice(&[
 /// Places outside the public internet that the owner opens to `web_fetch`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reachable {
-    /// Addresses, whatever name leads to them.
+    /// Addresses, under any name.
     pub addresses: AddressPatterns,
-    /// Host names in lower case, whatever address they lead to.
+    /// Host names in lower case, at any address.
     pub hosts: Vec<String>,
 }
 

@@ -9,7 +9,7 @@ use super::rules::Parsed;
 const TEMPLATE_CHARACTERS: usize = 10_000;
 
 section! {
-    /// Where the parts of a message stand in the JSON of a system that has its own form.
+    /// How to find the parts of a message in JSON of another form.
     #[derive(Clone, Debug)]
     pub struct WebhookMap {
         /// The message that the assistant gets.

@@ -12,8 +12,7 @@ use crate::error::{Error, Result};
 
 /// Most characters of a text with five fields.
 const MOST_CHARACTERS: usize = 200;
-/// How many days are looked at for the next time: 29 February may be eight
-/// years away.
+/// Days to search for the next time: 29 February may be eight years away.
 const DAYS_AHEAD: usize = 366 * 9;
 
 const MONTHS: [&str; 12] = [
@@ -21,8 +20,8 @@ const MONTHS: [&str; 12] = [
 ];
 const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
-/// Times that come again and again, as crontab(5) describes them. Where both
-/// the day of the month and the weekday are restricted, either will do.
+/// Recurring times (crontab(5)). Where both the day of the month and the weekday are
+/// restricted, either is enough.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cron {
     text: String,
@@ -80,10 +79,10 @@ const FIELDS: [Field; 5] = [
 ];
 
 impl Cron {
-    /// The first time after `after`; none when it never comes, as 30 February.
+    /// The first time after `after`; none when it never comes, such as 30 February.
     ///
-    /// Clocks that go forward skip times: those come when the clocks have just
-    /// done so. Of times that come twice when clocks go back, the first counts.
+    /// A time that clocks skip when they go forward comes at the moment of the
+    /// change. Of times that come twice when they go back, the first counts.
     pub fn next(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
         let mut date = zone.local(after)?.date();
         for _ in 0..DAYS_AHEAD {
@@ -124,7 +123,6 @@ fn values(bits: u64) -> impl Iterator<Item = i8> {
 impl FromStr for Cron {
     type Err = Error;
 
-    ///
     /// # Errors
     /// `invalid_request` that names the field and what is wrong with it.
     fn from_str(text: &str) -> Result<Cron> {
@@ -183,11 +181,11 @@ impl Field {
             Some((first, last)) => (self.value(part, first)?, self.value(part, last)?),
             None => {
                 let value = self.value(part, range)?;
-                // With a step, `5/15` begins at 5 and goes on to the end.
+                // With a step, `5/15` runs from 5 to the end.
                 (value, step.map_or(value, |_| self.most))
             }
         };
-        // Until Sunday: a week that begins with Monday ends with 7.
+        // Sunday as the end of a range is 7.
         let last = match last {
             0 if first > 0 && self.most == 7 => 7,
             last => last,
@@ -234,7 +232,7 @@ impl Field {
     }
 }
 
-/// A number of digits alone: `parse` would take a sign.
+/// A number of digits only: `parse` would accept a sign.
 fn digits(text: &str) -> Option<u64> {
     match text.bytes().all(|byte| byte.is_ascii_digit()) {
         true => text.parse().ok(),

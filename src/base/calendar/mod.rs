@@ -1,5 +1,5 @@
-//! When something is to happen, in the household's time zone: once, or again
-//! and again by the five fields of cron.
+//! Times in the household's time zone: single ones, and recurring ones by the five
+//! fields of cron.
 
 mod cron;
 mod timing;

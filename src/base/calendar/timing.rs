@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// When a schedule runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Timing {
-    /// For one that runs again and again.
+    /// For a recurring one.
     pub cron: Option<Cron>,
     /// The next time, or the only one.
     pub next_at: Timestamp,
@@ -39,7 +39,7 @@ impl Timing {
             (None, Some(cron)) => {
                 let cron: Cron = cron.parse()?;
                 let next_at = cron.next(now, zone).ok_or_else(|| {
-                    Error::invalid_request(format!("\"cron\" {cron} is a time that never comes"))
+                    Error::invalid_request(format!("\"cron\" {cron} never comes"))
                 })?;
                 Ok(Timing {
                     cron: Some(cron),
@@ -47,12 +47,12 @@ impl Timing {
                 })
             }
             (Some(_), Some(_)) | (None, None) => Err(Error::invalid_request(
-                "give either \"at\", for one time, or \"cron\", for times that come again",
+                "give either \"at\", for one time, or \"cron\", for recurring times",
             )),
         }
     }
 
-    /// The next time after `now`; a single time stays what it is.
+    /// The next time after `now`; a single time does not change.
     pub fn after(&self, now: Timestamp, zone: &Zone) -> Timestamp {
         let next = self.cron.as_ref().and_then(|cron| cron.next(now, zone));
         next.unwrap_or(self.next_at)
@@ -84,7 +84,7 @@ fn read(text: &str, zone: &Zone, now: Timestamp) -> Option<Timestamp> {
     if let Ok(time) = text.parse::<jiff::Timestamp>() {
         return Some(Timestamp::from_millis(time.as_millisecond()));
     }
-    // A date alone is no time, though jiff takes it for midnight.
+    // jiff would read a date alone as midnight.
     if !text.contains(':') {
         return None;
     }
@@ -114,7 +114,7 @@ fn duration(text: &str) -> Option<Duration> {
     if number.is_empty() || !number.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // More than a century is a slip, and could leave the calendar.
+    // More than a century is a mistake, and could leave the calendar.
     let count: u64 = number.parse().ok()?;
     count
         .checked_mul(seconds)

@@ -62,21 +62,21 @@ impl Zone {
         }
     }
 
-    /// What clocks show at a time; nothing beyond the year 9999.
+    /// What clocks show at a time; none beyond the year 9999.
     pub(super) fn local(&self, time: Timestamp) -> Option<DateTime> {
         let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;
         Some(self.0.to_datetime(time))
     }
 
-    /// When clocks show `local`: the first time where they show it twice, and
-    /// when they have skipped it, the moment at which they do so.
+    /// When clocks show `local`: the first time if they show it twice, the moment of
+    /// the change if they skip it.
     pub(super) fn instant(&self, local: DateTime) -> Option<Timestamp> {
         let ambiguous = self.0.to_ambiguous_timestamp(local);
         let time = match ambiguous.offset() {
             AmbiguousOffset::Unambiguous { offset } => offset.to_timestamp(local).ok()?,
             AmbiguousOffset::Fold { before, .. } => before.to_timestamp(local).ok()?,
             AmbiguousOffset::Gap { before, .. } => {
-                // Read with the old offset it lies at or after the change.
+                // With the old offset it is at or after the change.
                 let later = before.to_timestamp(local).ok()?;
                 let after = later.checked_add(jiff::Span::new().seconds(1)).ok()?;
                 let change = self.0.preceding(after).next();
@@ -87,7 +87,7 @@ impl Zone {
     }
 }
 
-/// The zone that the system's link leads to, unless the environment names one.
+/// The zone that /etc/localtime links to, unless the environment names one.
 fn linked() -> Option<TimeZone> {
     if std::env::var_os("TZ").is_some() {
         return None;
@@ -97,14 +97,14 @@ fn linked() -> Option<TimeZone> {
     read(name)
 }
 
-/// The zone of a name that is written as its file is. jiff alone would list
-/// all zones first, and keep the list: 150 KiB of memory for one of 600.
+/// The zone of a name that is also a file's. jiff would list all 600 zones first
+/// and keep the list: 150 KiB of memory.
 pub(super) fn read(name: &str) -> Option<TimeZone> {
     if name == "UTC" {
         return Some(TimeZone::UTC);
     }
-    // `right/` counts leap seconds, and `posix/` holds all a second time: the
-    // names of zones begin with a capital.
+    // Names of zones begin with a capital letter; `right/` counts leap seconds, and
+    // `posix/` is a copy.
     let is_plain = |part: Component| matches!(part, Component::Normal(_));
     let is_name = name.starts_with(|first: char| first.is_ascii_uppercase())
         && Path::new(name).components().all(is_plain);

@@ -69,7 +69,7 @@ fn what_is_not_json_has_line_and_column() {
         ("[]", "config.json: the file must be one JSON object"),
         (
             "{\"model\":\"m\",\n\"model\":\"n\"}",
-            "config.json line 2: \"model\" stands here a second time; each key may stand once",
+            "config.json line 2: \"model\" appears here a second time; each key may appear only once",
         ),
     ] {
         check(text, &[expected]);
