@@ -200,11 +200,7 @@ fn one_of_the_two_is_given() {
     for (at, cron, says) in [
         (None, None, "give either"),
         (Some("18:30"), Some("* * * * *"), "give either"),
-        (
-            None,
-            Some("0 0 30 2 *"),
-            "0 0 30 2 * never comes",
-        ),
+        (None, Some("0 0 30 2 *"), "0 0 30 2 * never comes"),
     ] {
         let error = Timing::new(at, cron, &utc(), now).unwrap_err();
         assert!(error.message().contains(says), "{error}");
