@@ -103,12 +103,12 @@ pub struct Frame<'a> {
     /// Which client.
     pub client: ClientNumber,
     /// What happens.
-    pub kind: Kind<'a>,
+    pub kind: FrameKind<'a>,
 }
 
 /// What a frame holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Kind<'a> {
+pub enum FrameKind<'a> {
     /// A client has connected (relay to machine only).
     Open(Client),
     /// A text message, unchanged.
@@ -149,7 +149,7 @@ pub enum FrameError {
     UnknownKind(u8),
     /// A text or a reason that is not UTF-8.
     NotText,
-    /// An [`Kind::Open`] that cannot be read.
+    /// An [`FrameKind::Open`] that cannot be read.
     BadClient,
 }
 
@@ -168,7 +168,7 @@ impl std::error::Error for FrameError {}
 
 impl<'a> Frame<'a> {
     /// A frame of `client`.
-    pub fn new(client: ClientNumber, kind: Kind<'a>) -> Frame<'a> {
+    pub fn new(client: ClientNumber, kind: FrameKind<'a>) -> Frame<'a> {
         Frame { client, kind }
     }
 
@@ -177,13 +177,13 @@ impl<'a> Frame<'a> {
         let known;
         let code_bytes;
         let (kind, parts): (u8, [&[u8]; 2]) = match &self.kind {
-            Kind::Open(client) => {
+            FrameKind::Open(client) => {
                 known = serde_json::to_vec(client).expect("an address and a bool are JSON");
                 (OPEN, [&known, &[]])
             }
-            Kind::Text(text) => (TEXT, [text.as_bytes(), &[]]),
-            Kind::Binary(bytes) => (BINARY, [bytes, &[]]),
-            Kind::Close { code, reason } => {
+            FrameKind::Text(text) => (TEXT, [text.as_bytes(), &[]]),
+            FrameKind::Binary(bytes) => (BINARY, [bytes, &[]]),
+            FrameKind::Close { code, reason } => {
                 code_bytes = code.to_be_bytes();
                 (CLOSE, [&code_bytes, reason.as_bytes()])
             }
@@ -208,12 +208,14 @@ impl<'a> Frame<'a> {
         let [kind, client @ ..] = *header;
         let text = |bytes| std::str::from_utf8(bytes).map_err(|_| FrameError::NotText);
         let kind = match kind {
-            OPEN => Kind::Open(serde_json::from_slice(payload).map_err(|_| FrameError::BadClient)?),
-            TEXT => Kind::Text(text(payload)?),
-            BINARY => Kind::Binary(payload),
+            OPEN => {
+                FrameKind::Open(serde_json::from_slice(payload).map_err(|_| FrameError::BadClient)?)
+            }
+            TEXT => FrameKind::Text(text(payload)?),
+            BINARY => FrameKind::Binary(payload),
             CLOSE => {
                 let (code, reason) = payload.split_first_chunk().ok_or(FrameError::Short)?;
-                Kind::Close {
+                FrameKind::Close {
                     code: u16::from_be_bytes(*code),
                     reason: text(reason)?,
                 }
@@ -231,14 +233,14 @@ mod tests {
     #[test]
     fn every_kind_of_frame_comes_back_as_it_was() {
         for kind in [
-            Kind::Open(Client {
+            FrameKind::Open(Client {
                 address: "2001:db8::7".parse().unwrap(),
                 secure: true,
             }),
-            Kind::Text("{\"type\":\"ping\"}"),
-            Kind::Text(""),
-            Kind::Binary(&[0, 255, 1]),
-            Kind::Close {
+            FrameKind::Text("{\"type\":\"ping\"}"),
+            FrameKind::Text(""),
+            FrameKind::Binary(&[0, 255, 1]),
+            FrameKind::Close {
                 code: 1013,
                 reason: "too slow: outbox full",
             },

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use base::ids::MachineId;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use protocol::relay::{ClientNumber, Frame, Greeting, Kind};
+use protocol::relay::{ClientNumber, Frame, FrameKind, Greeting};
 use relay::noise::{PrivateKey, Purpose, respond};
 use tungstenite::{ClientRequestBuilder, Message, WebSocket};
 
@@ -95,7 +95,7 @@ impl Relay {
         let hello = machine.read().unwrap().into_data();
         assert_eq!(
             Frame::decode(&hello).unwrap().kind,
-            Kind::Text("hello"),
+            FrameKind::Text("hello"),
             "they have met"
         );
         Pair {
@@ -174,7 +174,7 @@ impl Pair {
     /// machine.
     pub fn batches(&self, count: usize, bytes: usize) -> (Batch, Batch) {
         let message = "x".repeat(bytes);
-        let passed = Frame::new(self.number, Kind::Text(&message)).encode();
+        let passed = Frame::new(self.number, FrameKind::Text(&message)).encode();
         let client = Batch {
             out: masked(TEXT, message.as_bytes()).repeat(count),
             back: count * (SERVER_HEAD + bytes),

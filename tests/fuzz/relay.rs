@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use protocol::relay::{ClientNumber, Frame, Kind};
+use protocol::relay::{ClientNumber, Frame, FrameKind};
 use serde_json::json;
 use tungstenite::Message;
 
@@ -53,9 +53,9 @@ fn frames() -> Vec<Vec<u8>> {
         .into_iter()
         .flat_map(|number| {
             [
-                Kind::Text(r#"{"status":"ok","data":{}}"#),
-                Kind::Binary(b"\x00\x01\x02"),
-                Kind::Close {
+                FrameKind::Text(r#"{"status":"ok","data":{}}"#),
+                FrameKind::Binary(b"\x00\x01\x02"),
+                FrameKind::Close {
                     code: 1000,
                     reason: "enough",
                 },

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use base::ids::MachineId;
-use protocol::relay::Kind;
+use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 
@@ -242,7 +242,7 @@ fn meet_all(address: SocketAddr, machines: &mut [Small]) {
         let mut client = Line::client(address, &machine.id);
         client.send(&ping());
         let number = machine.meet(&ping());
-        machine.send(number, Kind::Text("here"));
+        machine.send(number, FrameKind::Text("here"));
         assert_eq!(client.next(), Arrival::Text("here".to_owned()));
         drop(client);
         assert_eq!(machine.next(), (number, Got::Close(1000)));

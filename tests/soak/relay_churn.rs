@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use protocol::relay::Kind;
+use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 
 use support::eventually;
@@ -150,7 +150,7 @@ fn meet(address: SocketAddr, machine: &mut Machine) -> Line {
             break number;
         }
     };
-    machine.send(number, Kind::Text("here"));
+    machine.send(number, FrameKind::Text("here"));
     assert_eq!(client.next(), Arrival::Text("here".to_owned()));
     client
 }

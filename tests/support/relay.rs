@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use protocol::public_key::PublicKey;
-use protocol::relay::{Client, ClientNumber, Frame, Greeting, Kind};
+use protocol::relay::{Client, ClientNumber, Frame, FrameKind, Greeting};
 use relay::noise::{Initiator, PrivateKey, Purpose, Secured};
 use serde_json::{Value, json};
 use tungstenite::handshake::server::{Request, Response};
@@ -163,15 +163,15 @@ impl Link {
             address: address.parse().unwrap(),
             secure: true,
         };
-        self.raw(Frame::new(ClientNumber(number), Kind::Open(client)).encode());
+        self.raw(Frame::new(ClientNumber(number), FrameKind::Open(client)).encode());
     }
 
     pub fn text(&mut self, number: u32, text: &str) {
-        self.raw(Frame::new(ClientNumber(number), Kind::Text(text)).encode());
+        self.raw(Frame::new(ClientNumber(number), FrameKind::Text(text)).encode());
     }
 
     pub fn binary(&mut self, number: u32, bytes: &[u8]) {
-        self.raw(Frame::new(ClientNumber(number), Kind::Binary(bytes)).encode());
+        self.raw(Frame::new(ClientNumber(number), FrameKind::Binary(bytes)).encode());
     }
 
     /// What the machine sends next for this client.
@@ -186,10 +186,10 @@ impl Link {
             self.seen.extend_from_slice(&bytes);
             let frame = Frame::decode(&bytes).unwrap();
             let heard = match frame.kind {
-                Kind::Text(text) => Heard::Text(text.to_owned()),
-                Kind::Binary(bytes) => Heard::Binary(bytes.to_owned()),
-                Kind::Close { code, reason } => Heard::Close(code, reason.to_owned()),
-                Kind::Open(_) => panic!("a machine opens nothing"),
+                FrameKind::Text(text) => Heard::Text(text.to_owned()),
+                FrameKind::Binary(bytes) => Heard::Binary(bytes.to_owned()),
+                FrameKind::Close { code, reason } => Heard::Close(code, reason.to_owned()),
+                FrameKind::Open(_) => panic!("a machine opens nothing"),
             };
             self.kept
                 .entry(frame.client.0)
@@ -394,7 +394,7 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
                     address: from.ip(),
                     secure: false,
                 };
-                let frame = Frame::new(ClientNumber(last), Kind::Open(client)).encode();
+                let frame = Frame::new(ClientNumber(last), FrameKind::Open(client)).encode();
                 link.send(Message::binary(frame)).unwrap();
                 socket.get_ref().set_nonblocking(true).unwrap();
                 clients.insert(last, socket);
@@ -429,8 +429,8 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
                 }
             };
             let kind = match &kind {
-                Message::Text(text) => Kind::Text(text),
-                Message::Binary(bytes) => Kind::Binary(bytes),
+                Message::Text(text) => FrameKind::Text(text),
+                Message::Binary(bytes) => FrameKind::Binary(bytes),
                 _ => continue,
             };
             let frame = Frame::new(ClientNumber(*number), kind).encode();
@@ -439,7 +439,7 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
         }
         for number in gone {
             clients.remove(&number);
-            let kind = Kind::Close {
+            let kind = FrameKind::Close {
                 code: 1000,
                 reason: "",
             };
@@ -454,8 +454,8 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
                     continue;
                 };
                 let _ = match frame.kind {
-                    Kind::Text(text) => client.send(Message::text(text)),
-                    Kind::Binary(bytes) => client.send(Message::binary(bytes.to_owned())),
+                    FrameKind::Text(text) => client.send(Message::text(text)),
+                    FrameKind::Binary(bytes) => client.send(Message::binary(bytes.to_owned())),
                     _ => client.close(None),
                 };
             }

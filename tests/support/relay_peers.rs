@@ -6,7 +6,7 @@ use base::ids::MachineId;
 use base::secret::Secret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use protocol::relay::{ClientNumber, Frame, Greeting, Kind};
+use protocol::relay::{ClientNumber, Frame, FrameKind, Greeting};
 use relay::noise::{PrivateKey, Purpose, respond};
 use relay::server::{Options, RelayServer, Token};
 use serde_json::{Value, json};
@@ -186,7 +186,7 @@ impl Machine {
         });
     }
 
-    pub fn send(&mut self, client: u32, kind: Kind<'_>) {
+    pub fn send(&mut self, client: u32, kind: FrameKind<'_>) {
         let frame = Frame::new(ClientNumber(client), kind).encode();
         self.line.send_binary(&frame);
     }
@@ -198,10 +198,10 @@ impl Machine {
         };
         let frame = Frame::decode(&bytes).unwrap();
         let got = match frame.kind {
-            Kind::Open(client) => Got::Open(client.address.to_string()),
-            Kind::Text(text) => Got::Text(text.to_owned()),
-            Kind::Binary(bytes) => Got::Binary(bytes.to_vec()),
-            Kind::Close { code, .. } => Got::Close(code),
+            FrameKind::Open(client) => Got::Open(client.address.to_string()),
+            FrameKind::Text(text) => Got::Text(text.to_owned()),
+            FrameKind::Binary(bytes) => Got::Binary(bytes.to_vec()),
+            FrameKind::Close { code, .. } => Got::Close(code),
         };
         (frame.client.0, got)
     }

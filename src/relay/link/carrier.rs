@@ -24,7 +24,7 @@ use net::outbox::Close;
 use net::peer::Peer;
 use net::relay_links::RelayLink;
 use net::wait::{Interest, wait};
-use protocol::relay::{Client as Arrived, ClientNumber, Frame, Kind};
+use protocol::relay::{Client as Arrived, ClientNumber, Frame, FrameKind};
 
 /// Most clients at once, whatever the relay grants (protocol section 6).
 const MOST_CLIENTS: usize = 64;
@@ -218,13 +218,13 @@ impl<'a> Carrier<'a> {
     fn take(&mut self, frame: Frame<'_>) -> Result<(), End> {
         let number = frame.client;
         match frame.kind {
-            Kind::Open(_) if self.clients.contains_key(&number) => {
+            FrameKind::Open(_) if self.clients.contains_key(&number) => {
                 return Err(self.breach(&format!("client {number} connected twice")));
             }
-            Kind::Open(arrived) => self.open(number, arrived),
-            Kind::Text(text) => self.give(number, Input::Text(text.to_owned())),
-            Kind::Binary(bytes) => self.give(number, Input::Binary(bytes.to_owned())),
-            Kind::Close { .. } => {
+            FrameKind::Open(arrived) => self.open(number, arrived),
+            FrameKind::Text(text) => self.give(number, Input::Text(text.to_owned())),
+            FrameKind::Binary(bytes) => self.give(number, Input::Binary(bytes.to_owned())),
+            FrameKind::Close { .. } => {
                 if let Some(client) = self.clients.remove(&number) {
                     self.let_go(client);
                 }
@@ -259,7 +259,7 @@ impl<'a> Carrier<'a> {
         }
         let Close { code, reason } = FULL;
         self.refused
-            .push(Frame::new(number, Kind::Close { code, reason }).encode());
+            .push(Frame::new(number, FrameKind::Close { code, reason }).encode());
     }
 
     /// Sends what the clients have to say, each in its turn; tells whether

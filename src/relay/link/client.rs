@@ -20,7 +20,7 @@ use net::listener::STACK_BYTES;
 use net::outbox::{Close, Item, Outbox};
 use net::peer::Peer;
 use net::wait::{Waker, time_left};
-use protocol::relay::{ClientNumber, Frame, Kind};
+use protocol::relay::{ClientNumber, Frame, FrameKind};
 
 /// Messages of one client that may wait for its thread.
 const INBOX_MESSAGES: usize = 256;
@@ -265,7 +265,7 @@ impl Conversation {
     fn run(mut self) {
         if let Ok(close) = self.converse() {
             let Close { code, reason } = close;
-            let frame = Frame::new(self.number, Kind::Close { code, reason });
+            let frame = Frame::new(self.number, FrameKind::Close { code, reason });
             self.push(vec![frame.encode()]);
         }
     }
@@ -378,7 +378,9 @@ impl Conversation {
 
     /// Sends a text in plain, from before the handshake.
     fn push_text(&self, text: &str) {
-        self.push(vec![Frame::new(self.number, Kind::Text(text)).encode()]);
+        self.push(vec![
+            Frame::new(self.number, FrameKind::Text(text)).encode(),
+        ]);
     }
 
     fn push(&self, frames: Vec<Vec<u8>>) {

@@ -9,7 +9,7 @@ use config::Encryption;
 use net::outbox::Close;
 use protocol::envelope::{self, RequestId};
 use protocol::fields::Fields;
-use protocol::relay::{ClientNumber, Frame, HEADER_BYTES, Kind};
+use protocol::relay::{ClientNumber, Frame, FrameKind, HEADER_BYTES};
 use serde_json::json;
 
 /// Bytes that encryption adds to a message: its flags and its tag.
@@ -145,12 +145,12 @@ impl Privacy {
         match self {
             Privacy::Secured(secured) => secured
                 .seal(text, &mut |message| {
-                    frames.push(Frame::new(client, Kind::Binary(&message)).encode());
+                    frames.push(Frame::new(client, FrameKind::Binary(&message)).encode());
                 })
                 .map_err(|_| ANSWER_TOO_LARGE),
             _ if text.len() > most - HEADER_BYTES => Err(ANSWER_TOO_LARGE),
             _ => {
-                frames.push(Frame::new(client, Kind::Text(text)).encode());
+                frames.push(Frame::new(client, FrameKind::Text(text)).encode());
                 Ok(())
             }
         }

@@ -18,7 +18,7 @@ use net::outbox::{Close, Direct, Item, Outbox};
 use net::peer::Peer;
 use net::token_bucket::TokenBucket;
 use protocol::envelope;
-use protocol::relay::{Client, Kind};
+use protocol::relay::{Client, FrameKind};
 
 /// The field of a first message that may hold the relay's token.
 const TOKEN_FIELD: &str = "relay_token";
@@ -142,7 +142,7 @@ impl RelayClient {
     }
 
     /// Passes a message on; the first one joins the link.
-    fn pass(&mut self, kind: Kind<'_>) {
+    fn pass(&mut self, kind: FrameKind<'_>) {
         if let State::Admitted(link) = &self.state {
             let client = Client {
                 address: self.peer.address,
@@ -210,7 +210,7 @@ impl ClientHandler for RelayClient {
         }
         let text = rest.as_deref().unwrap_or(text);
         if !self.answers(text) {
-            self.pass(Kind::Text(text));
+            self.pass(FrameKind::Text(text));
         }
     }
 
@@ -223,7 +223,7 @@ impl ClientHandler for RelayClient {
             let error = Error::invalid_token("the first message must be text with \"relay_token\"");
             return self.end(&error, Close::UNAUTHENTICATED);
         }
-        self.pass(Kind::Binary(bytes));
+        self.pass(FrameKind::Binary(bytes));
     }
 
     fn has_room(&self) -> bool {

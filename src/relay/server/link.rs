@@ -17,7 +17,7 @@ use net::peer::Peer;
 use net::token_bucket::TokenBucket;
 use protocol::envelope;
 use protocol::public_key::PublicKey;
-use protocol::relay::{Frame, Greeting, HEADER_BYTES, Kind};
+use protocol::relay::{Frame, FrameKind, Greeting, HEADER_BYTES};
 
 /// Frames for former clients that a machine may send at once, and per second: as
 /// many as may be in transit when a client leaves.
@@ -153,10 +153,10 @@ impl RelayLink {
         let frame = Frame::decode(bytes).map_err(|_| BAD_FRAME)?;
         let message = match frame.kind {
             // Only a relay says who connects.
-            Kind::Open(_) => return Err(BAD_FRAME),
-            Kind::Text(text) => Direct::Text(text.to_owned()),
-            Kind::Binary(bytes) => Direct::Binary(bytes.to_owned()),
-            Kind::Close { code, reason } => Direct::Close {
+            FrameKind::Open(_) => return Err(BAD_FRAME),
+            FrameKind::Text(text) => Direct::Text(text.to_owned()),
+            FrameKind::Binary(bytes) => Direct::Binary(bytes.to_owned()),
+            FrameKind::Close { code, reason } => Direct::Close {
                 code,
                 reason: reason.to_owned(),
             },

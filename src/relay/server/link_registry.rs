@@ -8,7 +8,7 @@ use base::error::{Error, Result};
 use base::ids::MachineId;
 use net::outbox::{Backlog, Close, Direct, Item, Outbox};
 use protocol::public_key::PublicKey;
-use protocol::relay::{Client, ClientNumber, Frame, Kind};
+use protocol::relay::{Client, ClientNumber, Frame, FrameKind};
 
 /// A newer link of the same machine has replaced it.
 const REPLACED: Close = Close {
@@ -150,7 +150,7 @@ impl Link {
         let number = ClientNumber(last);
         clients.open.insert(number, Arc::clone(outbox));
         // Under the lock, so that the numbers arrive in order.
-        self.tell(number, Kind::Open(client));
+        self.tell(number, FrameKind::Open(client));
         Ok(Some(Attached {
             link: Arc::clone(self),
             number,
@@ -175,7 +175,7 @@ impl Link {
             if !is_last {
                 self.tell(
                     number,
-                    Kind::Close {
+                    FrameKind::Close {
                         code: Close::TOO_SLOW.code,
                         reason: Close::TOO_SLOW.reason,
                     },
@@ -190,7 +190,7 @@ impl Link {
         self.lock().open.len()
     }
 
-    fn tell(&self, number: ClientNumber, kind: Kind<'_>) {
+    fn tell(&self, number: ClientNumber, kind: FrameKind<'_>) {
         let frame = Frame::new(number, kind).encode();
         self.outbox.push(Item::Direct(Direct::Binary(frame), None));
     }
@@ -221,7 +221,7 @@ pub struct Attached {
 
 impl Attached {
     /// Passes a message on to the machine.
-    pub fn pass(&self, kind: Kind<'_>) {
+    pub fn pass(&self, kind: FrameKind<'_>) {
         let frame = Frame::new(self.number, kind).encode();
         let load = self.backlog.load(frame.len());
         self.link
@@ -245,7 +245,7 @@ impl Drop for Attached {
         if self.link.lock().open.remove(&self.number).is_some() {
             self.link.tell(
                 self.number,
-                Kind::Close {
+                FrameKind::Close {
                     code: 1000,
                     reason: "the client has left",
                 },

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use protocol::relay::Kind;
+use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 use tungstenite::Message;
 
@@ -70,7 +70,7 @@ fn what_a_machine_may_not_send_ends_its_link_alone() {
     bad.line.send("text on a link that stands");
     assert_eq!(bad.line.close_code(), 1002);
 
-    good.send(number, Kind::Text("still here"));
+    good.send(number, FrameKind::Text("still here"));
     assert_eq!(bystander.next(), text("still here"));
 }
 
@@ -85,13 +85,15 @@ fn frames_for_a_client_that_has_gone_are_forgiven_until_they_flood() {
     client.0.close(None).unwrap();
     assert_eq!(machine.next(), (number, Got::Close(1000)));
     for _ in 0..100 {
-        machine.send(number, Kind::Text("late"));
+        machine.send(number, FrameKind::Text("late"));
     }
     let mut other = Line::client(address, &machine.id);
     other.send(&ping());
     machine.meet(&ping());
-    let frame =
-        protocol::relay::Frame::new(protocol::relay::ClientNumber(number), Kind::Text("flood"));
+    let frame = protocol::relay::Frame::new(
+        protocol::relay::ClientNumber(number),
+        FrameKind::Text("flood"),
+    );
     let frame = frame.encode();
     // It is cut while it goes on sending.
     while machine.line.0.write(Message::binary(frame.clone())).is_ok() {}
@@ -145,7 +147,7 @@ fn a_client_that_does_not_read_delays_nobody() {
     let large = vec![7; 256 * 1024];
     // Far more than its outbox and the system's buffers hold.
     for round in 0..64 {
-        machine.send(slow_number, Kind::Binary(&large));
+        machine.send(slow_number, FrameKind::Binary(&large));
         let began = Instant::now();
         quick.send(&format!("{round}"));
         loop {
@@ -158,7 +160,7 @@ fn a_client_that_does_not_read_delays_nobody() {
                 (number, got) => assert_eq!((number, got), (slow_number, Got::Close(1013))),
             }
         }
-        machine.send(quick_number, Kind::Text("here"));
+        machine.send(quick_number, FrameKind::Text("here"));
         assert_eq!(quick.next(), text("here"));
         assert!(began.elapsed() < PATIENCE, "round {round}");
     }
@@ -184,7 +186,7 @@ fn a_machine_that_does_not_read_slows_down_who_floods_it_and_nobody_else() {
     let mut client = Line::client(address, &machine.id);
     client.send(&ping());
     let number = machine.meet(&ping());
-    machine.send(number, Kind::Text("here"));
+    machine.send(number, FrameKind::Text("here"));
     assert_eq!(client.next(), text("here"));
     // The link itself is not given up for it.
     drop(flooding);

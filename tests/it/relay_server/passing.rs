@@ -1,6 +1,6 @@
 //! What passes through a relay, and when it ends.
 
-use protocol::relay::Kind;
+use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 use tungstenite::Message;
@@ -22,9 +22,9 @@ fn messages_pass_unchanged_both_ways() {
     let number = machine.meet(odd);
     client.send_binary(&[0, 255, 7]);
     assert_eq!(machine.next(), (number, Got::Binary(vec![0, 255, 7])));
-    machine.send(number, Kind::Text("not even JSON"));
+    machine.send(number, FrameKind::Text("not even JSON"));
     assert_eq!(client.next(), text("not even JSON"));
-    machine.send(number, Kind::Binary(&[9; 70_000]));
+    machine.send(number, FrameKind::Binary(&[9; 70_000]));
     assert_eq!(client.next(), Arrival::Binary(vec![9; 70_000]));
 
     // A message in fragments is one message.
@@ -37,10 +37,10 @@ fn messages_pass_unchanged_both_ways() {
     assert_eq!(machine.next(), (number, Got::Text("one, two".into())));
 
     // What the machine says last is what the client sees last.
-    machine.send(number, Kind::Text("bye"));
+    machine.send(number, FrameKind::Text("bye"));
     machine.send(
         number,
-        Kind::Close {
+        FrameKind::Close {
             code: 1008,
             reason: "the machine's own reason",
         },

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use config::AddressPatterns;
-use protocol::relay::Kind;
+use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 use serde_json::json;
 
@@ -89,7 +89,7 @@ fn a_server_can_be_a_relay_too() {
     let mut client = Line::client(address, &machine.id);
     client.send(&ping());
     let number = machine.meet(&ping());
-    machine.send(number, Kind::Text("through the server"));
+    machine.send(number, FrameKind::Text("through the server"));
     assert_eq!(client.next(), text("through the server"));
     // Any page may use the relay when it holds the token; not the server.
     let query = format!("?machine_id={}", machine.id);
@@ -149,7 +149,7 @@ fn the_program_keeps_nothing_and_says_when_it_stops() {
     let mut client = Line::client(program.address, &machine.id);
     client.send("a secret that nobody logs");
     let number = machine.meet("a secret that nobody logs");
-    machine.send(number, Kind::Text("nor the answer to it"));
+    machine.send(number, FrameKind::Text("nor the answer to it"));
     assert_eq!(client.next(), text("nor the answer to it"));
     // Both are waited for: they have two seconds to close their ends.
     let ends = std::thread::spawn(move || (machine.line.close_code(), client.close_code()));
