@@ -14,21 +14,21 @@ use config::{Permission, WebhookAccount};
 
 /// Characters of the arguments that a question to a person shows.
 const ARGUMENT_CHARS: usize = 300;
-/// Characters of a tool's own words: a command should be read to its end.
+/// Characters of a tool's [`Tool::intent`]: a command should be read to its end.
 const INTENT_CHARS: usize = 1_000;
 
-/// What a webhook account takes away from its turns.
+/// How a webhook account restricts its turns.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Narrowing<'a> {
     /// The most that any tool may be permitted.
     pub mode: Option<Permission>,
-    /// The only tools there are; all when absent.
+    /// The only tools available; all when absent.
     pub tools: Option<&'a [String]>,
 }
 
 impl<'a> Narrowing<'a> {
-    /// What a turn's account narrows. A turn may outlive its account:
-    /// where nothing says what such a turn may do, a person is asked.
+    /// The restrictions of a turn's account. A turn may outlive its account: then
+    /// a person is asked.
     pub fn of_account(account: Option<&'a WebhookAccount>) -> Narrowing<'a> {
         match account {
             Some(account) => Narrowing {
@@ -43,7 +43,7 @@ impl<'a> Narrowing<'a> {
     }
 }
 
-/// The rules that hold for one turn.
+/// The rules of one turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules<'a> {
     /// `permission_mode`.
@@ -78,7 +78,7 @@ pub fn decide(tool: &str, rules: &Rules<'_>, allowed_in_conversation: bool) -> P
     }
 }
 
-/// The tools that the model is told of: all that are not denied, in the
+/// The tools that are offered to the model: all that are not denied, in the
 /// toolbox's order.
 pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
     toolbox
@@ -89,10 +89,9 @@ pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
         .collect()
 }
 
-/// Why a person is asked, in words for them: what the tool says that it is
-/// going to do, or its name and its arguments. Nothing in it can break out of
-/// its line or change the direction of its text; what is shown is whole or it is
-/// said how much is missing.
+/// The question for a person: what the tool is going to do, in its own words or
+/// by its name and arguments. It is one line, cannot change the direction of the
+/// text, and says how much is missing where it is cut.
 pub fn reason(tool: &dyn Tool, arguments: &Arguments) -> String {
     if let Some(intent) = tool.intent(arguments) {
         return format!("The assistant wants to {}", shown(&intent, INTENT_CHARS));
@@ -113,7 +112,7 @@ pub fn reason(tool: &dyn Tool, arguments: &Arguments) -> String {
     format!("The assistant wants to {action} with {arguments}")
 }
 
-/// The beginning of a text that may come from anywhere, and how much is missing.
+/// The beginning of an untrusted text, and how much is missing.
 fn shown(text: &str, most: usize) -> String {
     let text = printable(text);
     let text = text.trim();

@@ -252,7 +252,7 @@ fn a_server_that_dies_is_started_again() {
     let answer = run(&mut client, "crash");
     assert!(
         answer.contains(
-            "is not there: it ended with exit code 3: Error: the stub has no more strength"
+            "is not available: it ended with exit code 3: Error: the stub has no more strength"
         ),
         "{answer}"
     );

@@ -67,7 +67,7 @@ fn calls_are_answered_as_json_and_as_events() {
                 "broken",
                 "failed: it answered with status 502: \"<html>Bad gateway</html>\"",
             ),
-            ("wants", "wants more of us than arguments (input_required)"),
+            ("wants", "asks for more than the arguments (input_required)"),
             ("echo {\"text\": \"again\"}", "answered: you said: again"),
         ] {
             let answer = run(&mut client, call);

@@ -5,7 +5,10 @@ use serde_json::Value;
 
 use crate::tool::output::shorten;
 
-/// Turns a result into text; the error is what the server calls one.
+/// Turns a result into text.
+///
+/// # Errors
+/// The text of a result that the server marks as an error.
 pub(super) fn text_of(result: &Value) -> Result<String, String> {
     let parts: Vec<String> = result
         .get("content")
@@ -64,7 +67,7 @@ fn resource(resource: &Value) -> String {
     }
 }
 
-/// What a model is shown in place of what is not text.
+/// What the model sees in place of data that is not text.
 fn described(kind: &str, base64: Option<&str>) -> String {
     let data = base64.unwrap_or_default().trim_end_matches('=');
     let bytes = data

@@ -5,26 +5,26 @@ use super::message::MESSAGE_BYTES;
 /// Bytes of a line's buffer that are kept while nothing comes.
 const KEPT_BYTES: usize = 64 * 1024;
 
-/// What a program said: lines of bounded length.
+/// Collects a program's output into lines of bounded length.
 #[derive(Default)]
 pub(super) struct IncomingLines {
     buffer: Vec<u8>,
-    /// The line is longer than a message may be; its rest is thrown away.
+    /// The line is longer than a message may be; its rest is dropped.
     is_too_long: bool,
 }
 
-/// A line, or what is told of one that is too long.
+/// A line, or what is known of one that is too long.
 pub(super) enum Line<'a> {
     /// A line without white space around it.
     Whole(&'a [u8]),
-    /// A message that is too long to be taken.
+    /// A message that is too long.
     TooLong,
     /// The beginning of something else that is too long.
     LongNoise(&'a [u8]),
 }
 
 impl IncomingLines {
-    /// Takes more output, and hands out the lines that are whole.
+    /// Takes more output, and passes on the lines that are complete.
     pub(super) fn push(&mut self, bytes: &[u8], take: &mut dyn FnMut(Line<'_>)) {
         let mut rest = bytes;
         while let Some(length) = rest.iter().position(|&byte| byte == b'\n') {

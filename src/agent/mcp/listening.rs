@@ -1,4 +1,4 @@
-//! The stream of what a server on the network says unasked.
+//! The event stream on which a network server sends notifications.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use super::streamable_http::{Exchange, Failure, Shared, is_event_stream};
 use net::cancel::Cancel;
 use net::http_client::ClientError;
 
-/// How long one stream may last; then it is opened anew.
+/// How long one stream may last; then it is reopened.
 const LISTEN_LIMIT: Duration = Duration::from_secs(24 * 3600);
-/// Pauses before a stream that ended is opened again: the first, and the most.
+/// First and longest pause before a stream that ended is reopened.
 const LISTEN_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 impl Shared {
-    /// Listens to what the server says unasked, until it is told to stop, the
-    /// server does not offer it, or the session is over.
+    /// Reads the server's notifications until `stop`, the end of the session, or
+    /// an answer that says the server offers no stream.
     pub(super) fn listen(&self, peer: &Peer, subscription: Option<&[u8]>, stop: &Cancel) {
         let (first_pause, longest_pause) = LISTEN_PAUSES;
         let mut pause = first_pause;
@@ -42,7 +42,7 @@ impl Shared {
             });
             match listened {
                 Ok(200) if was_open => {}
-                // What was offered before is refused now: not to this session.
+                // The stream was offered before: the session is lost.
                 Ok(400 | 404) if was_open => {
                     return peer.close(&CallError::SessionLost.to_string());
                 }

@@ -1,5 +1,5 @@
-//! What a server prints, in the log: bounded, so that a server that prints
-//! without end fills neither the log nor the disk.
+//! What a server prints, in the log: limited, so that endless output fills
+//! neither the log nor the disk.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const LINE_BYTES: usize = 4 * LINE_CHARS;
 const LINES: u32 = 50;
 const WINDOW: Duration = Duration::from_secs(10);
 
-/// One output of one server.
+/// One output stream of one server.
 pub(super) struct LogLines {
     /// What the lines begin with.
     label: String,
@@ -37,7 +37,7 @@ impl LogLines {
         }
     }
 
-    /// Takes output, and logs the lines that are whole.
+    /// Takes output, and logs the lines that are complete.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         for (place, piece) in bytes.split(|&byte| byte == b'\n').enumerate() {
             if place > 0 {
@@ -48,7 +48,7 @@ impl LogLines {
         }
     }
 
-    /// Logs one whole line that stands elsewhere.
+    /// Logs one complete line.
     pub(super) fn push_line(&mut self, line: &[u8]) {
         self.line.clear();
         self.line

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::tool::output::shorten;
 use serde_json::json;
 
-/// Longest message that is taken from a server, in bytes.
+/// Longest message that a server may send, in bytes.
 pub(super) const MESSAGE_BYTES: usize = 8 * 1024 * 1024;
 /// A request names a method that the other side does not have (JSON-RPC 2.0,
 /// section 5.1).
@@ -16,14 +16,14 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// A message that came from a server.
 #[derive(Debug, PartialEq)]
 pub(super) enum Incoming {
-    /// What came of one of our requests.
+    /// The answer to one of our requests.
     Answer {
         id: u64,
         result: Result<Value, RpcError>,
     },
-    /// The server asks something.
+    /// A request of the server.
     Request { id: Value, method: String },
-    /// The server tells something.
+    /// A notification from the server.
     Notification { method: String, params: Value },
 }
 
@@ -43,8 +43,8 @@ impl fmt::Display for RpcError {
     }
 }
 
-/// Reads what stands in one line or body: a message, or several in an array,
-/// which the revision 2025-03-26 has. None when it is not JSON-RPC.
+/// Reads one line or body: a message, or several in an array, as in revision
+/// 2025-03-26. None when it is not JSON-RPC.
 pub(super) fn read(text: &[u8]) -> Option<Vec<Incoming>> {
     match serde_json::from_slice(text).ok()? {
         Value::Array(items) => items.into_iter().map(message).collect(),
@@ -96,8 +96,8 @@ fn result(mut members: Map<String, Value>) -> Option<Result<Value, RpcError>> {
     members.remove("result").map(Ok)
 }
 
-/// The error that a body holds, whichever request it names: one that could not
-/// be read has no number.
+/// The error in a body, whatever request it names: a request that the server
+/// could not read has no id.
 pub(super) fn refusal(body: &[u8]) -> Option<RpcError> {
     let Value::Object(members) = serde_json::from_slice(body).ok()? else {
         return None;
@@ -106,12 +106,12 @@ pub(super) fn refusal(body: &[u8]) -> Option<RpcError> {
     result(members).filter(|_| is_own)?.err()
 }
 
-/// A request of ours.
+/// A request to the server.
 pub(super) fn request(id: u64, method: &str, params: Value) -> Vec<u8> {
     text(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
 }
 
-/// Something that we notify a server.
+/// A notification to the server.
 pub(super) fn notification(method: &str, params: Option<Value>) -> Vec<u8> {
     let mut message = json!({"jsonrpc": "2.0", "method": method});
     if let Some(params) = params {
@@ -120,7 +120,7 @@ pub(super) fn notification(method: &str, params: Option<Value>) -> Vec<u8> {
     text(message)
 }
 
-/// That nobody waits for a request any more.
+/// The notification that cancels a request.
 pub(super) fn cancelled(id: u64, reason: &str) -> Vec<u8> {
     notification(
         "notifications/cancelled",
@@ -128,8 +128,8 @@ pub(super) fn cancelled(id: u64, reason: &str) -> Vec<u8> {
     )
 }
 
-/// Our answer to a server's request: only `ping` is served, since no other
-/// ability is declared in the handshake.
+/// Our answer to a server's request: only `ping` is served, since the handshake
+/// declares no other capability.
 pub(super) fn answer(id: &Value, method: &str) -> Vec<u8> {
     text(match method {
         "ping" => json!({"jsonrpc": "2.0", "id": id, "result": {}}),
@@ -140,7 +140,7 @@ pub(super) fn answer(id: &Value, method: &str) -> Vec<u8> {
     })
 }
 
-/// JSON without line breaks: those within strings are escaped.
+/// JSON on one line: line breaks in strings are escaped.
 fn text(message: Value) -> Vec<u8> {
     message.to_string().into_bytes()
 }

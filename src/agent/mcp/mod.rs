@@ -2,15 +2,22 @@
 //! client for programs (stdio) and for servers on the network (Streamable HTTP).
 //!
 //! ```text
-//! Mcp (all servers) -> server (one: start, restart, list) -> session (handshake, ids, calls)
-//!     -> stdio (a program) | streamable_http -> message (JSON-RPC)
-//! names, tools: a server's tools as the house's;  content: results as text
+//! Mcp::apply                     starts and stops servers as configured
+//!   SharedServer::supervise      one server: opens, serves, restarts with pauses
+//!     Session::open              handshake
+//!     Session::list_tools        -> Mcp::tools, named by names::tool_names
+//! McpTool::run                   one call
+//!   SharedServer::session        waits for a restart if need be
+//!   Session::call_tool           request id, JSON-RPC message
+//!     Transport::request         stdio (net::process) | streamable_http (HttpClient)
+//!     Peer::receive, wait_for    the answer
+//!   content::text_of             the result as text
 //! ```
 //!
-//! Servers start in the background; their tools are there once they are ready,
-//! and gone while they are not. A server has the rights of the user who runs
-//! the house, and its tools ask like any other: nothing that a server says of
-//! itself widens what it may do.
+//! Servers start in the background; their tools are offered while they are
+//! ready. A server has the rights of the user who runs Hearth, and its tools need
+//! approval like any other: nothing that a server says about itself widens what
+//! it may do.
 
 mod content;
 mod lines;
@@ -40,7 +47,7 @@ use server::Server;
 pub use server::ServerState;
 use tools::McpTool;
 
-/// All configured servers. It outlives changes of the configuration.
+/// All configured servers, through changes of the configuration.
 pub struct Mcp {
     data_dir: PathBuf,
     servers: Mutex<Servers>,
@@ -50,13 +57,13 @@ pub struct Mcp {
 #[derive(Default)]
 struct Servers {
     /// In the order of the configuration.
-    kept: Vec<Server>,
-    /// Told to end, and perhaps not over yet.
-    ending: Vec<Server>,
+    current: Vec<Server>,
+    /// Stopping, and perhaps stopped.
+    stopping: Vec<Server>,
     is_stopped: bool,
 }
 
-/// What is to be known of one server.
+/// The status of one server.
 #[derive(Clone, Debug)]
 pub struct ServerStatus {
     /// Its name in the configuration.
@@ -65,7 +72,7 @@ pub struct ServerStatus {
     pub state: ServerState,
     /// How many tools it has.
     pub tools: usize,
-    /// Why it is not there, when it is not.
+    /// Why it is down, when it is.
     pub problem: Option<String>,
 }
 
@@ -83,25 +90,24 @@ impl Mcp {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has exactly these servers from now on, and trusts those that are reached
-    /// by https as `trust` says: ends those that are gone from the
-    /// configuration or changed in it, starts the new ones, and leaves the others
-    /// as they are. Waits for nothing.
+    /// Stops the servers that were removed from the configuration or changed in
+    /// it, starts the new ones, and leaves the others running. Servers reached by
+    /// https are verified with `trust`. Does not block.
     pub fn apply(&self, configured: &[McpServer], trust: &Trust) {
         let mut servers = self.servers();
-        let is_same = servers.kept.len() == configured.len()
-            && (servers.kept.iter().zip(configured))
+        let is_same = servers.current.len() == configured.len()
+            && (servers.current.iter().zip(configured))
                 .all(|(one, new)| one.shared().is_for(new, trust));
         if servers.is_stopped || is_same {
             return;
         }
-        let mut before = std::mem::take(&mut servers.kept);
+        let mut before = std::mem::take(&mut servers.current);
         let mut ended = Vec::new();
         for new in configured {
             let place = before
                 .iter()
                 .position(|one| one.shared().is_for(new, trust));
-            servers.kept.push(match place {
+            servers.current.push(match place {
                 Some(place) => before.swap_remove(place),
                 None => Server::start(
                     new,
@@ -112,18 +118,18 @@ impl Mcp {
             });
         }
         before.iter().for_each(|server| server.stop(false));
-        servers.ending.append(&mut before);
-        let (over, ending) = std::mem::take(&mut servers.ending)
+        servers.stopping.append(&mut before);
+        let (over, stopping) = std::mem::take(&mut servers.stopping)
             .into_iter()
             .partition(Server::is_over);
         ended.extend::<Vec<Server>>(over);
-        servers.ending = ending;
+        servers.stopping = stopping;
         self.version.fetch_add(1, Ordering::SeqCst);
         drop(servers);
         ended.into_iter().for_each(Server::join);
     }
 
-    /// Rises with every change of the tools or of a server's state.
+    /// Increases with every change of the tools or of a server's state.
     pub fn version(&self) -> u64 {
         self.version.load(Ordering::SeqCst)
     }
@@ -133,9 +139,9 @@ impl Mcp {
     pub fn tools(&self) -> Vec<Arc<dyn Tool>> {
         let servers = self.servers();
         let prefix = |server: &Server| server.shared().config().tool_prefix();
-        let prefixes: Vec<String> = servers.kept.iter().map(prefix).collect();
+        let prefixes: Vec<String> = servers.current.iter().map(prefix).collect();
         let mut tools: Vec<Arc<dyn Tool>> = Vec::new();
-        for (server, prefix) in servers.kept.iter().zip(&prefixes) {
+        for (server, prefix) in servers.current.iter().zip(&prefixes) {
             let (_, remote, _) = server.shared().snapshot();
             let remote_names: Vec<&str> = remote.iter().map(|tool| tool.name.as_str()).collect();
             let names = tool_names(prefix, &remote_names, &prefixes);
@@ -158,17 +164,17 @@ impl Mcp {
                 problem,
             }
         };
-        servers.kept.iter().map(status).collect()
+        servers.current.iter().map(status).collect()
     }
 
-    /// Waits until no server is being started for the first time any more, at
-    /// most for `limit` or until the turn is stopped: whoever goes on with a turn
-    /// from before a restart needs the tools that it had.
+    /// Waits until every server has started or failed for the first time, at most
+    /// for `limit` or until the turn is stopped: a turn that goes on after a
+    /// restart needs the tools that it had.
     pub fn wait_until_settled(&self, limit: Duration, cancel: &Cancel) {
         let deadline = Instant::now() + limit;
         let shared: Vec<_> = self
             .servers()
-            .kept
+            .current
             .iter()
             .map(|server| Arc::clone(server.shared()))
             .collect();
@@ -177,14 +183,14 @@ impl Mcp {
         }
     }
 
-    /// Ends all servers for good. When this returns, no program and no thread
-    /// of theirs is left. `at_once` gives the programs less time to end by
+    /// Stops all servers for good. When this returns, none of their programs and
+    /// threads is left. `at_once` gives the programs less time to exit by
     /// themselves.
     pub fn stop(&self, at_once: bool) {
         let mut servers = self.servers();
         servers.is_stopped = true;
-        let mut all = std::mem::take(&mut servers.kept);
-        all.append(&mut servers.ending);
+        let mut all = std::mem::take(&mut servers.current);
+        all.append(&mut servers.stopping);
         drop(servers);
         all.iter().for_each(|server| server.stop(at_once));
         all.into_iter().for_each(Server::join);

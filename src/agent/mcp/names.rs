@@ -7,16 +7,15 @@ use base::secret::fingerprint;
 
 /// Longest name that all model APIs allow.
 const NAME_BYTES: usize = 64;
-/// Characters of the fingerprint that tells apart what would have one name.
+/// Characters of the fingerprint that distinguishes names that would be equal.
 const MARK: usize = 6;
 
 /// The names of one server's tools, in order. `prefixes` are those of all
 /// servers that are configured, running or not.
 ///
-/// A name depends on nothing else than the configured servers and the server's
-/// own tools: a permission for a name must not become one for another server's
+/// A name depends only on the configured servers and the server's own tools: a permission for a name must not become one for another server's
 /// tool because a server is down. So of `a_b` with a tool `c` and `a` with a
-/// tool `b_c`, always the second is marked.
+/// tool `b_c`, the second is always marked.
 pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> Vec<String> {
     let mut taken = HashSet::new();
     let own = format!("mcp_{prefix}_");

@@ -1,5 +1,5 @@
-//! What is known of the other side of one session: the calls that wait for it,
-//! what it told, and whether it is gone.
+//! The other side of one session: the requests that wait for its answers, its
+//! notifications, and whether it is gone.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,31 +15,31 @@ use super::message::{self, Incoming, RpcError};
 pub(super) enum CallError {
     /// The server answered with an error.
     Refused(RpcError),
-    /// The server is gone, or cannot be reached.
+    /// The server is gone or cannot be reached.
     Closed(String),
-    /// The server has forgotten the session and has not looked at the request.
+    /// The server has forgotten the session, and has not handled the request.
     SessionLost,
     /// The answer cannot be used.
     Unusable(String),
-    /// Nothing was heard of the request for this long.
+    /// The server neither answered nor reported progress for this long.
     Silent(Duration),
     /// The time for the request, or for the turn, is up.
     TimedOut,
-    /// The turn was stopped, or the house stops.
+    /// The turn was stopped, or the server is shutting down.
     Cancelled,
 }
 
-/// How long a request is waited for.
+/// How long to wait for the answer to a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ReadTimeout {
-    /// Most time without an answer or news of progress.
+    /// Longest time without an answer or a report of progress.
     pub(super) silence: Duration,
-    /// When it must be over, whatever is heard.
+    /// When it must be over, whatever the progress.
     pub(super) deadline: Instant,
 }
 
 impl ReadTimeout {
-    /// The same limit on the silence and on the whole.
+    /// The same limit for the silence and for the whole request.
     pub(super) fn within(limit: Duration) -> ReadTimeout {
         ReadTimeout {
             silence: limit,
@@ -63,15 +63,15 @@ impl ReadTimeout {
     }
 }
 
-/// What came of a request.
+/// The result of a request, or why it has none.
 pub(super) type Outcome = Result<Value, CallError>;
 
-/// What the one who keeps a session waits for.
+/// What the supervisor of a session waits for.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum SessionEvent {
-    /// The server says that it has other tools now.
+    /// The server says that its tools changed.
     ToolsChanged,
-    /// The session is over, for this reason.
+    /// The session has ended, for this reason.
     Closed(String),
     /// The time is up.
     Nothing,
@@ -104,8 +104,8 @@ impl Peer {
     /// Announces a request before it is sent. The sender is for the hook that
     /// cancels it. [`Peer::forget`] must follow.
     pub(super) fn expect(&self, id: u64) -> (Sender<Outcome>, Receiver<Outcome>) {
-        // An answer, the end of the session and a cancellation fit all three,
-        // so that nobody who brings one of them waits.
+        // There is room for an answer, the end of the session and a cancellation,
+        // so that no sender blocks.
         let (sender, receiver) = bounded(3);
         let mut state = self.state();
         if let Some(reason) = &state.closed {
@@ -121,17 +121,17 @@ impl Peer {
         (sender, receiver)
     }
 
-    /// Drops a request: whatever still comes for it is ignored.
+    /// Drops a request: a late answer is ignored.
     pub(super) fn forget(&self, id: u64) {
         self.state().waiting.remove(&id);
     }
 
-    /// When the request was sent, or news of its progress last came.
+    /// When the request was sent, or its progress last reported.
     pub(super) fn last_activity(&self, id: u64) -> Option<Instant> {
         self.state().waiting.get(&id).map(|one| one.last_activity)
     }
 
-    /// Waits for what comes of a request that was announced and sent.
+    /// Waits for the outcome of a request that was announced and sent.
     pub(super) fn wait_for(
         &self,
         id: u64,
@@ -148,13 +148,13 @@ impl Peer {
                 .map(|last_activity| timeout.until(last_activity))
             {
                 Some(later) if later > until => until = later,
-                // Answered in this very moment, or over.
+                // It may have been answered just now.
                 _ => return outcome.try_recv().unwrap_or(Err(timeout.exceeded())),
             }
         }
     }
 
-    /// Takes a message. Returns what is to be sent in answer, if anything.
+    /// Handles a message. Returns the answer to send, if there is one.
     pub(super) fn receive(&self, incoming: Incoming) -> Option<Vec<u8>> {
         match incoming {
             Incoming::Answer { id, result } => {
@@ -185,8 +185,8 @@ impl Peer {
         }
     }
 
-    /// Ends the session: every request that waits, and any later one, fails
-    /// with this reason. The first reason counts.
+    /// Ends the session: all waiting and later requests fail with this reason.
+    /// The first reason counts.
     pub(super) fn close(&self, reason: &str) {
         let mut state = self.state();
         if state.closed.is_none() {
@@ -205,7 +205,7 @@ impl Peer {
         self.state().closed.clone()
     }
 
-    /// Fails the requests that wait, and leaves the session as it is.
+    /// Fails the waiting requests, and keeps the session open.
     pub(super) fn fail_waiting(&self, reason: &str) {
         for (_, waiting) in self.state().waiting.drain() {
             let unusable = CallError::Unusable(reason.to_owned());
@@ -213,13 +213,13 @@ impl Peer {
         }
     }
 
-    /// Forgets that the tools changed: they are about to be listed.
+    /// Clears the notice that the tools changed, before they are listed.
     pub(super) fn tools_are_being_listed(&self) {
         self.state().tools_changed = false;
     }
 
-    /// Waits for the end of the session, or for other tools where `tools` says
-    /// so; until `deadline` where there is one.
+    /// Waits for the end of the session and, where `tools` is set, for a change of
+    /// the tools; until `deadline` where there is one.
     pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> SessionEvent {
         let mut state = self.state();
         loop {

@@ -1,5 +1,5 @@
-//! One configured server: started, kept, started again when it dies, ended. One
-//! thread keeps it; turns use the session that it has at the moment.
+//! One configured server, supervised by a thread: started, restarted when it
+//! dies, stopped. Turns use its current session.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,25 +17,24 @@ use config::{McpServer, McpWay};
 use net::cancel::Cancel;
 use net::tls::Trust;
 
-/// Pauses before a server that is gone is started again: the first, and the
-/// most; each is twice the one before.
+/// First and longest pause before a restart; each is twice the one before.
 const PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
-/// A server that was there for so long gets the first pause again.
+/// After running for this long, a server restarts with the first pause again.
 const STEADY: Duration = Duration::from_secs(60);
-/// Pauses between two lists of tools: the first, and the most. They grow while
-/// a server says again and again that its tools changed and they did not.
+/// First and longest pause between two lists of tools. They grow while a server
+/// keeps saying that its tools changed when they did not.
 const LIST_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// What a server is doing, as people are told.
+/// What a server is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerState {
     /// It is being started for the first time.
     Starting,
     /// Its tools can be called.
     Ready,
-    /// It is gone, and is started again after a pause.
+    /// It is gone, and will be restarted after a pause.
     Down,
-    /// It is not to be started.
+    /// The configuration disables it.
     Disabled,
 }
 
@@ -51,7 +50,7 @@ impl ServerState {
     }
 }
 
-/// A server and the thread that keeps it.
+/// A server and the thread that supervises it.
 pub(super) struct Server {
     shared: Arc<SharedServer>,
     thread: Option<JoinHandle<()>>,
@@ -60,19 +59,19 @@ pub(super) struct Server {
 /// What the thread and the users of a server share.
 pub(super) struct SharedServer {
     config: McpServer,
-    /// Whom it trusts where the server is reached by https.
+    /// Which certificates are accepted where the server is reached by https.
     trust: Trust,
     /// Where its program runs unless the configuration says so.
     data_dir: PathBuf,
     present: Mutex<CurrentState>,
     changed: Condvar,
-    /// Counts what has changed, over all servers.
+    /// Counts the changes of all servers.
     version: Arc<AtomicU64>,
     stop: Cancel,
     at_once: AtomicBool,
 }
 
-/// What is there at the moment.
+/// What the server is doing and offers at the moment.
 struct CurrentState {
     state: ServerState,
     session: Option<Arc<Session>>,
@@ -81,8 +80,7 @@ struct CurrentState {
 }
 
 impl Server {
-    /// Begins to start a server, or leaves it alone when it is disabled. Waits
-    /// for nothing.
+    /// Starts a server in the background, unless it is disabled.
     pub(super) fn start(
         config: &McpServer,
         trust: Trust,
@@ -135,7 +133,7 @@ impl Server {
         &self.shared
     }
 
-    /// Tells the server to end and waits for nothing; [`Server::join`] does.
+    /// Begins to stop the server; [`Server::join`] waits for the end.
     pub(super) fn stop(&self, at_once: bool) {
         if at_once {
             self.shared.at_once.store(true, Ordering::SeqCst);
@@ -146,12 +144,12 @@ impl Server {
         }
     }
 
-    /// Whether nothing of it is left.
+    /// Whether its thread has ended.
     pub(super) fn is_over(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
-    /// Waits until nothing of it is left.
+    /// Waits until its program and thread have ended.
     pub(super) fn join(mut self) {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
@@ -166,7 +164,7 @@ impl SharedServer {
         &self.config
     }
 
-    /// Whether it is kept for this entry of the configuration, with this trust.
+    /// Whether it was started from this entry of the configuration and this trust.
     pub(super) fn is_for(&self, config: &McpServer, trust: &Trust) -> bool {
         self.config == *config && self.trust == *trust
     }
@@ -200,7 +198,7 @@ impl SharedServer {
     /// started again.
     ///
     /// # Errors
-    /// There is none in time; why not.
+    /// Why there is none in time.
     pub(super) fn session(
         self: &Arc<Self>,
         deadline: Instant,
@@ -234,7 +232,7 @@ impl SharedServer {
         look: impl Fn(&CurrentState) -> Option<T>,
     ) -> Option<T> {
         let waker = Arc::clone(self);
-        // The lock makes sure that whoever saw no cancellation is waiting.
+        // Under the lock, so that a thread that saw no cancellation is waiting.
         let hook = move || {
             drop(waker.present());
             waker.changed.notify_all();
@@ -282,7 +280,7 @@ impl SharedServer {
         });
     }
 
-    /// Has the server until it is told to stop.
+    /// Keeps the server running until it is stopped.
     fn supervise(&self) {
         let (first, most) = PAUSES;
         let mut pause = first;
@@ -293,7 +291,7 @@ impl SharedServer {
                 Ok(session) => {
                     let session = Arc::new(session);
                     let problem = self.serve(&session);
-                    // Nobody begins to use what is about to be closed.
+                    // No turn may start to use a session that is being closed.
                     self.set_down(&problem);
                     session.close(self.at_once.load(Ordering::SeqCst));
                     problem
@@ -370,14 +368,14 @@ impl SharedServer {
         let mut pause = first;
         let mut listed_at = Instant::now();
         loop {
-            // Told to stop before the session was there to be interrupted.
+            // Stopped before there was a session to interrupt.
             if self.stop.is_cancelled() {
                 return "it is being stopped".to_owned();
             }
             if let SessionEvent::Closed(reason) = session.wait_for_event(true, None) {
                 return reason;
             }
-            // Servers say so after the handshake, and some after each list.
+            // Some servers say so after the handshake, and some after each list.
             if let SessionEvent::Closed(reason) =
                 session.wait_for_event(false, Some(listed_at + pause))
             {

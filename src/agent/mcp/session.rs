@@ -13,11 +13,11 @@ use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
 use serde_json::json;
 
-/// For the handshake: a program may have to be downloaded first.
+/// Limit of the handshake: a program may have to be downloaded first.
 const OPEN_LIMIT: Duration = Duration::from_secs(60);
-/// For the answer whether a server knows the newest revision.
+/// Limit of the question whether a server knows the newest revision.
 const DISCOVER_LIMIT: Duration = Duration::from_secs(5);
-/// For one page of the list of tools.
+/// Limit of one page of the list of tools.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// Most pages of that list.
 const PAGES: usize = 50;
@@ -54,7 +54,7 @@ pub(super) struct Session {
 
 impl Session {
     /// Opens a session. A server that refuses `initialize` is asked whether it
-    /// knows the revision that has none.
+    /// knows the revision without a handshake.
     ///
     /// # Errors
     /// It gives no usable answer in time.
@@ -100,7 +100,7 @@ impl Session {
         let offered = answer.get("protocolVersion").and_then(Value::as_str);
         let Some(revision) = offered.and_then(Revision::of_handshake) else {
             return Err(CallError::Unusable(format!(
-                "it speaks a revision of the protocol that is not known here: {}",
+                "it uses an unknown revision of the protocol: {}",
                 offered.unwrap_or("none")
             )));
         };
@@ -150,7 +150,7 @@ impl Session {
         Ok(is_known)
     }
 
-    /// What the server calls itself, with the revision that is spoken.
+    /// The server's name and version, and the protocol's revision.
     pub(super) fn description(&self) -> String {
         match self.title.as_str() {
             "" => format!("MCP {}", self.revision.name()),
@@ -158,10 +158,13 @@ impl Session {
         }
     }
 
-    /// All tools, page by page. What cannot be offered to a model is left out,
-    /// and so is the second of a name.
+    /// All tools, page by page, without those that a model cannot use and the
+    /// second of a name.
+    ///
+    /// # Errors
+    /// A page was not answered.
     pub(super) fn list_tools(&self, cancel: &Cancel) -> Result<Vec<RemoteTool>, CallError> {
-        // What changes from here on is not in the list for certain.
+        // A later change may be missing from the list.
         self.peer.tools_are_being_listed();
         let mut tools: Vec<RemoteTool> = Vec::new();
         let mut names = HashSet::new();
@@ -193,7 +196,7 @@ impl Session {
         Ok(tools)
     }
 
-    /// Calls a tool by its name at the server; returns the result as it came.
+    /// Calls a tool by its name at the server, and returns the raw result.
     pub(super) fn call_tool(
         &self,
         name: &str,
@@ -209,12 +212,12 @@ impl Session {
         match result.get("resultType").and_then(Value::as_str) {
             None | Some("complete") => Ok(result),
             Some(kind) => Err(CallError::Unusable(format!(
-                "it wants more of us than arguments ({kind}), which is not supported"
+                "it asks for more than the arguments ({kind}), which is not supported"
             ))),
         }
     }
 
-    /// [`Peer::wait_for_event`] of the other side.
+    /// As [`Peer::wait_for_event`].
     pub(super) fn wait_for_event(&self, tools: bool, deadline: Option<Instant>) -> SessionEvent {
         self.peer.wait_for_event(tools, deadline)
     }
@@ -224,12 +227,12 @@ impl Session {
         self.peer.closed()
     }
 
-    /// Makes whoever waits for the session notice that it is over.
+    /// Ends the session for everything that waits for it.
     pub(super) fn interrupt(&self, reason: &str) {
         self.peer.close(reason);
     }
 
-    /// Ends the session: when this returns, nothing of it is left.
+    /// Ends the session, and waits for its threads and program.
     pub(super) fn close(&self, at_once: bool) {
         self.transport.close(at_once);
     }
@@ -247,7 +250,7 @@ impl Session {
         cancel: &Cancel,
     ) -> Outcome {
         let id = self.next_id();
-        // Only what may take long is asked to notify of its progress.
+        // Only tool calls, which may take long, report their progress.
         let params = with_meta(params, self.revision, tool.map(|_| id));
         let message = message::request(id, method, params);
         self.send(id, method, tool, message, timeout, cancel)
@@ -286,8 +289,8 @@ fn client_info() -> Value {
     json!({"name": "hearth", "version": env!("CARGO_PKG_VERSION")})
 }
 
-/// The parameters with what the revision wants beside them, and with the token
-/// under which progress is told.
+/// The parameters with the `_meta` of the revision, and with the token for
+/// reports of progress.
 fn with_meta(mut params: Map<String, Value>, revision: Revision, token: Option<u64>) -> Value {
     let mut meta = Map::new();
     if revision == Revision::Stateless {
@@ -304,7 +307,7 @@ fn with_meta(mut params: Map<String, Value>, revision: Revision, token: Option<u
     params.into()
 }
 
-/// Name and version of a server, from a member of its own making.
+/// The server's name and version, as it gives them.
 fn title(info: Option<&Value>) -> String {
     let text = |name| info.and_then(|info| info.get(name)).and_then(Value::as_str);
     let words: Vec<&str> = [text("name"), text("version")]
@@ -316,8 +319,8 @@ fn title(info: Option<&Value>) -> String {
     plain.take(100).collect()
 }
 
-/// A tool that can be offered to a model. Hints (`annotations`) are not looked
-/// at: they come from the server, and so can give it no right.
+/// A tool that can be offered to a model. Hints (`annotations`) are ignored: they
+/// come from the server, so they must not widen what it may do.
 fn remote_tool(tool: &Value) -> Option<RemoteTool> {
     let text = |name| tool.get(name).and_then(Value::as_str);
     let name = text("name").filter(|name| (1..=NAME_BYTES).contains(&name.len()))?;
@@ -337,7 +340,7 @@ fn remote_tool(tool: &Value) -> Option<RemoteTool> {
     })
 }
 
-/// The schema as it is, with what model APIs miss where it is left out.
+/// The schema, completed with what model APIs require.
 fn object_schema(schema: Option<&Value>) -> Value {
     let mut schema = schema
         .and_then(Value::as_object)

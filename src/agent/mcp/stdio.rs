@@ -2,10 +2,9 @@
 //! standard input and output (MCP specification, transports, stdio). Their
 //! error output is a log.
 //!
-//! One thread supervises the program and reads what it writes. Callers leave
+//! One thread supervises the program and reads what it writes. Callers queue
 //! lines for its input and wait for their answers, so that a program that stops
-//! reading, prints without end or dies holds nobody up beyond their own
-//! deadline.
+//! reading, prints without end or dies delays no caller beyond its deadline.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +32,7 @@ pub(super) struct StdioTransport {
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// What is started.
+/// How to start the program.
 pub(super) struct Start<'a> {
     /// The server's name, for the log.
     pub(super) name: &'a str,
@@ -48,7 +47,7 @@ impl StdioTransport {
     /// supervises it. The peer is closed when the program is gone.
     ///
     /// # Errors
-    /// It cannot be started; a sentence for the log.
+    /// It cannot be started, in a sentence for the log.
     pub(super) fn start(start: &Start<'_>, peer: &Arc<Peer>) -> Result<StdioTransport, String> {
         let failed = |error| format!("it cannot be started: {error}");
         let mut command = Command::new(start.command);
@@ -106,7 +105,7 @@ impl Transport for StdioTransport {
     }
 
     fn notify(&self, message: Vec<u8>) {
-        // That nobody reads it shows with the next request.
+        // A full input shows at the next request.
         let _ = send(&self.program, message);
     }
 
@@ -150,8 +149,7 @@ fn send(program: &Control, mut line: Vec<u8>) -> Result<(), CallError> {
         .map_err(|full| CallError::Unusable(full.to_string()))
 }
 
-/// What the program's thread has: the lines that are not yet whole, and whom
-/// the messages are for.
+/// Reads what the program writes, on the program's thread.
 struct Reader {
     incoming: IncomingLines,
     log: LogLines,
@@ -161,7 +159,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Supervises the program until it is gone, and says so to the peer.
+    /// Supervises the program until it is gone, and closes the peer.
     fn run(mut self, process: Process) {
         let limits = Limits {
             deadline: None,
@@ -190,7 +188,7 @@ impl Reader {
         self.peer.close(&reason);
     }
 
-    /// Hands the messages among the program's output on.
+    /// Passes on the messages in the program's output.
     fn take_output(&mut self, bytes: &[u8]) {
         let (peer, program, noise) = (&self.peer, &self.program, &mut self.noise);
         self.incoming.push(bytes, &mut |line| match line {
@@ -215,7 +213,7 @@ impl Reader {
 }
 
 impl Drop for Reader {
-    /// Reached alive only when its thread could not be started or panicked.
+    /// Closes the peer if the thread could not be started or panicked.
     fn drop(&mut self) {
         self.peer.close("it is gone");
     }

@@ -1,7 +1,7 @@
-//! Servers that run by themselves: Streamable HTTP (MCP specification,
-//! transports). Each message is a POST to one address; the answer is JSON, or a
-//! stream of events that holds it. What a server says unasked comes on a stream
-//! of its own, which a thread listens to where the server offers one.
+//! Servers on the network: Streamable HTTP (MCP specification, transports). Each
+//! message is a POST to one address; the answer is JSON, or an event stream that
+//! contains it. Notifications come on a stream of their own, which a thread reads
+//! where the server offers one.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,11 +21,11 @@ use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
-/// How long a message that nobody waits for may take.
+/// How long sending a notification may take.
 const NOTIFY_LIMIT: Duration = Duration::from_secs(5);
 /// How long ending a session may take.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
-/// Most bytes of a refusal's body that are read, and characters that are shown.
+/// Most bytes of an error's body that are read, and characters that are shown.
 const ERROR_BYTES: usize = 64 * 1024;
 const ERROR_CHARS: usize = 300;
 
@@ -33,7 +33,7 @@ const VERSION: &str = "mcp-protocol-version";
 const SESSION: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
-/// Headers that are not taken from the configuration: the protocol sets them.
+/// Headers that the protocol sets, and the configuration cannot.
 const OWN_HEADERS: [&str; 8] = [
     "accept",
     "content-type",
@@ -45,7 +45,7 @@ const OWN_HEADERS: [&str; 8] = [
     NAME,
 ];
 
-/// A session with a server that runs by itself.
+/// A session with a server on the network.
 pub(super) struct HttpTransport {
     shared: Arc<Shared>,
     listening: Mutex<Option<JoinHandle<()>>>,
@@ -63,7 +63,7 @@ pub(super) struct Shared {
 
 #[derive(Default)]
 struct SessionState {
-    /// What the server calls the session.
+    /// The session's id, if the server gave one.
     session: Option<String>,
     revision: Option<Revision>,
 }
@@ -236,7 +236,7 @@ impl Shared {
         };
         let mut result = self.exchange(&exchange, read);
         if let Err(Failure::Connection(ClientError::Interrupted { stale: true, .. })) = result {
-            // The server had closed the kept connection: it has not seen this.
+            // The server had closed the idle connection, and has not seen this.
             result = self.exchange(&exchange, read);
         }
         match result {
@@ -253,7 +253,7 @@ impl Shared {
         }
     }
 
-    /// Sends a message that nothing comes of.
+    /// Sends a message that has no answer.
     fn notify(&self, message: &[u8]) {
         let exchange = Exchange {
             http_method: "POST",
@@ -285,7 +285,7 @@ impl Shared {
         });
         match sent {
             Ok(200..300) => {}
-            // A session need not be endable (405), and may be over (404).
+            // A server may not end sessions (405), or have ended this one (404).
             Ok(status) => log::debug!("mcp {}: answered with status {status}", self.name),
             Err(Failure::Connection(error)) => log::debug!("mcp {}: {error}", self.name),
             Err(Failure::Call(error)) => log::debug!("mcp {}: {error}", self.name),
@@ -336,7 +336,7 @@ impl Shared {
             .exchange_within(&outgoing, Some(exchange.timeout.silence), read)
     }
 
-    /// What an answer that is not a success means.
+    /// The error that an unsuccessful answer means.
     fn refusal(&self, answer: &mut ClientResponse, method: &str) -> Result<CallError, Failure> {
         let status = answer.status();
         let body = match answer.read_all(ERROR_BYTES) {
@@ -357,7 +357,7 @@ impl Shared {
         let shown = shorten(text, ERROR_CHARS);
         Ok(CallError::Unusable(match status {
             401 | 403 => format!(
-                "it refuses us with status {status}; a key belongs into \"headers\", such as \
+                "it refused the request with status {status}; a key goes into \"headers\", such as \
                  Authorization"
             ),
             _ if shown.is_empty() => format!("it answered with status {status}"),
@@ -401,9 +401,8 @@ impl Shared {
     }
 }
 
-/// The body of an answer that is read until a time that moves on with the
-/// progress of the request. Comments that keep the connection alive do not
-/// move it.
+/// The body of an answer, with a deadline that each report of progress extends.
+/// Comments that keep the connection alive do not.
 struct ProgressSource<'a> {
     answer: &'a mut ClientResponse,
     until: &'a Cell<Instant>,

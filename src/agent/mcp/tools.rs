@@ -1,4 +1,4 @@
-//! A server's tool as one of the house's tools.
+//! A server's tool as a [`Tool`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,10 +15,10 @@ use crate::tool::output::shorten;
 use crate::tool::{Arguments, Definition, Source, Tool, ToolContext, cancelled, turn_is_over};
 use net::cancel::Cancel;
 
-/// Most time for one call, however much progress it makes, unless the
-/// configuration gives it more.
+/// Longest time for one call, whatever its progress, unless the configuration
+/// allows more.
 const CALL_LIMIT: Duration = Duration::from_secs(600);
-/// How long a call waits for a server that is being started again.
+/// How long a call waits for a server that is restarting.
 const RESTART_LIMIT: Duration = Duration::from_secs(10);
 /// Characters of a description that the model is shown.
 const DESCRIPTION_CHARS: usize = 4_000;
@@ -32,7 +32,7 @@ pub(super) struct McpTool {
 }
 
 impl McpTool {
-    /// The tool under the name that the model knows it by.
+    /// The tool under its name for the model.
     pub(super) fn new(server: &Arc<SharedServer>, tool: &RemoteTool, name: String) -> McpTool {
         McpTool {
             server: Arc::clone(server),
@@ -44,10 +44,9 @@ impl McpTool {
                     parameters: tool.schema.clone(),
                 },
                 source: Source::Mcp(server.name().to_owned()),
-                // What a server says of itself gives it no right to be run again
-                // after a crash.
+                // Whatever the server says: its tool is not run again after a crash.
                 is_read_only: false,
-                // Nobody here knows where a server has its text from.
+                // Nothing is known of where the server has its text from.
                 brings_outside_text: true,
             },
         }
@@ -70,7 +69,7 @@ impl McpTool {
             let wait = (began + RESTART_LIMIT).min(timeout.deadline);
             let session = self.server.session(wait, cancel)?;
             match session.call_tool(&self.remote_name, arguments, timeout, cancel) {
-                // The server has not looked at the call: it may be made again.
+                // The server has not handled the call: it may be repeated.
                 Err(CallError::SessionLost) if is_first => is_first = false,
                 result => return result,
             }
@@ -83,7 +82,7 @@ impl McpTool {
         match error {
             CallError::Refused(refusal) => format!("the MCP server {server:?} answered: {refusal}"),
             CallError::Closed(reason) => {
-                format!("the MCP server {server:?} is not there: {reason}")
+                format!("the MCP server {server:?} is not available: {reason}")
             }
             CallError::SessionLost | CallError::Unusable(_) => {
                 format!("the call of the MCP server {server:?} failed: {error}")

@@ -1,5 +1,4 @@
-//! How messages reach a server and come back: what the two transports have in
-//! common.
+//! What the two transports have in common: how messages reach a server.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use super::peer::{CallError, Outcome, Peer, ReadTimeout};
 use net::cancel::Cancel;
 
-/// A request on its way.
+/// A request to be sent.
 pub(super) struct Call<'a> {
     /// Its number, unique within the session.
     pub(super) id: u64,
@@ -24,30 +23,30 @@ pub(super) struct Call<'a> {
 
 /// What carries the messages of one session.
 pub(super) trait Transport: Send + Sync {
-    /// Sends a request and waits for what comes of it.
+    /// Sends a request and waits for its outcome.
     fn request(&self, peer: &Peer, request: Call<'_>) -> Outcome;
 
-    /// Sends a message that nothing comes of; at best, since nobody waits.
+    /// Sends a message that has no answer. A failure is ignored.
     fn notify(&self, message: Vec<u8>);
 
     /// The handshake is over, with this revision of the protocol.
     fn opened(&self, revision: Revision);
 
-    /// Starts to listen to what the server says unasked, where that does not
-    /// come by itself. `subscription` is the request for it, where one is needed.
+    /// Starts to receive notifications, where the transport needs a stream for
+    /// them. `subscription` is the request for them, where one is needed.
     fn listen(&self, peer: &Arc<Peer>, subscription: Option<Vec<u8>>);
 
-    /// Ends the session: when this returns, nothing of it is left. `at_once`
-    /// shortens what a program is given to end by itself.
+    /// Ends the session, and waits for its threads and program. `at_once` gives a
+    /// program less time to exit by itself.
     fn close(&self, at_once: bool);
 }
 
-/// A revision of the protocol.
+/// A revision of the protocol, by its date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Revision {
     /// One of those that begin with `initialize`.
     Handshake(&'static str),
-    /// 2026-07-28: every request stands for itself.
+    /// 2026-07-28: without handshake and session.
     Stateless,
 }
 
@@ -56,7 +55,7 @@ const HANDSHAKES: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-1
 const STATELESS: &str = "2026-07-28";
 
 impl Revision {
-    /// What is asked for.
+    /// The one that the handshake proposes.
     pub(super) const NEWEST_HANDSHAKE: Revision = Revision::Handshake(HANDSHAKES[0]);
 
     /// The revision of this name that begins with `initialize`, if it is known.

@@ -12,8 +12,8 @@ use config::CustomTool;
 use net::cancel::Cancel;
 use net::process::{End, exit_reason};
 
-/// A program that is run without a shell, with the arguments as JSON on its
-/// standard input and its standard output as the result.
+/// Runs a program without a shell, with the arguments as JSON on its standard
+/// input and its standard output as the result.
 pub(super) struct CommandTool {
     definition: Definition,
     argv: Vec<String>,
@@ -54,7 +54,7 @@ impl CommandTool {
         let mut command = self.command(directory)?;
         let mut input = serde_json::to_vec(arguments)
             .map_err(|error| format!("the arguments cannot be written as JSON: {error}"))?;
-        // A shell's `read` fails on a line without an end.
+        // A shell's `read` fails on a line without a line break.
         input.push(b'\n');
         let finished = process::run(
             &mut command,

@@ -38,7 +38,7 @@ struct Prepared {
 }
 
 impl HttpTool {
-    /// The tool of a configuration that makes this request through `outbound`.
+    /// The tool of a configuration that sends this request.
     pub(super) fn new(
         tool: &CustomTool,
         method: &str,
@@ -73,7 +73,7 @@ impl HttpTool {
             .iter()
             .map(|(name, value)| (name.as_str(), value.as_str()))
             .collect();
-        // A kept connection may be dead, and what switches something must not be
+        // A kept connection may be dead, and a request with an effect must not be
         // sent twice to find out.
         headers.push(("connection", "close"));
         let outgoing = ClientRequest {
@@ -151,7 +151,7 @@ impl HttpTool {
         Some(json.to_string().into_bytes())
     }
 
-    /// The model's view of a response.
+    /// What the model reads of a response.
     fn answer(&self, answer: &mut ClientResponse) -> Result<Result<String, String>, ClientError> {
         let status = answer.status();
         if (200..300).contains(&status) {
@@ -180,7 +180,7 @@ impl Tool for HttpTool {
     }
 }
 
-/// The beginning of a body; what is beyond the limit is not read.
+/// The first `limit` bytes of a body.
 pub(super) fn read(answer: &mut ClientResponse, limit: usize) -> Result<Captured, ClientError> {
     let mut captured = Captured::new(limit);
     let mut buffer = vec![0; 8 * 1024];

@@ -1,5 +1,4 @@
-//! Tool output within bounds: what is kept of it, and as what text the model
-//! reads it.
+//! Tool output within bounds, as text for the model.
 
 use std::borrow::Cow;
 
@@ -17,10 +16,10 @@ pub fn cap_result(text: String) -> String {
 }
 
 /// Shortens a text to `most` characters: two thirds from its beginning, one
-/// third from its end, and between them how much is missing. A text within the
-/// limit is returned as it is.
+/// third from its end, and between them a note of how much is missing. A text
+/// within the limit is returned unchanged.
 pub fn cap_text(text: String, most: usize) -> String {
-    // Bytes are at least as many as characters: short texts are not counted.
+    // There are at least as many bytes as characters.
     if text.len() <= most {
         return text;
     }
@@ -40,12 +39,12 @@ pub fn cap_text(text: String, most: usize) -> String {
     format!("{head}\n[... {missing} characters left out ...]\n{tail}")
 }
 
-/// Characters of a longer text that the model is shown at a time.
+/// Characters of a longer text that the model sees at a time.
 const PAGE_CHARS: usize = 15_000;
 
 /// The part of a long text that begins at the argument `offset`, in characters,
-/// with a note of where it stands and how to read on. A text that fits is shown
-/// as it is.
+/// with a note of its range and how to read on. A text that fits is returned
+/// unchanged.
 ///
 /// # Errors
 /// The offset is beyond the text.
@@ -71,8 +70,8 @@ pub fn page(text: &str, arguments: &Arguments) -> Result<String, String> {
     ))
 }
 
-/// Bytes as text; nothing when they are none. A character that was cut at the
-/// end is left out, and single wrong bytes are replaced.
+/// Bytes as text; None when they are binary. A character cut at the end is left
+/// out, and invalid bytes are replaced.
 pub fn text_of(mut bytes: Vec<u8>) -> Option<String> {
     if bytes.contains(&0) {
         return None;
@@ -147,8 +146,8 @@ impl Captured {
     }
 
     /// The output as text for the model, without white space at its end, with
-    /// a note where it is not whole. Bytes that are not UTF-8 are replaced;
-    /// output with a NUL is binary and only its size is told.
+    /// a note where it was cut. Bytes that are not UTF-8 are replaced; output
+    /// with a NUL is binary, and only its size is given.
     pub(super) fn into_text(self) -> String {
         let cut = self.is_cut();
         if self.kept.contains(&0) {
@@ -157,7 +156,7 @@ impl Captured {
         }
         let mut kept = self.kept;
         if cut {
-            // The cut may lie within a character: that is no fault of the output.
+            // The cut may be within a character.
             if let Err(error) = std::str::from_utf8(&kept)
                 && error.error_len().is_none()
             {
@@ -202,7 +201,7 @@ impl Tail {
         }
     }
 
-    /// Takes more output and forgets what is too long ago.
+    /// Takes more output, and drops its beginning beyond the limit.
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(self.limit)..];
         let excess = (self.kept.len() + bytes.len()).saturating_sub(self.limit);
@@ -212,7 +211,7 @@ impl Tail {
 
     /// The end of the output as text, without white space around it.
     pub(super) fn into_text(self) -> String {
-        // The first bytes may be the rest of a character that was cut.
+        // The first bytes may be the end of a character that was cut.
         let start = self
             .kept
             .iter()

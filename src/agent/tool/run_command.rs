@@ -15,9 +15,8 @@ use net::process::{End, exit_reason};
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";
 
-/// Runs `/bin/sh -c COMMAND` with nothing on its standard input. When the shell
-/// is over, so is everything that it has started and that has not left its
-/// process group.
+/// Runs `/bin/sh -c COMMAND` without input. When the shell exits, everything else
+/// in its process group is killed.
 pub(super) struct RunCommand {
     definition: Definition,
     directory: Option<PathBuf>,
@@ -63,8 +62,7 @@ impl Tool for RunCommand {
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut command = process::command(SHELL);
         command.args(["-c", text]).current_dir(&directory);
-        // The owner's own home may hold keys; tools that keep something find
-        // their place in the workspace.
+        // The owner's home may hold keys; programs may keep files in the workspace.
         command.env("HOME", &directory).env("PWD", &directory);
         let finished = process::run(
             &mut command,
@@ -93,7 +91,7 @@ impl Tool for RunCommand {
     }
 }
 
-/// Output and complaints, told apart where there are both.
+/// Standard output and standard error, labelled where there are both.
 fn both(stdout: Captured, stderr: String) -> String {
     match (stdout.is_empty(), stderr.is_empty()) {
         (_, true) => stdout.into_text(),

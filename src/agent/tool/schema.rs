@@ -1,4 +1,4 @@
-//! The part of JSON Schema that tools need: checking what a model wrote, and
+//! The part of JSON Schema that tools need: checking a model's arguments, and
 //! naming types for people. Own code: libraries cost 0.1 to 2.3 MB and 10 to 98
 //! crates, and do not tell a model how to do better.
 
@@ -12,10 +12,10 @@ use crate::model::ToolSpec;
 const MAX_PROBLEMS: usize = 5;
 
 /// Parses the arguments a model wrote and checks them against the tool's
-/// schema: an object, required members there, simple types and `enum` right,
-/// also in nested objects and arrays. An empty text is an empty object, since
-/// models leave the arguments of a tool without parameters out. Whatever else
-/// a schema demands (`$ref`, `pattern`, ...) is left to the tool.
+/// schema: required members, simple types and `enum`, also in nested objects and
+/// arrays. An empty text is an empty object, since models omit the arguments of a
+/// tool without parameters. Anything else in a schema (`$ref`, `pattern`, ...) is
+/// left to the tool.
 ///
 /// Where the schema allows neither, a null for an optional member counts as
 /// absent and a whole number written as `3.0` as an integer.
@@ -47,7 +47,7 @@ pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Arguments, St
 }
 
 /// `name -> type name`, as `list_tools` shows a schema (contract section 2).
-/// Alternatives are joined by `|`; what a schema leaves open is `any`.
+/// Alternatives are joined by `|`; a type that is not specified is `any`.
 pub fn parameter_types(schema: &Value) -> Map<String, Value> {
     properties(schema)
         .into_iter()
@@ -191,7 +191,7 @@ fn check_value(path: &str, schema: &Value, value: &mut Value, problems: &mut Vec
     }
 }
 
-/// The integer that a floating-point number stands for, where that is exact.
+/// The integer that a floating-point number represents exactly.
 fn whole(number: f64) -> Option<i64> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53
     (number.fract() == 0.0 && number.abs() <= EXACT).then_some(number as i64)
@@ -206,7 +206,7 @@ fn has_type(value: &Value, name: &str) -> bool {
         "array" => value.is_array(),
         "object" => value.is_object(),
         "null" => value.is_null(),
-        // A type that JSON Schema does not have cannot be held against the model.
+        // The model cannot satisfy a type that JSON Schema does not have.
         _ => true,
     }
 }
@@ -221,7 +221,7 @@ fn allows_null(schema: &Value) -> bool {
             .is_none_or(|values| values.contains(&Value::Null))
 }
 
-/// What a schema wants, in words; `None` when it says nothing simple.
+/// What a schema expects, in words; None when that is not simple.
 fn expected(schema: &Value) -> Option<String> {
     if let Some(values) = schema.get("enum").and_then(Value::as_array) {
         let values: Vec<String> = values.iter().map(Value::to_string).collect();

@@ -1,13 +1,12 @@
 //! Templates of custom HTTP tools: `{name}` stands for the argument of that
-//! name. What is between braces and no parameter of the tool stays as it is,
-//! so that templates may hold JSON and the like. Replaced text is never
-//! expanded again.
+//! name. Braces around anything but a parameter are kept, so that templates may
+//! contain JSON. Inserted text is not expanded again.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-/// The values that templates of one run take.
+/// The values for the templates of one run.
 pub(super) struct Values<'a> {
     /// The parameters that the tool has.
     pub(super) parameters: Option<&'a Map<String, Value>>,
@@ -82,13 +81,13 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Leaves a value as it is.
+/// No encoding.
 pub(super) fn as_is(value: &str) -> Cow<'_, str> {
     Cow::Borrowed(value)
 }
 
 /// Percent-encodes all but the unreserved characters (RFC 3986 section 2.3),
-/// so that a value stays within its place in a URL.
+/// so that a value cannot change the structure of a URL.
 pub(super) fn percent_encode(value: &str) -> Cow<'_, str> {
     let is_unreserved = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     if value.bytes().all(is_unreserved) {

@@ -1,5 +1,4 @@
-//! What the tests of the tools have in common: a database in a directory of
-//! their own.
+//! A database in a temporary directory, for the tests of the tools.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,7 +15,7 @@ use config::Config;
 use net::cancel::Cancel;
 use store::{Begun, NewTurn, Store, Target};
 
-/// A database in a directory of its own, removed at the end.
+/// A database in a temporary directory, removed at the end.
 pub struct Household {
     directory: PathBuf,
     clock: Clock,

@@ -1,5 +1,5 @@
-//! The time of day. It is a tool and no part of the system prompt, so that the
-//! prompt stays the same from turn to turn and can be cached.
+//! The time of day. It is a tool rather than part of the system prompt, so that
+//! the prompt stays the same from turn to turn and can be cached.
 
 use jiff::tz::TimeZone;
 use serde_json::json;

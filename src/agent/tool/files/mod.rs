@@ -15,12 +15,12 @@ pub(super) use workspace::Workspace;
 
 /// Most bytes of a file that are read.
 const MAX_READ: usize = 2 * 1024 * 1024;
-/// Most bytes that are written to a file: what a model writes is no download.
+/// Most bytes that are written to a file.
 const MAX_WRITTEN: usize = 1024 * 1024;
 /// Most entries of a directory that are listed.
 const MAX_LISTED: usize = 300;
 
-/// The three tools, for the workspace in this directory or its usual place.
+/// The three tools, for the workspace in this directory or the default one.
 pub(super) fn all(directory: Option<&Path>) -> Vec<Arc<dyn Tool>> {
     let path = json!({"type": "string", "description": "Such as notes/list.txt"});
     let list = Definition::builtin(

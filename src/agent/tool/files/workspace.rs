@@ -1,8 +1,8 @@
 //! The workspace: the one directory whose files the model may see and write.
 //!
 //! A path is walked component by component, each opened below the one before
-//! without following symbolic links, so that nothing that is swapped meanwhile
-//! leads outside.
+//! without following symbolic links, so that replacing one meanwhile cannot lead
+//! outside.
 
 use std::ffi::OsStr;
 use std::fs::{DirBuilder, File};
@@ -20,17 +20,17 @@ use rustix::io::Errno;
 
 use base::secret::reference;
 
-/// The workspace's place below the data directory, where the owner names none.
+/// The workspace's directory below the data directory, by default.
 const DEFAULT_NAME: &str = "files";
 /// Longest path, in bytes.
 const MAX_PATH: usize = 1_000;
 /// Most directories above a file.
 const MAX_DEPTH: usize = 16;
-/// Longest name, in bytes: that of all usual file systems.
+/// Longest name, in bytes: the limit of the usual file systems.
 const MAX_NAME: usize = 255;
-/// Most entries of a directory that are looked at.
+/// Most entries of a directory that are read.
 const MAX_ENTRIES: usize = 10_000;
-/// What the names of files begin with that are being written.
+/// Prefix of the names of files that are being written.
 const UNFINISHED: &str = ".hearth-unfinished-";
 
 /// The directory, which need not exist yet.
@@ -40,7 +40,7 @@ pub(crate) struct Workspace {
     data_dir: PathBuf,
 }
 
-/// What a file holds.
+/// The content of a file.
 #[derive(Debug)]
 pub(super) struct Content {
     /// Its beginning.
@@ -59,12 +59,12 @@ pub(super) struct Entry {
     pub(super) changed: i64,
 }
 
-/// What a directory holds.
+/// The content of a directory.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
     /// Sorted by name.
     pub(super) entries: Vec<Entry>,
-    /// Whether there are more than were looked at.
+    /// Whether there are more than were read.
     pub(super) is_cut: bool,
 }
 
@@ -121,8 +121,7 @@ impl<'p> Steps<'p> {
 }
 
 impl Workspace {
-    /// The workspace in this directory, or in the usual place of the data
-    /// directory.
+    /// The workspace in this directory, or in `files` of the data directory.
     pub(crate) fn new(directory: Option<&Path>, data_dir: &Path) -> Workspace {
         Workspace {
             root: directory.map_or_else(|| data_dir.join(DEFAULT_NAME), Path::to_owned),
@@ -145,7 +144,7 @@ impl Workspace {
             .and_then(|root| self.keep_apart(root))
     }
 
-    /// The server's own database and configuration are no files for the model.
+    /// Keeps the server's own database and configuration from the model.
     fn keep_apart(&self, root: PathBuf) -> Result<PathBuf, String> {
         let data_dir = self
             .data_dir
@@ -208,8 +207,8 @@ impl Workspace {
         let steps = Steps::parse(path)?;
         let (above, name) = steps.file()?;
         let directory = self.descend(&steps, above)?;
-        // Opening a device or a pipe may already do something, so what it is
-        // is looked at before, and again after.
+        // Opening a device or a pipe may have an effect, so the type is checked
+        // before opening, and again after.
         regular(&steps, statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW))?;
         let flags =
             OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
@@ -246,7 +245,7 @@ impl Workspace {
                 listing.is_cut = true;
                 break;
             }
-            // It may be gone by now.
+            // It may have been removed.
             let Ok(stat) = statat(&directory, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW) else {
                 continue;
             };
@@ -263,9 +262,9 @@ impl Workspace {
         Ok(listing)
     }
 
-    /// Writes a file as a whole: whoever reads it meanwhile, or after a power
-    /// cut, finds either the old content or the new. Makes the directories above.
-    /// Returns whether there was one before.
+    /// Replaces a file atomically: a reader, also after a power cut, finds either
+    /// the old content or the new. Creates the directories above. Returns whether
+    /// the file existed.
     pub(super) fn write(&self, path: &str, content: &[u8]) -> Result<bool, String> {
         let steps = Steps::parse(path)?;
         let (above, name) = steps.file()?;
@@ -312,7 +311,7 @@ fn put(
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, unfinished, flags, Mode::from_raw_mode(0o644))?;
     if let Some(before) = before {
-        // The file keeps its permissions, but for special bits.
+        // The file keeps its permissions, except special bits.
         fchmod(&file, Mode::from_raw_mode(before.st_mode & 0o777))?;
     }
     let mut file = File::from(file);
@@ -323,7 +322,7 @@ fn put(
     fsync(directory)
 }
 
-/// The state of what must be a regular file.
+/// The status of a file that must be a regular one.
 fn regular(steps: &Steps<'_>, stat: Result<Stat, Errno>) -> Result<Stat, String> {
     let stat = stat.map_err(|error| steps.failed(error))?;
     match FileType::from_raw_mode(stat.st_mode) {

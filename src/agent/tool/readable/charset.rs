@@ -1,5 +1,5 @@
-//! From bytes to text: UTF-8, UTF-16 with its mark, and the western encodings
-//! of old pages.
+//! From bytes to text: UTF-8, UTF-16 with a byte order mark, and the western
+//! encodings of old pages.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,8 @@ pub(super) const WINDOWS_1252: [char; 32] = [
 ];
 
 /// The text of a document whose `content_type` header may name its encoding;
-/// else a mark at its beginning or, in HTML, its own word does. What names none
-/// is UTF-8 if it can be, else windows-1252. Bytes that fit no encoding are
-/// replaced.
+/// else a byte order mark or, in HTML, the document itself does. Otherwise it is
+/// UTF-8 if it is valid, else windows-1252. Invalid bytes are replaced.
 pub(crate) fn decode<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
     match bytes {
         [0xEF, 0xBB, 0xBF, rest @ ..] => return String::from_utf8_lossy(rest),
@@ -30,15 +29,15 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
         named_in(&String::from_utf8_lossy(start))
     });
     match (named.as_deref(), std::str::from_utf8(bytes)) {
-        // Whatever a page says: what is valid UTF-8 with more than ASCII was
-        // hardly ever meant as anything else.
+        // Whatever a page says: valid UTF-8 beyond ASCII is hardly ever anything
+        // else.
         (_, Ok(text)) => Cow::Borrowed(text),
         (Some("iso-8859-15" | "latin9" | "latin-9"), Err(_)) => {
             Cow::Owned(bytes.iter().map(|&byte| latin_9(byte)).collect())
         }
         (Some(name), Err(_)) if is_western(name) => Cow::Owned(western(bytes)),
         (Some(_), Err(_)) => String::from_utf8_lossy(bytes),
-        // A cut or a stray byte does not make a UTF-8 page a western one.
+        // A cut or a stray byte is no sign of another encoding.
         (None, Err(error)) if error.valid_up_to() * 10 >= bytes.len() * 9 => {
             String::from_utf8_lossy(bytes)
         }

@@ -7,7 +7,7 @@ use super::charset::WINDOWS_1252;
 /// Longest name of a reference that is known.
 const LONGEST: usize = 10;
 
-/// Replaces the character references of a text. What is none stays as it is.
+/// Replaces the character references of a text.
 pub(super) fn decode(text: &str) -> Cow<'_, str> {
     if !text.contains('&') {
         return Cow::Borrowed(text);
@@ -64,7 +64,7 @@ fn reference(text: &str) -> Option<(char, usize)> {
     Some((named(known)?, count + 1))
 }
 
-/// The character of a number; 128 to 159 mean what Windows made of them.
+/// The character of a number; 128 to 159 are those of windows-1252.
 fn numbered(number: u32) -> char {
     match number {
         0x80..=0x9f => WINDOWS_1252[number as usize - 0x80],

@@ -15,26 +15,25 @@ mod tokens;
 pub(super) use charset::decode;
 use render::{Part, render};
 
-/// A part with less text than this, in bytes, is taken for a mistake, and more
-/// of the page is looked at.
+/// With less text than this, in bytes, more of the page is read.
 const ENOUGH: usize = 200;
 /// Most links that are kept.
 const MAX_LINKS: usize = 200;
 
-/// What is to be read of a page.
+/// What was read of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Page {
     /// The page's title; empty when it has none.
     pub(super) title: String,
-    /// What it says.
+    /// Its text.
     pub(super) text: String,
     /// Its links in their order, as text and address; addresses may be relative.
     pub(super) links: Vec<(String, String)>,
-    /// What relative addresses start from, when not from the page's own address.
+    /// The base of relative addresses, when it is not the page's own address.
     pub(super) base: Option<String>,
-    /// What the page says of itself to search engines.
+    /// The description in its head.
     pub(super) description: String,
-    /// Whether something that was left out went on to the page's end.
+    /// Whether an element that was left out was never closed.
     pub(super) is_unclosed: bool,
 }
 
@@ -42,8 +41,8 @@ pub(super) struct Page {
 pub(super) fn page(html: &str) -> Page {
     let mut best = render(html, Part::Main);
     for part in [Part::Body, Part::Everything] {
-        // What was left out on purpose is looked at only where nothing else is, or
-        // where it has no end.
+        // What was left out on purpose is read only where there is nothing else,
+        // or where it was never closed.
         let is_clear = part == Part::Body || best.is_unclosed || best.text.is_empty();
         if best.text.len() >= ENOUGH || !is_clear {
             break;
@@ -53,7 +52,7 @@ pub(super) fn page(html: &str) -> Page {
             best = page;
         }
     }
-    // A page that a script would fill in has little beside its description.
+    // A page that is filled in by scripts has little but its description.
     if !best.description.is_empty() && !best.text.contains(&best.description) {
         best.text = format!("{}\n\n{}", best.description, best.text)
             .trim_end()

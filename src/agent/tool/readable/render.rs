@@ -127,7 +127,7 @@ impl Renderer {
         }
     }
 
-    /// Whether a token stands inside the main part. Its own tags do not.
+    /// Whether a token is inside the main part, not counting its own tags.
     fn is_inside(&mut self, token: Token<'_>) -> bool {
         match (&mut self.inside, token) {
             (Some(inside), token) => {
@@ -161,7 +161,7 @@ impl Renderer {
         }
     }
 
-    /// Whether an element is no part of what a page says.
+    /// Whether an element is not part of the content.
     fn is_left_out(&self, tag: Tag<'_>) -> bool {
         let is_one_of = |names: &[&str]| names.iter().any(|name| tag.is(name));
         if is_one_of(&[
@@ -343,7 +343,7 @@ impl Renderer {
         }
         let is_new_line = text.is_empty() || self.breaks > 0;
         if is_new_line {
-            // A page may have thousands of empty lines, but nobody reads them.
+            // A page may have thousands of empty lines.
             let breaks = self.breaks.min(if self.preformatted > 0 { 4 } else { 2 });
             text.extend(std::iter::repeat_n('\n', breaks));
             text.push_str(&"> ".repeat(self.quotes));
@@ -377,7 +377,7 @@ impl Renderer {
 
     fn end_code(&mut self) {
         self.codes -= 1;
-        // Nothing stood in it.
+        // It was empty.
         if self.page.text.ends_with('`') {
             self.page.text.pop();
         } else {
@@ -407,7 +407,7 @@ impl Renderer {
     }
 }
 
-/// Line breaks before and after an element that has nothing else to it.
+/// Line breaks before and after an element that has no other effect.
 fn breaks_around(name: &str) -> usize {
     match name {
         "p" | "table" | "dl" | "figure" | "section" | "main" | "form" | "details" | "hr" => 2,

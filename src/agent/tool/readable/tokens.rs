@@ -1,8 +1,7 @@
-//! Takes HTML apart into texts and tags, as browsers do with broken pages too:
-//! whatever is no tag is text, and nothing is an error.
+//! Splits HTML into text and tags. As in browsers, nothing is an error: anything
+//! but a tag is text.
 
-/// Longest tag whose quotes are minded; a longer one has a quote that is not
-/// closed.
+/// Longest tag in which quotes count; a longer one has an unclosed quote.
 const MAX_TAG: usize = 64 * 1024;
 
 /// Elements whose content is text up to their own end tag (HTML standard,
@@ -79,9 +78,8 @@ impl<'a> Tag<'a> {
 /// The pieces of a page, in order.
 pub(super) struct Tokens<'a> {
     rest: &'a str,
-    /// Whether quotes in tags are ordinary letters from here on, since one was
-    /// not closed. Without it every tag of a broken page would be searched to
-    /// the page's end.
+    /// Whether quotes in tags no longer count, since one was not closed. Otherwise
+    /// every tag of a broken page would be searched to the page's end.
     quotes_are_broken: bool,
 }
 

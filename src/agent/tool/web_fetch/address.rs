@@ -1,4 +1,4 @@
-//! Web addresses: which may be fetched, and what a relative one leads to.
+//! Web addresses: which may be fetched, and how relative ones are resolved.
 
 use crate::tool::template::percent_encode;
 use base::url::{Url, UrlError};
@@ -7,8 +7,8 @@ use base::url::{Url, UrlError};
 const MAX_URL: usize = 4_000;
 const ONLY_WEB: &str = "only https:// and http:// are fetched";
 
-/// The address as it is sent: without its fragment, and with what is not ASCII
-/// percent-encoded.
+/// The address to request: without its fragment, and percent-encoded where it is
+/// not ASCII.
 ///
 /// # Errors
 /// Why it is not fetched, for the model.
@@ -33,7 +33,7 @@ pub(super) fn check(url: &str) -> Result<String, String> {
     Ok(format!("{}{}", url.origin(), url.path_and_query()))
 }
 
-/// Encodes what no URL may hold and leaves the rest, percent signs too.
+/// Percent-encodes what a URL must not contain; percent signs are kept.
 fn encoded(path: &str) -> String {
     let mut text = String::with_capacity(path.len());
     let mut buffer = [0; 4];

@@ -43,7 +43,7 @@ pub(super) struct WebFetch {
 }
 
 impl WebFetch {
-    /// The tool as it is set.
+    /// The tool with these settings.
     pub(super) fn new(settings: &config::WebFetch, trust: Trust) -> WebFetch {
         WebFetch {
             definition: Definition::builtin(
@@ -151,30 +151,30 @@ impl WebFetch {
 /// What came of one request.
 enum Fetched {
     Document(Document),
-    /// To be asked for at this address instead.
+    /// The document is at this address.
     Redirect(String),
-    /// Why it is of no use.
+    /// Why it cannot be used.
     Refused(String),
 }
 
 struct Document {
     url: String,
     page: readable::Page,
-    /// Whether it is longer than what was read.
+    /// Whether only its beginning was read.
     is_cut: bool,
 }
 
-/// What kinds of text there are.
+/// How a body is read as text.
 #[derive(Clone, Copy)]
 enum Kind {
     Html,
     Plain,
-    /// Whatever it turns out to be.
+    /// As its content suggests.
     Unknown,
 }
 
 impl Kind {
-    /// The kind that a content type names; nothing when that is no text.
+    /// The kind of a content type; None when that is not text.
     fn of(content_type: &str) -> Option<Kind> {
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         match essence {
@@ -273,7 +273,7 @@ fn links(document: &Document) -> Vec<String> {
     lines
 }
 
-/// Lets the public internet and what the owner has opened through.
+/// Allows the public internet and what the owner has opened.
 fn guard(allow: Reachable) -> AddressCheck {
     Arc::new(move |host, address| {
         if allow.allows(host, address) {
