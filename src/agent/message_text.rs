@@ -7,7 +7,7 @@
 //! bracket counts.
 //!
 //! **What comes from outside.** A webhook's messages, and the results of tools
-//! that bring in text which nobody of the household wrote, are put between
+//! that bring in text from outside the household, are put between
 //! `<outside CODE>` and `</outside CODE>`. The code is a digest of the very
 //! text inside. So nobody can write a text that holds its own end, and the same
 //! message stays the same in the next turn, as it would not with a random number.

@@ -125,7 +125,7 @@ pub struct ModelHealth {
     /// Its name there.
     pub model: String,
     /// How much longer it is not asked, because it did not answer.
-    pub rest_left: Option<Duration>,
+    pub cooldown_left: Option<Duration>,
 }
 
 /// Why a model gave no answer.

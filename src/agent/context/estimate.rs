@@ -1,7 +1,7 @@
 //! How many tokens a request takes, without the model's tokenizer.
 //!
 //! Four bytes of a Latin text are about a token, one and a half letters of any
-//! other, and three bytes of JSON. What a provider says that a request took
+//! other, and three bytes of JSON. What a provider counts for a request
 //! corrects the estimates of the next ones to the same model.
 
 use std::collections::HashMap;

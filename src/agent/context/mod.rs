@@ -8,7 +8,7 @@
 //! [`message_text`](crate::message_text) describes the form of each message.
 //!
 //! All forms, like the system prompt, are the same in every turn: providers
-//! cache a request's unchanged beginning. No time stands in them for the same
+//! cache a request's unchanged beginning. They hold no time for the same
 //! reason; the model has a tool for that.
 //!
 //! [`window`] and [`estimate`] say how many tokens a request may use, and

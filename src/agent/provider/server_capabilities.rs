@@ -56,7 +56,7 @@ impl ServerCapabilities {
     }
 
     /// What to change so that the server does not answer the next request with
-    /// the same error, and the change in words; `None` when nothing is left to
+    /// the same error, and a description of the change; `None` if nothing is left to
     /// change. The request went to `base_url` with the configured `effort`.
     pub fn after_error(
         self,

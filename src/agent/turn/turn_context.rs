@@ -33,7 +33,7 @@ pub struct TurnContext<'a> {
     pub deadline: Instant,
     /// Stops the turn.
     pub cancel: &'a Cancel,
-    /// Whether somebody wants the text as it is written.
+    /// Whether to stream the text.
     pub is_streamed: &'a dyn Fn() -> bool,
 }
 

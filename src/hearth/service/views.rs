@@ -56,11 +56,11 @@ pub fn standings(standings: Vec<ModelHealth>) -> Value {
             json!({
                 "provider": standing.provider,
                 "model": standing.model,
-                "state": match standing.rest_left {
+                "state": match standing.cooldown_left {
                     Some(_) => "resting",
                     None => "ready",
                 },
-                "retry_in_seconds": standing.rest_left.map(|left| left.as_secs() + 1),
+                "retry_in_seconds": standing.cooldown_left.map(|left| left.as_secs() + 1),
             })
         })
         .collect()

@@ -171,8 +171,8 @@ fn with_safe_ids(mut blocks: Vec<Value>) -> Vec<Value> {
     blocks
 }
 
-/// An id of a call that another provider gave, in the letters that this one
-/// takes.
+/// A call's id, perhaps from another provider, in the letters that this API
+/// accepts.
 fn safe_id(id: &str) -> String {
     id.chars()
         .map(|letter| match letter {

@@ -29,7 +29,7 @@ impl Entry {
         self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rest(&self) -> Duration {
+    fn start_cooldown(&self) -> Duration {
         self.breaker().failed(Instant::now())
     }
 }
@@ -49,8 +49,8 @@ impl Fallback {
         }
     }
 
-    /// First the providers that are not resting, then the others: asking them again
-    /// is better than asking none.
+    /// First the providers that are not cooling down, then the others: asking them
+    /// again is better than asking none.
     fn order(&self) -> Vec<&Entry> {
         let now = Instant::now();
         let (ready, resting): (Vec<&Entry>, Vec<&Entry>) = self
@@ -89,10 +89,10 @@ impl Provider for Fallback {
                     detail,
                     cause: Cause::Server,
                 }) => {
-                    let rest = entry.rest();
+                    let cooldown = entry.start_cooldown();
                     log::warn!(
                         "{public}; it is not asked again for {} s ({detail})",
-                        rest.as_secs()
+                        cooldown.as_secs()
                     );
                     failures.push((public, detail));
                     if has_streamed {
@@ -100,7 +100,7 @@ impl Provider for Fallback {
                     }
                 }
                 Err(ProviderError::TimedOut) => {
-                    entry.rest();
+                    entry.start_cooldown();
                     return Err(ProviderError::TimedOut);
                 }
                 // The request is to blame: the server works.
@@ -123,7 +123,7 @@ impl Provider for Fallback {
         let standing = |entry: &Entry| ModelHealth {
             provider: entry.name.clone(),
             model: entry.model.as_deref().unwrap_or(model).to_owned(),
-            rest_left: entry.breaker().rest_left(now),
+            cooldown_left: entry.breaker().cooldown_left(now),
         };
         self.entries.iter().map(standing).collect()
     }

@@ -77,7 +77,7 @@ fn the_next_is_asked_when_one_does_not_answer_and_then_at_once() {
         assert_eq!(first.heard().len(), 1);
         let health = fallback.health("a");
         assert_eq!(health[0].model, "a");
-        assert!(health[0].rest_left.is_some() && health[1].rest_left.is_none());
+        assert!(health[0].cooldown_left.is_some() && health[1].cooldown_left.is_none());
     }
 }
 
@@ -124,7 +124,7 @@ fn what_another_would_refuse_too_is_not_asked_again() {
         let fallback = of(&[&first.url(), &second.url()]);
         asked().failure(&fallback);
         assert!(second.heard().is_empty());
-        assert_eq!(fallback.health("a")[0].rest_left, None);
+        assert_eq!(fallback.health("a")[0].cooldown_left, None);
     }
 }
 
