@@ -21,5 +21,7 @@ pub mod measure;
 pub mod role;
 pub mod secret;
 pub mod sync;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod threads;
 pub mod url;

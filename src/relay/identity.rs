@@ -170,49 +170,35 @@ fn write(path: &Path, key: &PrivateKey) -> io::Result<()> {
 mod tests {
     use std::os::unix::fs::PermissionsExt;
 
+    use base::testing::TemporaryDirectory;
+
     use super::*;
-
-    struct Folder(PathBuf);
-
-    impl Folder {
-        fn new() -> Folder {
-            let path = std::env::temp_dir().join(format!("hearth-identity-{}", reference()));
-            fs::create_dir(&path).unwrap();
-            Folder(path)
-        }
-    }
-
-    impl Drop for Folder {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
 
     #[test]
     fn it_is_made_once_and_for_its_owner_only() {
-        let folder = Folder::new();
-        assert!(Identity::load(&folder.0).unwrap().is_none());
-        let made = Identity::load_or_make(&folder.0).unwrap();
+        let folder = TemporaryDirectory::new();
+        assert!(Identity::load(&folder).unwrap().is_none());
+        let made = Identity::load_or_make(&folder).unwrap();
         for _ in 0..2 {
-            let again = Identity::load_or_make(&folder.0).unwrap();
+            let again = Identity::load_or_make(&folder).unwrap();
             assert_eq!(again.machine_id, made.machine_id);
         }
-        let path = folder.0.join(IDENTITY_FILE);
+        let path = folder.join(IDENTITY_FILE);
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(warning(&folder.0), None);
+        assert_eq!(warning(&folder), None);
         assert_eq!(
-            fs::read_dir(&folder.0).unwrap().count(),
+            fs::read_dir(&*folder).unwrap().count(),
             1,
             "nothing is left behind"
         );
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
-        assert!(warning(&folder.0).unwrap().contains("chmod 600"));
+        assert!(warning(&folder).unwrap().contains("chmod 600"));
     }
 
     #[test]
     fn what_is_no_key_is_never_replaced() {
-        let folder = Folder::new();
-        let path = folder.0.join(IDENTITY_FILE);
+        let folder = TemporaryDirectory::new();
+        let path = folder.join(IDENTITY_FILE);
         for broken in [
             "",
             "nonsense",
@@ -221,7 +207,7 @@ mod tests {
             "\u{fffd}",
         ] {
             fs::write(&path, broken).unwrap();
-            let error = Identity::load_or_make(&folder.0).unwrap_err();
+            let error = Identity::load_or_make(&folder).unwrap_err();
             assert!(error.to_string().contains("identity.key"), "{error}");
             assert_eq!(fs::read_to_string(&path).unwrap(), broken);
         }
@@ -229,10 +215,10 @@ mod tests {
 
     #[test]
     fn of_many_that_make_it_at_once_all_get_the_same() {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         let ids: Vec<MachineId> = std::thread::scope(|scope| {
             let made: Vec<_> = (0..8)
-                .map(|_| scope.spawn(|| Identity::load_or_make(&folder.0).unwrap().machine_id))
+                .map(|_| scope.spawn(|| Identity::load_or_make(&folder).unwrap().machine_id))
                 .collect();
             made.into_iter()
                 .map(|thread| thread.join().unwrap())

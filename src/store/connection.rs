@@ -70,11 +70,11 @@ mod tests {
     use rusqlite::StatementStatus;
 
     use super::*;
-    use crate::testing::TempDir;
+    use crate::testing::TemporaryDirectory;
 
     #[test]
     fn the_writer_syncs_every_commit() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("a.db");
         std::fs::File::create(&path).unwrap();
         let connection = open(&path).unwrap();
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn a_cached_statement_is_planned_once() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("a.db");
         std::fs::File::create(&path).unwrap();
         let connection = open(&path).unwrap();

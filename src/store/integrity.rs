@@ -202,13 +202,13 @@ mod tests {
     use std::os::unix::fs::FileExt;
 
     use super::*;
-    use crate::testing::{TempDir, open};
+    use crate::testing::{TemporaryDirectory, open};
 
     const LIMIT: Duration = Duration::from_secs(10);
 
     #[test]
     fn a_whole_file_has_no_faults_while_it_is_open_and_after() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("hearth.db");
         let store = open(&dir);
         let expected = Examination {
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn what_is_damaged_is_named() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("hearth.db");
         open(&dir).close();
         let file = fs::OpenOptions::new().write(true).open(&path).unwrap();
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn what_is_no_database_of_ours_is_an_error() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("hearth.db");
         assert!(examine(&path, LIMIT).is_err(), "there is none");
         assert!(!path.exists(), "and none was made");

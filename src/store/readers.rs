@@ -120,7 +120,7 @@ impl Drop for Lent<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{TempDir, TestStore, open};
+    use crate::testing::{TemporaryDirectory, TestStore, open};
 
     #[test]
     fn more_threads_than_readers_take_turns() {
@@ -151,7 +151,7 @@ mod tests {
                 _ => Ok(nested(readers, depth - 1)?),
             })
         }
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let _store = open(&dir);
         let readers = Readers {
             wait: Duration::from_millis(10),

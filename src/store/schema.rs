@@ -291,7 +291,7 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
 mod tests {
     use super::*;
     use crate::Store;
-    use crate::testing::TempDir;
+    use crate::testing::TemporaryDirectory;
     use base::clock::Clock;
 
     fn refusal(path: &Path) -> String {
@@ -304,7 +304,7 @@ mod tests {
     #[test]
     fn a_new_file_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("hearth.db");
         let store = Store::open(&path, Clock::system()).unwrap();
         store.set_meta("a", "b").unwrap();
@@ -318,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_not_ours_is_refused_and_left_alone() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let sql = |name: &str, batch: &str| {
             let path = dir.path().join(name);
             Connection::open(&path)
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_missing_directory_is_named() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let text = refusal(&dir.path().join("nowhere/hearth.db"));
         assert!(text.contains("nowhere/hearth.db"), "{text}");
         assert!(text.ends_with("its directory does not exist"), "{text}");
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_no_database() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let text = refusal(dir.path());
         assert!(
             text.contains("cannot be written: check that it is a file"),
@@ -385,7 +385,7 @@ mod tests {
 
     #[test]
     fn several_may_create_the_same_file_at_once() {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         let path = dir.path().join("hearth.db");
         std::thread::scope(|scope| {
             let open = || Store::open(&path, Clock::system()).map(|store| store.close());

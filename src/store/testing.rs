@@ -1,7 +1,7 @@
 //! What the tests of this member share.
 
 use std::ops::Deref;
-use std::path::{Path, PathBuf};
+
 use std::time::{Duration, Instant};
 
 pub use std::sync::Arc;
@@ -14,47 +14,26 @@ pub use crate::*;
 pub use base::clock::Clock;
 pub use base::error::{Error, Result};
 use base::ids::ConversationId;
-use base::secret::reference;
-
-/// A directory that is removed with the value.
-pub struct TempDir(PathBuf);
-
-impl TempDir {
-    pub fn new() -> TempDir {
-        let path = std::env::temp_dir().join(format!("hearth-store-{}", reference()));
-        std::fs::create_dir(&path).unwrap();
-        TempDir(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempDir {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
+pub use base::testing::TemporaryDirectory;
 
 /// The database of a test.
-pub fn open(dir: &TempDir) -> Store {
+pub fn open(dir: &TemporaryDirectory) -> Store {
     open_with(dir, &Clock::system())
 }
 
-pub fn open_with(dir: &TempDir, clock: &Clock) -> Store {
+pub fn open_with(dir: &TemporaryDirectory, clock: &Clock) -> Store {
     Store::open(&dir.path().join("hearth.db"), clock.clone()).unwrap()
 }
 
 /// A new database that is removed with the value.
 pub struct TestStore {
     store: Store,
-    _dir: TempDir,
+    _dir: TemporaryDirectory,
 }
 
 impl TestStore {
     pub fn new() -> TestStore {
-        let dir = TempDir::new();
+        let dir = TemporaryDirectory::new();
         TestStore {
             store: open(&dir),
             _dir: dir,
@@ -182,7 +161,7 @@ pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
 
 /// How many transactions the write-ahead log holds: frames that end one carry
 /// the size of the database (<https://www.sqlite.org/fileformat2.html>, section 4.1).
-pub fn commits(dir: &TempDir) -> usize {
+pub fn commits(dir: &TemporaryDirectory) -> usize {
     let log = std::fs::read(dir.path().join("hearth.db-wal")).unwrap();
     log[32..]
         .chunks_exact(24 + 4096)

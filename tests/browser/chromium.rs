@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
-use support::home::Folder;
+use support::home::TemporaryDirectory;
 
 /// The longest that anything may take: a browser on a busy machine is slow.
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const CLOSING: Duration = Duration::from_secs(10);
 pub struct Chromium {
     process: Child,
     address: String,
-    _profile: Folder,
+    _profile: TemporaryDirectory,
 }
 
 /// One tab, alone in its storage.
@@ -51,7 +51,7 @@ impl Chromium {
         } else {
             &program
         };
-        let profile = Folder::new();
+        let profile = TemporaryDirectory::new();
         let process = Command::new(program)
             .args([
                 "--headless",

@@ -13,7 +13,7 @@ use super::relay::{Lie, Relay, TOKEN};
 use super::relayed;
 use super::{address, check, check_hosts, say, until_last_reply};
 use support::client::Client;
-use support::home::{Folder, Home, PASSWORD};
+use support::home::{Home, PASSWORD, TemporaryDirectory};
 use support::model::{Act, Model};
 
 const PROBLEM: &str = "document.querySelector('.sign-in #problem')?.textContent";
@@ -310,7 +310,7 @@ fn a_link_asks_and_never_connects() {
 #[test]
 #[ignore = "needs Chromium: make test-browser"]
 fn an_exported_page_works_through_a_relay_and_directly() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let export = |more: &[&str]| {
         Command::new(env!("CARGO_BIN_EXE_hearth"))
             .args(["web", "export"])

@@ -21,7 +21,7 @@ use base::ids::ConversationId;
 use chromium::{Chromium, Page};
 use serde_json::{Value, json};
 use store::{NewTurn, Store, Target, TurnEnd, Usage};
-use support::home::{Folder, Home, PASSWORD};
+use support::home::{Home, PASSWORD, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
 use support::receiver::Receiver;
@@ -328,7 +328,7 @@ fn a_hostile_reply_runs_nothing_and_reaches_nobody() {
 }
 
 /// A conversation of so many messages, written to the database directly.
-fn long_conversation(folder: &Folder, turns: usize) -> ConversationId {
+fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationId {
     let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
     let mut target = Target::New;
     let mut conversation = None;

@@ -16,7 +16,7 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
 use support::program::{Program, hearth};
 use support::receiver::Receiver;
@@ -82,7 +82,7 @@ impl Drop for SmallDisk {
 
 /// Fills the disk and makes room again, `rounds` times, under load.
 pub fn full(rounds: u64) {
-    let outside = Folder::new();
+    let outside = TemporaryDirectory::new();
     let Some(disk) = SmallDisk::mount(outside.path().join("disk")) else {
         return;
     };

@@ -13,7 +13,7 @@ use super::{
     within,
 };
 use support::client::Client;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, send_signal};
 use support::receiver::{Callback, Receiver};
 
@@ -63,7 +63,7 @@ impl Ledger {
 pub fn rounds(count: u64) {
     let model = echoing();
     let receiver = Receiver::start();
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), with_account(&model, receiver.url()));
     let tokens = make_people(folder.path());
     let ledger = Ledger::default();
@@ -205,7 +205,7 @@ fn post_one(poster: &Poster, ledger: &Ledger, number: usize, manner: Manner, mar
     true
 }
 
-fn check_replies(folder: &Folder, ledger: &Ledger) {
+fn check_replies(folder: &TemporaryDirectory, ledger: &Ledger) {
     let replies = ledger.replies.lock().unwrap();
     assert!(replies.len() > 20, "only {} replies came", replies.len());
     let database = look_into(folder.path());
@@ -222,7 +222,7 @@ fn check_replies(folder: &Folder, ledger: &Ledger) {
 }
 
 /// Returns how many callbacks were repeats.
-fn check_callbacks(folder: &Folder, ledger: &Ledger, callbacks: &[Callback]) -> usize {
+fn check_callbacks(folder: &TemporaryDirectory, ledger: &Ledger, callbacks: &[Callback]) -> usize {
     let database = look_into(folder.path());
     check_integrity(&database);
     let turns: HashMap<String, i64> = database

@@ -26,7 +26,7 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, hearth};
 use support::receiver::Receiver;
 
@@ -57,7 +57,7 @@ pub fn cuts(messages: usize, cuts: usize) {
         return;
     }
     let (model, receiver) = (echoing(), Receiver::start());
-    let (folder, outside) = (Folder::new(), Folder::new());
+    let (folder, outside) = (TemporaryDirectory::new(), TemporaryDirectory::new());
     write_config(folder.path(), with_account(&model, receiver.url()));
     make_people(folder.path());
     let before = fs::read(folder.path().join(FILES[0])).unwrap();
@@ -269,7 +269,7 @@ fn put(contents: &mut Vec<u8>, pending: &Pending) {
 
 /// Opens the rebuilt files as the next start would.
 fn check(files: &[Option<Vec<u8>>; 2], turns: &[TurnId]) {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     for (name, contents) in FILES.iter().zip(files) {
         if let Some(contents) = contents {
             fs::write(folder.path().join(name), contents).unwrap();

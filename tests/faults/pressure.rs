@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Posted, Poster, look_into, wait_until_done, with_account};
 use support::client::Client;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
 use support::model::{Act, Model};
 use support::program::Program;
@@ -25,7 +25,7 @@ const WORKERS: usize = 16;
 pub fn stalled_model(bytes: usize) {
     let model = Model::acting(vec![Act::Stall("at last".into())]);
     let receiver = Receiver::start();
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), with_account(&model, receiver.url()));
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::mutation::{Random, mutate};
 use super::{Effort, corpus, shown};
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{printed, run};
 
 /// Conversations to import: what is good is taken in, the rest is counted or
@@ -40,7 +40,7 @@ pub fn backups(effort: Effort) {
     tried_well(home.path(), &["backup", text(&path)]);
     let samples = vec![fs::read(&path).unwrap()];
     let count = repeat(effort, &samples, |bytes| {
-        let other = Folder::new();
+        let other = TemporaryDirectory::new();
         let path = other.path().join("backup.db");
         fs::write(&path, bytes).unwrap();
         if tried(other.path(), &["restore", text(&path)]) {
@@ -79,8 +79,8 @@ fn tried_well(folder: &Path, arguments: &[&str]) {
     assert!(tried(folder, arguments), "{arguments:?}");
 }
 
-fn household() -> Folder {
-    let folder = Folder::new();
+fn household() -> TemporaryDirectory {
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), serde_json::json!({}));
     make_people(folder.path());
     folder

@@ -25,7 +25,7 @@ use mutation::{Random, mutate};
 #[cfg(feature = "relay")]
 pub use relay::relayed_frames;
 use support::client::Client;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 use support::socket;
@@ -102,7 +102,7 @@ pub fn model_answers(effort: Effort) {
 /// Configuration files, broken in every way: each is refused with a sentence,
 /// or taken.
 pub fn configurations(effort: Effort) {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let path = folder.path().join("config.json");
     let samples = corpus::configurations();
     let (mut random, deadline) = (Random::new(effort.seed), Instant::now() + effort.time);
@@ -122,7 +122,7 @@ pub fn configurations(effort: Effort) {
 
 /// The program, and what is needed to see whether it is well.
 struct Home {
-    folder: Folder,
+    folder: TemporaryDirectory,
     token: String,
     program: Program,
     _model: Model,
@@ -131,7 +131,7 @@ struct Home {
 impl Home {
     /// With these settings beside those that let much in.
     fn start(model: Model, settings: Value) -> Home {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         let mut config = model.config();
         config["limits"] = json!({
             "connections_per_address": 512,

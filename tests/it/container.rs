@@ -7,7 +7,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use support::home::Folder;
+use support::home::TemporaryDirectory;
 use support::program::{Program, printed};
 
 /// The user of the image.
@@ -48,7 +48,7 @@ fn the_program_runs_with_nothing_but_its_libraries() {
         eprintln!("left out: only root may change the root directory");
         return;
     }
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let root = folder.path().join("image");
     put(&root, Path::new(BINARY), Path::new("/usr/local/bin/hearth"));
     let libraries = libraries();

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use support::PATIENCE;
-use support::home::{Folder, Home};
+use support::home::{Home, TemporaryDirectory};
 use support::program::{printed, run};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
@@ -61,7 +61,7 @@ fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
 }
 
 /// A household that does not run, with something said in it.
-fn household() -> Folder {
+fn household() -> TemporaryDirectory {
     let mut home = Home::start(json!({
         "api_key": "sk-very-secret-key",
         "base_url": "https://models.example/v1",
@@ -72,7 +72,7 @@ fn household() -> Folder {
     client.chat("good morning");
     drop(client);
     home.stop();
-    std::mem::replace(&mut home.folder, Folder::new())
+    std::mem::replace(&mut home.folder, TemporaryDirectory::new())
 }
 
 fn exported(folder: &Path) -> String {

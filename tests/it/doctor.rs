@@ -6,11 +6,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, run};
 
-fn prepare(config: Value) -> Folder {
-    let folder = Folder::new();
+fn prepare(config: Value) -> TemporaryDirectory {
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), config);
     make_people(folder.path());
     fs::set_permissions(folder.path(), Permissions::from_mode(0o700)).unwrap();

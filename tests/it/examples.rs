@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::json;
 
 use support::eventually;
-use support::home::{Folder, Home, PASSWORD};
+use support::home::{Home, PASSWORD, TemporaryDirectory};
 use support::http::post;
 use support::program::{example, free_port, hearth, is_there, printed};
 
@@ -17,7 +17,7 @@ fn every_sample_configuration_passes_the_check() {
     let mut checked = 0;
     for sample in fs::read_dir(samples).unwrap() {
         let sample = sample.unwrap().path();
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         fs::copy(&sample, folder.path().join("config.json")).unwrap();
         let output = hearth(folder.path())
             .args(["config", "check"])
@@ -100,7 +100,7 @@ impl Drop for Running {
 #[test]
 fn the_webhook_receiver_takes_what_is_signed() {
     const SECRET: &str = "a secret of more than 32 characters";
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let said = folder.path().join("receiver.txt");
     let address = format!("127.0.0.1:{}", free_port());
     let _receiver = Running(

@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use super::scenarios::{check_integrity, count, look_into};
 use support::client::Client;
 use support::eventually;
-use support::home::Folder;
+use support::home::TemporaryDirectory;
 use support::http::{Answer, post};
 use support::program::{Program, hearth};
 use support::receiver::Receiver;
@@ -37,10 +37,10 @@ const SECRET: (&str, &str) = ("X-Service-Secret", "the secret of the frozen door
 
 /// A copy of the frozen directory, and what its configuration leads to.
 struct Frozen {
-    folder: Folder,
+    folder: TemporaryDirectory,
     receiver: Receiver,
     relay: Program,
-    _relay_folder: Folder,
+    _relay_folder: TemporaryDirectory,
     /// What 0.1.0 said of it.
     known: Value,
 }
@@ -49,7 +49,7 @@ impl Frozen {
     fn copy() -> Frozen {
         let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
         let known = fs::read_to_string(data.join("0.1.0.json")).unwrap();
-        let (folder, relay_folder) = (Folder::new(), Folder::new());
+        let (folder, relay_folder) = (TemporaryDirectory::new(), TemporaryDirectory::new());
         copy_private(&data.join("0.1.0"), folder.path());
         Frozen {
             folder,

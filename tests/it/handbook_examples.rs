@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use super::handbook::{documents, text_of};
 use support::eventually;
-use support::home::Folder;
+use support::home::TemporaryDirectory;
 use support::program::{Program, example, free_port, is_there};
 
 /// A fenced block of commands and what they print.
@@ -120,7 +120,7 @@ fn the_examples_print_what_is_shown() {
     if !is_there("bash") || !is_there("curl") {
         return;
     }
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let checkout = folder.path().join("checkout");
     fs::create_dir_all(checkout.join("target/release")).unwrap();
     let project = Path::new(env!("CARGO_MANIFEST_DIR"));

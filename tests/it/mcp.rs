@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use support::PATIENCE;
 use support::client::Client;
 use support::eventually;
-use support::home::{Folder, Home, make_people, write_config};
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::program::{Program, send_signal, whole_lines};
 
 /// A house with these servers, to which one may speak as often as a test asks
@@ -28,13 +28,13 @@ fn config(servers: Value, more: Value) -> Value {
 
 /// A stub that notes what it gets.
 struct Stub {
-    notes: Folder,
+    notes: TemporaryDirectory,
 }
 
 impl Stub {
     fn new() -> Stub {
         Stub {
-            notes: Folder::new(),
+            notes: TemporaryDirectory::new(),
         }
     }
 
@@ -394,7 +394,7 @@ fn a_start_waits_for_no_server_and_a_stop_leaves_none() {
 #[test]
 fn a_signal_ends_the_programs_too() {
     let stub = Stub::new();
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(
         folder.path(),
         config(json!({"stub": stub.entry(json!({}))}), json!({})),

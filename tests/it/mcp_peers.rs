@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use support::client::Client;
-use support::home::{Folder, Home};
+use support::home::{Home, TemporaryDirectory};
 
 /// Programs of this kind take seconds to start, on a small machine many.
 const START: Duration = Duration::from_secs(90);
@@ -151,7 +151,7 @@ fn python_servers_answer() {
             ),
         ],
     );
-    let repository = Folder::new();
+    let repository = TemporaryDirectory::new();
     assert!(
         Command::new("git")
             .args(["init", "--quiet"])
@@ -176,7 +176,7 @@ fn an_old_python_server_answers() {
     if !python("python-1", &["mcp<2", "mcp-server-sqlite"]) {
         return skip("mcp-server-sqlite");
     }
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     check(
         json!({
             "command": program("python-1/bin/mcp-server-sqlite"),
@@ -202,7 +202,7 @@ fn node_servers_answer() {
     if !node_servers() {
         return skip("@modelcontextprotocol/server-everything");
     }
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let note = folder.path().join("note.txt");
     std::fs::write(&note, "the bins go out on Monday").unwrap();
     check(

@@ -4,24 +4,24 @@ use base::clock::Clock;
 use serde_json::Value;
 use store::Store;
 
-use support::home::{Folder, Home};
+use support::home::{Home, TemporaryDirectory};
 use support::model::Model;
 use support::program::{Program, printed, run};
 
-fn lines(folder: &Folder, arguments: &[&str]) -> Vec<String> {
+fn lines(folder: &TemporaryDirectory, arguments: &[&str]) -> Vec<String> {
     let output = run(folder.path(), arguments);
     assert!(output.status.success(), "{}", printed(&output));
     let text = String::from_utf8(output.stdout).unwrap();
     text.lines().map(str::to_owned).collect()
 }
 
-fn parsed(folder: &Folder, arguments: &[&str]) -> Value {
+fn parsed(folder: &TemporaryDirectory, arguments: &[&str]) -> Value {
     serde_json::from_str(&lines(folder, arguments).join("\n")).unwrap()
 }
 
 #[test]
 fn memories_are_listed_found_and_deleted_beside_a_running_server() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let _program = Program::serve(folder.path());
     let empty = run(folder.path(), &["memory", "list"]);
     assert!(printed(&empty).contains("Nothing is remembered yet"));

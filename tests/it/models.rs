@@ -7,7 +7,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use serde_json::{Value, json};
 
 use support::client::Client;
-use support::home::{Folder, Home, make_people, write_config};
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 use support::served::{page, read_request};
@@ -280,7 +280,7 @@ fn a_reply_that_is_no_json_ends_the_turn_in_words() {
 
 #[test]
 fn the_doctor_says_what_is_wrong_and_what_to_do() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     make_people(folder.path());
     let doctor = |config: Value| {
         write_config(folder.path(), config);
@@ -341,7 +341,7 @@ fn the_doctor_says_what_is_wrong_and_what_to_do() {
 
 #[test]
 fn a_first_start_offers_what_the_environment_holds_and_uses_nothing() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let environment = [("GROQ_API_KEY", "gsk-hidden")];
     let arguments = ["serve", "--bind", "127.0.0.1", "--port", "0"];
     let program = Program::start_in(folder.path(), &arguments, &environment);

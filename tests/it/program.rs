@@ -9,7 +9,7 @@ use store::Store;
 
 use support::client::Client;
 use support::eventually;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
 use support::program::{Program, hearth, printed, run, send_signal};
 
@@ -23,7 +23,7 @@ fn password_in(said: &str) -> String {
 
 #[test]
 fn the_first_start_sets_everything_up_and_says_where_to_go() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let program = Program::serve(folder.path());
     let said = eventually("it has said everything", || {
         let said = fs::read_to_string(folder.path().join("stderr.txt")).unwrap();
@@ -52,7 +52,7 @@ fn the_first_start_sets_everything_up_and_says_where_to_go() {
 
 #[test]
 fn a_first_chat_from_another_terminal() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let _program = Program::serve(folder.path());
     let output = run(folder.path(), &["chat", "hello"]);
     assert!(output.status.success(), "{}", printed(&output));
@@ -62,7 +62,7 @@ fn a_first_chat_from_another_terminal() {
 
 #[test]
 fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));
     make_people(folder.path());
     let program = Program::serve(folder.path());
@@ -76,7 +76,7 @@ fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
         printed(&output)
     );
 
-    let other = Folder::new();
+    let other = TemporaryDirectory::new();
     let output = run(
         other.path(),
         &["serve", "--bind", "127.0.0.1", "--port", &port],
@@ -144,7 +144,7 @@ fn the_check_refuses_what_the_start_refuses() {
             &["incoming_path\" is \"/api/ci\"", "choose another path"],
         ),
     ] {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         write_config(folder.path(), config);
         let serve = ["serve", "--bind", "127.0.0.1", "--port", "0"];
         for arguments in [&["config", "check"][..], &serve] {
@@ -160,7 +160,7 @@ fn the_check_refuses_what_the_start_refuses() {
 
 #[test]
 fn a_setting_that_could_not_be_started_with_is_not_saved() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(
         folder.path(),
         json!({ "tls": { "ca_file": "gone.pem" }, "channels": { "webhook": { "accounts": {
@@ -191,7 +191,7 @@ fn a_database_of_another_kind_or_time_is_refused() {
         ("newer", "PRAGMA user_version = 999", "newer"),
         ("foreign", "PRAGMA application_id = 7", "not"),
     ] {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         write_config(folder.path(), json!({}));
         make_people(folder.path());
         let path = folder.path().join("hearth.db");
@@ -207,7 +207,7 @@ fn a_database_of_another_kind_or_time_is_refused() {
             "{what}: {text}"
         );
     }
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));
     fs::write(
         folder.path().join("hearth.db"),
@@ -221,7 +221,7 @@ fn a_database_of_another_kind_or_time_is_refused() {
 
 #[test]
 fn users_tokens_and_settings_from_the_command_line() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let program = Program::serve(folder.path());
     let command = |arguments: &[&str]| {
         let output = run(folder.path(), arguments);
@@ -269,7 +269,7 @@ fn users_tokens_and_settings_from_the_command_line() {
 
 #[test]
 fn a_hang_up_rereads_the_configuration_and_keeps_the_old_one_when_it_is_wrong() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({ "model": "one" }));
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());
@@ -292,7 +292,7 @@ fn a_hang_up_rereads_the_configuration_and_keeps_the_old_one_when_it_is_wrong() 
 
 #[test]
 fn help_is_there_for_everyone() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let output = run(folder.path(), &["--help"]);
     let text = String::from_utf8(output.stdout).unwrap();
     for name in [
@@ -319,7 +319,7 @@ fn help_is_there_for_everyone() {
 
 #[test]
 fn an_unwritable_data_directory_is_named() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     fs::write(folder.path().join("file"), "").unwrap();
     let path = folder.path().join("file/below");
     let output = hearth(folder.path())
@@ -338,7 +338,7 @@ fn an_unwritable_data_directory_is_named() {
 
 #[test]
 fn the_database_the_server_leaves_is_whole() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());

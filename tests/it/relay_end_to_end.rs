@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use support::client::Client;
 use support::eventually;
-use support::home::{Folder, Home, PASSWORD, Tokens, make_people, write_config};
+use support::home::{Home, PASSWORD, TemporaryDirectory, Tokens, make_people, write_config};
 use support::model::Model;
 use support::program::{Program, free_port, hearth, printed, run};
 use support::relay_peers::{TOKEN, relay, with_token};
@@ -21,7 +21,7 @@ use support::socket::connect;
 use support::tap::Tap;
 
 /// `hearth relay` as a process on this port.
-fn relay_program(folder: &Folder, port: u16, more: &[&str]) -> Program {
+fn relay_program(folder: &TemporaryDirectory, port: u16, more: &[&str]) -> Program {
     let port = port.to_string();
     let mut arguments = vec!["relay", "--bind", "127.0.0.1", "--port", &port];
     arguments.extend(more);
@@ -30,14 +30,14 @@ fn relay_program(folder: &Folder, port: u16, more: &[&str]) -> Program {
 
 /// A household's server as a process.
 struct Machine {
-    folder: Folder,
+    folder: TemporaryDirectory,
     tokens: Tokens,
     program: Program,
 }
 
 impl Machine {
     fn start(config: Value) -> Machine {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         write_config(folder.path(), config);
         let tokens = make_people(folder.path());
         let program = Program::serve(folder.path());
@@ -80,7 +80,7 @@ impl Machine {
 
     /// `hearth chat` from another folder: nothing of this machine is at hand.
     fn chat(&self, address: &str, arguments: &[&str], input: &str) -> Output {
-        let elsewhere = Folder::new();
+        let elsewhere = TemporaryDirectory::new();
         let mut child = hearth(elsewhere.path())
             .args(["chat", "--url", address])
             .args(arguments)
@@ -124,7 +124,7 @@ fn through(address: &str, tap: &Tap) -> String {
 #[test]
 fn nothing_that_is_said_is_seen_on_either_side_of_the_relay() {
     let model = Model::saying("marmalade it is");
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let relay = relay_program(&folder, 0, &[]);
     let (inside, outside) = (Tap::before(relay.address), Tap::before(relay.address));
     let machine = Machine::start(model.config());
@@ -179,7 +179,7 @@ fn a_relay_is_reached_over_tls() {
 
     let identity = Identity::new();
     let certificate = identity.certificate.to_str().unwrap();
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let key = identity.key.to_str().unwrap();
     let relay = relay_program(&folder, 0, &["--cert", certificate, "--key", key]);
     let tap = Tap::before(relay.address);
@@ -208,7 +208,7 @@ fn a_relay_is_reached_over_tls() {
 
 #[test]
 fn what_was_acknowledged_is_there_after_the_relay_was_killed() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let port = free_port();
     let relay = relay_program(&folder, port, &[]);
     let at = relay.address;

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use store::{NewSchedule, SCHEDULE_CHANNEL, Store};
 
 use support::eventually;
-use support::home::{Folder, Home, write_config};
+use support::home::{Home, TemporaryDirectory, write_config};
 use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 use support::receiver::Receiver;
@@ -244,7 +244,7 @@ fn another_time_zone_moves_what_comes_next() {
 #[test]
 fn kill_9_neither_loses_nor_doubles_a_run() {
     const COUNT: usize = 40;
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({ "provider": "offline" }));
     let program = Program::serve(folder.path());
     let store = open(folder.path());
@@ -287,7 +287,7 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
 
 #[test]
 fn the_command_line_schedules_beside_a_running_server() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let _program = Program::serve(folder.path());
     let added = run(
         folder.path(),

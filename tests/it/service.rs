@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::json;
 
 use support::PATIENCE;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, hearth, printed, run, send_signal};
 use support::socket::uninterrupted;
 
@@ -65,8 +65,8 @@ impl Manager {
     }
 }
 
-fn prepare() -> Folder {
-    let folder = Folder::new();
+fn prepare() -> TemporaryDirectory {
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));
     make_people(folder.path());
     folder

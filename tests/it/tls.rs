@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ProtocolVersion, RootCertStore, SupportedProtocolVers
 use serde_json::{Value, json};
 use tungstenite::Message;
 
-use support::home::{Folder, Home};
+use support::home::{Home, TemporaryDirectory};
 use support::http;
 use support::socket::{connect, exchange};
 use support::tls::{Identity, get, secure};
@@ -210,7 +210,7 @@ fn a_server_does_not_start_with_a_key_that_does_not_fit() {
             vec![&ours.certificate],
         ),
     ] {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         support::home::write_config(folder.path(), json!({ "tls": config }));
         let started = Server::start(Options {
             data_dir: folder.path().to_owned(),

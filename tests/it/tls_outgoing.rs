@@ -8,7 +8,7 @@ use std::process::Stdio;
 use serde_json::json;
 
 use support::eventually;
-use support::home::{Folder, Home, PASSWORD, make_people, write_config};
+use support::home::{Home, PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::program::{Program, free_port, hearth, printed, run};
 use support::tls::{Identity, serve};
 
@@ -73,7 +73,7 @@ fn models_are_asked_only_where_they_are_trusted() {
 
 #[test]
 fn a_server_of_this_machine_is_known_by_its_file() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));
     make_people(folder.path());
     let made = run(folder.path(), &["tls", "self-signed"]);
@@ -127,7 +127,7 @@ fn a_server_of_this_machine_is_known_by_its_file() {
 fn a_server_elsewhere_is_trusted_by_its_authority() {
     let identity = Identity::new();
     let home = Home::start(identity.config());
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let url = format!("wss://localhost:{}/ws", home.address().port());
     let chat = |options: &[&str]| {
         let mut child = hearth(folder.path())

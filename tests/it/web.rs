@@ -10,7 +10,7 @@ use std::process::Command;
 use flate2::bufread::GzDecoder;
 use hearth::handbook::TOPICS;
 
-use support::home::{Folder, Home};
+use support::home::{Home, TemporaryDirectory};
 use support::http::get;
 use support::socket::exchange;
 
@@ -292,7 +292,7 @@ fn the_page_is_small_and_asks_nobody_else() {
 #[test]
 fn an_export_holds_every_file_and_writes_over_nothing() {
     let home = Home::offline();
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let page = folder.path().join("some/page");
     let export = |more: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_hearth"))

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use support::PATIENCE;
 use support::eventually;
-use support::home::{Folder, Home, make_people, write_config};
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::http::{Answer, post};
 use support::model::{Act, Model};
 use support::program::{Program, send_signal};
@@ -89,7 +89,7 @@ fn a_changed_secret_is_in_force_for_the_next_request() {
 #[test]
 fn the_real_server_takes_a_changed_secret_over_at_a_hang_up() {
     let (model, receiver) = (Model::saying("fine"), Receiver::start());
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let write = |secret| {
         let config = with_account(&model, &receiver, json!({ "secret": secret }));
         write_config(folder.path(), config);

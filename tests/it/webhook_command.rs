@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use support::eventually;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::post;
 use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 use support::receiver::Receiver;
 
 /// Runs `hearth webhook ...`; whether it succeeded, and what it printed.
-fn webhook(folder: &Folder, arguments: &[&str]) -> (bool, String) {
+fn webhook(folder: &TemporaryDirectory, arguments: &[&str]) -> (bool, String) {
     let output = run(folder.path(), &[&["webhook"], arguments].concat());
     (output.status.success(), printed(&output))
 }
@@ -19,7 +19,7 @@ fn webhook(folder: &Folder, arguments: &[&str]) -> (bool, String) {
 #[test]
 fn an_account_is_added_to_a_running_server_and_tested() {
     let (model, receiver) = (Model::saying("All well."), Receiver::start());
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), model.config());
     make_people(folder.path());
     let program = Program::serve(folder.path());
@@ -96,7 +96,7 @@ fn a_test_says_what_is_wrong() {
             _ => "200 OK".to_owned(),
         }
     });
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let url = |path: &str| format!("http://{}{path}", receiver.address);
     let account = |name: &str, url: String, more: Value| {
         let mut account =

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use support::eventually;
-use support::home::Folder;
+use support::home::TemporaryDirectory;
 use support::http::get;
 use support::program::{Program, free_port};
 use support::relay_peers::TOKEN;
@@ -46,7 +46,7 @@ pub fn raise_descriptor_limit() {
 /// A relay's own process, which may be lost and come again at the same address.
 pub struct Relay {
     pub address: SocketAddr,
-    folder: Folder,
+    folder: TemporaryDirectory,
     program: Option<Program>,
 }
 
@@ -54,7 +54,7 @@ impl Relay {
     fn new() -> Relay {
         let mut relay = Relay {
             address: SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())),
-            folder: Folder::new(),
+            folder: TemporaryDirectory::new(),
             program: None,
         };
         relay.start();
@@ -103,13 +103,13 @@ pub struct Balancer {
     pub relays: [Relay; 2],
     child: Child,
     log: PathBuf,
-    _folder: Folder,
+    _folder: TemporaryDirectory,
 }
 
 impl Balancer {
     pub fn start(haproxy: &str) -> Balancer {
         let relays = [Relay::new(), Relay::new()];
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         let log = folder.path().join("haproxy.txt");
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let output = File::create(&log).unwrap();

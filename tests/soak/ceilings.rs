@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use support::client::Client;
-use support::home::{Folder, PASSWORD, make_people, write_config};
+use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
 use support::model::Model;
 use support::program::{Program, hearth};
@@ -116,7 +116,7 @@ fn five_hundred_clients_in_64_megabytes_on_one_processor() {
         eprintln!("left out: this user cannot make control groups");
         return;
     };
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let model = Model::saying("Hello there.");
     let mut config = model.config();
     config["limits"] = json!({

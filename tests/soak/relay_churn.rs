@@ -10,7 +10,7 @@ use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 
 use support::eventually;
-use support::home::Folder;
+use support::home::TemporaryDirectory;
 use support::program::Program;
 use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
@@ -51,7 +51,7 @@ impl Usage {
 #[test]
 #[ignore = "long"]
 fn a_relay_of_machines_that_come_and_go() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let arguments = [
         "relay",
         "--bind",

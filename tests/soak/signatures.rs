@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 use super::scenarios::{echoing, with_account};
-use support::home::{Folder, Home};
+use support::home::{Home, TemporaryDirectory};
 use support::http::post;
 use support::receiver::Receiver;
 
@@ -46,7 +46,7 @@ print(count)
 #[test]
 #[ignore = "installs a Python package"]
 fn callbacks_are_verified_by_a_public_library() {
-    let library = Folder::new();
+    let library = TemporaryDirectory::new();
     if !install(library.path()) {
         return;
     }

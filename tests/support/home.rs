@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base::clock::Clock;
-use base::secret::{Secret, fingerprint, reference};
+use base::secret::{Secret, fingerprint};
 use hearth::server::{Options, Server};
 use hearth::service::password;
 use serde_json::{Value, json};
@@ -16,33 +16,12 @@ use super::client::Client;
 /// The password of every test user.
 pub const PASSWORD: &str = "correct horse battery";
 
-/// A folder that is removed when it is dropped.
-pub struct Folder(PathBuf);
-
-impl Folder {
-    pub fn new() -> Folder {
-        // Random: a process that was killed may have left a folder behind, and
-        // its id come again.
-        let path = std::env::temp_dir().join(format!("hearth-it-{}", reference()));
-        fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
-    pub fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+pub use base::testing::TemporaryDirectory;
 
 /// A running server and everything to reach it. The server stops when this is
 /// dropped.
 pub struct Home {
-    pub folder: Folder,
+    pub folder: TemporaryDirectory,
     pub clock: Clock,
     pub tokens: Tokens,
     server: Option<Server>,
@@ -58,7 +37,7 @@ pub struct Tokens {
 impl Home {
     /// A server with this configuration; `channels` are added.
     pub fn start(config: Value) -> Home {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         write_config(folder.path(), config);
         let tokens = make_people(folder.path());
         let mut home = Home {

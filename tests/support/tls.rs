@@ -16,7 +16,7 @@ use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
 use super::PATIENCE;
-use super::home::Folder;
+use super::home::TemporaryDirectory;
 use super::served::{page, read_request};
 use super::socket::{self, connect};
 
@@ -24,13 +24,13 @@ use super::socket::{self, connect};
 pub struct Identity {
     pub certificate: PathBuf,
     pub key: PathBuf,
-    folder: Folder,
+    folder: TemporaryDirectory,
 }
 
 impl Identity {
     /// A certificate for loopback, good for a day.
     pub fn new() -> Identity {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         let identity = Identity {
             certificate: folder.path().join("cert.pem"),
             key: folder.path().join("key.pem"),

@@ -1,6 +1,6 @@
 //! What a tool is: its definition, what it may use while it runs, and how long.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -115,7 +115,7 @@ pub struct ToolContext<'a> {
     /// Set when somebody stops the turn; a tool that waits must heed it.
     pub cancel: &'a Cancel,
     /// Where programs run by default.
-    pub data_dir: &'a PathBuf,
+    pub data_dir: &'a Path,
 }
 
 /// Something that the model can do.

@@ -1,6 +1,6 @@
 //! A database in a temporary directory, for the tests of the tools.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -10,14 +10,14 @@ use super::schema::check_arguments;
 use super::toolbox::Toolbox;
 use base::clock::Clock;
 use base::ids::ConversationId;
-use base::secret::reference;
+use base::testing::TemporaryDirectory;
 use config::Config;
 use net::cancel::Cancel;
 use store::{Begun, NewTurn, Store, Target};
 
 /// A database in a temporary directory, removed at the end.
 pub struct Household {
-    directory: PathBuf,
+    directory: TemporaryDirectory,
     clock: Clock,
     store: Store,
     config: Config,
@@ -29,8 +29,7 @@ pub struct Household {
 
 impl Household {
     pub fn new() -> Household {
-        let directory = std::env::temp_dir().join(format!("hearth-tool-{}", reference()));
-        std::fs::create_dir_all(&directory).unwrap();
+        let directory = TemporaryDirectory::new();
         let clock = Clock::system();
         let store = Store::open(&directory.join("hearth.db"), clock.clone()).unwrap();
         Household {
@@ -96,6 +95,5 @@ impl Household {
 impl Drop for Household {
     fn drop(&mut self) {
         self.store.close();
-        let _ = std::fs::remove_dir_all(&self.directory);
     }
 }

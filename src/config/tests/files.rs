@@ -162,7 +162,7 @@ fn the_first_file_is_good_and_safe() {
         (5000, &AddressPatterns::private())
     );
 
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.0.join("config.json");
     assert!(write_first_run(&path).unwrap());
     assert!(!write_first_run(&path).unwrap());

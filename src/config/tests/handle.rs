@@ -48,7 +48,7 @@ fn keys(text: &str) -> Vec<String> {
 
 #[test]
 fn an_update_persists_and_keeps_everything_else() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
     let before = settings.current();
@@ -85,7 +85,7 @@ fn an_update_persists_and_keeps_everything_else() {
 
 #[test]
 fn a_refused_update_changes_nothing_and_names_everything() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
     for (change, says) in [
@@ -143,7 +143,7 @@ fn a_refused_update_changes_nothing_and_names_everything() {
 
 #[test]
 fn edits_by_hand_are_kept_and_their_mistakes_not_overwritten() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
     fs::write(&path, FILE.replace("\"workers\": 4", "\"workers\": 5")).unwrap();
@@ -170,7 +170,7 @@ fn edits_by_hand_are_kept_and_their_mistakes_not_overwritten() {
 
 #[test]
 fn a_reload_tells_what_changed_and_refuses_mistakes() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
     assert_eq!(settings.reload().unwrap(), Vec::<String>::new());
@@ -193,7 +193,7 @@ fn a_reload_tells_what_changed_and_refuses_mistakes() {
 
 #[test]
 fn concurrent_updates_all_arrive() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     // Two handles are two processes: the file's lock serialises them.
     let handles = [Arc::new(load(&path)), Arc::new(load(&path))];
@@ -214,7 +214,7 @@ fn concurrent_updates_all_arrive() {
 
 #[test]
 fn a_link_is_written_through() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let target = directory.write("real.json", FILE);
     let link = directory.0.join("config.json");
     symlink(&target, &link).unwrap();
@@ -227,7 +227,7 @@ fn a_link_is_written_through() {
 
 #[test]
 fn a_directory_that_cannot_be_written_is_the_server_s_fault() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
     // A directory in the place of the temporary file stops root, too.
@@ -247,7 +247,7 @@ fn a_directory_that_cannot_be_written_is_the_server_s_fault() {
 
 #[test]
 fn secrets_that_others_can_read_are_warned_about() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let warns = |mode: u32| {
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
@@ -341,7 +341,7 @@ fn keys_are_shown_with_secrets_masked() {
 
 #[test]
 fn keys_are_set_only_when_the_file_stays_good() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
     for (key, value, stands) in [

@@ -98,7 +98,7 @@ fn what_cannot_be_started_is_refused() {
 
 #[test]
 fn permissions_of_other_clients_are_not_taken_over() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     let path = directory.write(
         "config.json",
         r#"{"mcp_servers":{"a":{"command":"x","autoApprove":["everything"]}}}"#,

@@ -3,7 +3,8 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
+
+use base::testing::TemporaryDirectory;
 
 use super::*;
 
@@ -37,22 +38,11 @@ fn config(text: &str) -> std::sync::Arc<Config> {
         .current()
 }
 
-/// A directory of one test, removed with everything in it.
-struct Directory(PathBuf);
+/// A directory of one test.
+#[derive(Default)]
+struct Directory(TemporaryDirectory);
 
 impl Directory {
-    fn new() -> Directory {
-        static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!(
-            "hearth-config-{}-{}",
-            std::process::id(),
-            NEXT.fetch_add(1, Ordering::Relaxed)
-        );
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-
     fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::write(&path, text).unwrap();
@@ -60,16 +50,9 @@ impl Directory {
     }
 
     fn names(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.0).unwrap();
+        let entries = fs::read_dir(self.0.path()).unwrap();
         entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect()
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700));
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

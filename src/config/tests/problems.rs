@@ -208,7 +208,7 @@ fn the_environment_is_named_but_never_shown() {
 
 #[test]
 fn files_that_cannot_be_read_say_why() {
-    let directory = Directory::new();
+    let directory = Directory::default();
     for (name, bytes, says) in [
         (
             "absent",

@@ -233,7 +233,7 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     #[test]
     fn the_first_given_directory_is_used() {
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn it_is_created_for_its_owner_only() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let directory = DataDirectory(root.path().join("a/b"));
         directory.create().unwrap();
         directory.create().unwrap();
@@ -292,7 +292,7 @@ mod tests {
 
     #[test]
     fn an_unusable_path_is_reported_with_advice() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         fs::write(root.path().join("file"), "").unwrap();
         for place in ["file", "file/below"] {
             let directory = DataDirectory(root.path().join(place));

@@ -76,11 +76,11 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     #[test]
     fn a_first_run_happens_once() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         let clock = Clock::system();
         let made = prepare(&directory, &clock, None).unwrap();
@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_given_password_is_used_and_not_shown() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         let clock = Clock::system();
         assert!(prepare(&directory, &clock, Some(Secret::new("short"))).is_err());
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn an_invalid_configuration_is_reported_first() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         fs::write(directory.config(), "{").unwrap();
         assert!(prepare(&directory, &Clock::system(), None).is_err());

@@ -143,7 +143,7 @@ fn parse(text: &str, lock: PathBuf) -> Option<RunningServer> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     #[test]
     fn a_lock_file_names_a_process_and_its_addresses() {
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn a_server_runs_as_long_as_it_holds_the_lock() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         assert_eq!(RunningServer::find(&directory), None, "no file");
         fs::write(directory.lock(), "4711\n").unwrap();

@@ -197,11 +197,11 @@ fn to_json(schedule: &Schedule) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::{TemporaryDirectory, run_with};
+    use crate::cli::tests::{DataDirectoryUnderTest, run_with};
     use store::Store;
 
-    fn home() -> TemporaryDirectory {
-        let root = TemporaryDirectory::new();
+    fn home() -> DataDirectoryUnderTest {
+        let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         Store::open(&directory.database(), Clock::system())
             .unwrap()

@@ -285,11 +285,11 @@ pub fn outgoing_address() -> Option<IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     #[test]
     fn a_first_start_prints_what_to_do() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let made = FirstRun {
             config: true,
             admin: true,

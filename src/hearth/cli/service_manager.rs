@@ -175,7 +175,7 @@ fn address(name: &OsStr) -> io::Result<SocketAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     fn find(variables: &[(&str, &str)]) -> ServiceManager {
         ServiceManager::find(&|name| {
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn a_socket_is_a_path_or_an_abstract_name() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.path().join("notify");
         let abstract_name = format!("hearth-test-{}", std::process::id());
         let abstract_address = SocketAddr::from_abstract_name(&abstract_name).unwrap();
@@ -215,7 +215,7 @@ mod tests {
 
     #[test]
     fn a_watchdog_for_another_process_is_ignored() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.path().join("notify");
         let _listener = UnixDatagram::bind(&path).unwrap();
         let socket = ("NOTIFY_SOCKET", path.to_str().unwrap());

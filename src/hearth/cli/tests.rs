@@ -3,24 +3,19 @@
 use std::fs;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::context::Context;
 use super::data_directory::DataDirectory;
 use super::{COMMANDS, command, run_in};
 use crate::handbook::{TOPICS, topic};
-use base::secret::reference;
+use base::testing::TemporaryDirectory;
 
-/// A directory that goes when it is dropped.
-pub struct TemporaryDirectory(PathBuf);
+/// A data directory that is removed at the end.
+#[derive(Default)]
+pub struct DataDirectoryUnderTest(TemporaryDirectory);
 
-impl TemporaryDirectory {
-    pub fn new() -> TemporaryDirectory {
-        let path = std::env::temp_dir().join(format!("hearth-cli-{}", reference()));
-        fs::create_dir(&path).unwrap();
-        TemporaryDirectory(path)
-    }
-
+impl DataDirectoryUnderTest {
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -34,12 +29,6 @@ impl TemporaryDirectory {
 
     pub fn data_directory(&self) -> DataDirectory {
         DataDirectory::resolve(Some(self.0.as_os_str()), &|_| None).unwrap()
-    }
-}
-
-impl Drop for TemporaryDirectory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -170,7 +159,7 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
 
 #[test]
 fn what_fails_is_named_and_has_code_1() {
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let directory = root.path().to_str().unwrap();
     let nothing = [
         "user list",

@@ -143,13 +143,13 @@ fn to_json(token: &Token) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
     use base::secret::fingerprint;
     use store::{Store, UserRole};
 
     #[test]
     fn a_token_is_valid_until_it_is_revoked() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.data_directory().database();
         let store = Store::open(&path, Clock::system()).unwrap();
         store.add_user("admin", UserRole::Admin, "-").unwrap();

@@ -192,13 +192,13 @@ fn with_article(role: UserRole) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
     use base::clock::Clock;
     use serde_json::Value;
 
     #[test]
     fn users_are_added_changed_and_removed() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.data_directory().database();
         Store::open(&path, Clock::system()).unwrap().close();
         for (line, input, code, says) in [
@@ -269,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_generated_password_is_the_only_output() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.data_directory().database();
         Store::open(&path, Clock::system()).unwrap().close();
         let ran = root.run("user add ada --generate", "");

@@ -106,8 +106,7 @@ mod tests {
 
     #[test]
     fn a_data_directory_has_one_server() {
-        let folder = std::env::temp_dir().join(format!("hearth-lock-{}", std::process::id()));
-        std::fs::create_dir_all(&folder).unwrap();
+        let folder = base::testing::TemporaryDirectory::new();
         let held = Lock::take(&folder).unwrap();
         let refused = Lock::take(&folder).err().unwrap().to_string();
         assert!(
@@ -116,6 +115,5 @@ mod tests {
         );
         drop(held);
         assert!(Lock::take(&folder).is_ok());
-        std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -129,15 +129,13 @@ fn sync(directory: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use base::testing::TemporaryDirectory;
+
     use super::*;
 
     /// A data directory with an old household and a decided restore.
-    fn scene(name: &str) -> PathBuf {
-        let folder = std::env::temp_dir().join(format!(
-            "hearth-restore-{name}-{}",
-            base::secret::reference()
-        ));
-        fs::create_dir_all(&folder).unwrap();
+    fn scene() -> TemporaryDirectory {
+        let folder = TemporaryDirectory::new();
         for file in ["hearth.db", "hearth.db-wal", "hearth.db-shm", "config.json"] {
             fs::write(folder.join(file), format!("old {file}")).unwrap();
         }
@@ -158,12 +156,11 @@ mod tests {
         }
         assert!(!is_pending(folder) && !folder.join(PARTIAL).exists());
         assert_eq!(finish(folder).unwrap(), None);
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
     fn before_the_decision_nothing_has_happened() {
-        let folder = scene("before");
+        let folder = scene();
         assert_eq!(finish(&folder).unwrap(), None);
         assert_eq!(
             fs::read_to_string(folder.join("hearth.db")).unwrap(),
@@ -174,7 +171,6 @@ mod tests {
             None
         );
         discard(&folder).unwrap();
-        fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]
@@ -188,7 +184,7 @@ mod tests {
             ("restore.ready/config.json", "config.json"),
         ];
         for crash_after in 0..=moves.len() {
-            let folder = scene(&format!("after-{crash_after}"));
+            let folder = scene();
             commit(&folder, "aside-1").unwrap();
             assert!(is_pending(&folder));
             if crash_after > 0 {
@@ -204,7 +200,7 @@ mod tests {
 
     #[test]
     fn a_crash_at_the_very_end_leaves_an_empty_directory() {
-        let folder = scene("end");
+        let folder = scene();
         commit(&folder, "aside-1").unwrap();
         finish(&folder).unwrap();
         fs::create_dir(folder.join(READY)).unwrap();

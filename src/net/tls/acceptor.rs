@@ -128,11 +128,11 @@ fn report(path: &Path, leaf: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tls::testing::Folder;
+    use crate::tls::testing::Certificates;
 
     #[test]
     fn a_key_of_another_certificate_is_refused_with_both_names() {
-        let folder = Folder::new();
+        let folder = Certificates::default();
         let ours = folder.certificate("ours", &["localhost"]);
         let other = folder.certificate("other", &["localhost"]);
         assert!(Acceptor::open(&ours.certificate, &ours.key).is_ok());
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn files_that_change_are_read_again_and_broken_ones_are_not_taken() {
-        let folder = Folder::new();
+        let folder = Certificates::default();
         let first = folder.certificate("first", &["localhost"]);
         let second = folder.certificate("second", &["localhost"]);
         let acceptor = Acceptor::open(&first.certificate, &first.key).unwrap();

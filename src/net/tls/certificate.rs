@@ -73,11 +73,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::tls::testing::Folder;
+    use crate::tls::testing::Certificates;
 
     #[test]
     fn what_is_wrong_with_a_file_is_said_with_its_name() {
-        let folder = Folder::new();
+        let folder = Certificates::default();
         let made = folder.certificate("good", &["localhost"]);
         assert_eq!(load_certificates(&made.certificate).unwrap().len(), 1);
         assert!(load_key(&made.key).is_ok());

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A folder that is removed when it is dropped.
-pub struct Folder(PathBuf);
+use base::testing::TemporaryDirectory;
+
+/// A directory for certificates.
+#[derive(Default)]
+pub struct Certificates(TemporaryDirectory);
 
 /// The files of one certificate.
 pub struct Files {
@@ -13,15 +15,7 @@ pub struct Files {
     pub key: PathBuf,
 }
 
-impl Folder {
-    pub fn new() -> Folder {
-        static COUNT: AtomicU32 = AtomicU32::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("hearth-tls-{}-{number}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
-    }
-
+impl Certificates {
     pub fn path(&self) -> &Path {
         &self.0
     }
@@ -46,11 +40,5 @@ impl Folder {
         fs::write(&files.certificate, made.certificate).unwrap();
         fs::write(&files.key, made.key.expose()).unwrap();
         files
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -148,11 +148,11 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::tls::testing::Folder;
+    use crate::tls::testing::Certificates;
 
     #[test]
     fn a_configuration_is_kept_until_its_file_changes() {
-        let folder = Folder::new();
+        let folder = Certificates::default();
         let first = folder.certificate("first", &["localhost"]);
         let second = folder.certificate("second", &["localhost"]);
         let file = folder.path().join("ca.pem");

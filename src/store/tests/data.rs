@@ -119,7 +119,7 @@ fn ids_of_the_future_are_not_taken_over() {
 
 #[test]
 fn idle_conversations_go_unless_something_is_under_way() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let idle = conversation(&store, "old");
@@ -141,7 +141,7 @@ fn idle_conversations_go_unless_something_is_under_way() {
 
 #[test]
 fn a_long_conversation_goes_in_parts() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let messages = (0..2500)
@@ -162,7 +162,7 @@ fn a_long_conversation_goes_in_parts() {
 
 #[test]
 fn a_backup_can_be_stopped_and_leaves_nothing() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     // More than is copied in one step.
     conversation(&store, &"word ".repeat(400_000));
@@ -197,7 +197,7 @@ fn a_backup_can_be_stopped_and_leaves_nothing() {
 
 #[test]
 fn damage_is_found_at_the_start() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     for number in 0..50 {
         conversation(&store, &format!("message {number}"));

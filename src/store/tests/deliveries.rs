@@ -218,7 +218,7 @@ fn a_waiting_callback_can_be_hurried() {
 
 #[test]
 fn what_has_served_its_time_is_purged() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let days = |days: u64| Duration::from_secs(days * 24 * 3600);

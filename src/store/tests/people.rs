@@ -133,7 +133,7 @@ fn a_new_password_ends_sessions_and_keeps_api_tokens() {
 
 #[test]
 fn a_token_ends_when_its_time_comes() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let user = store.add_user("ann", UserRole::User, "hash").unwrap();

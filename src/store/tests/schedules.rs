@@ -39,7 +39,7 @@ fn in_seconds(seconds: u64) -> Timestamp {
 
 #[test]
 fn schedules_are_kept_in_the_order_of_their_next_times() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     assert_eq!(store.next_schedule_at().unwrap(), None);
     let (sooner, later) = (in_seconds(60), in_seconds(90));
@@ -144,7 +144,7 @@ fn what_cannot_be_is_refused() {
 
 #[test]
 fn what_a_wrong_clock_planned_is_found() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let ahead = Clock::system();
     ahead.advance(Duration::from_secs(10 * 86_400));
     let path = dir.path().join("hearth.db");

@@ -35,7 +35,7 @@ fn steps() -> Vec<Step> {
 
 #[test]
 fn a_key_runs_its_request_once_within_24_hours() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let hours = |hours: u64| Duration::from_secs(hours * 3600);

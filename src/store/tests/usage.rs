@@ -14,7 +14,7 @@ fn used(input: u64, output: u64, cached: u64) -> Usage {
 
 #[test]
 fn usage_is_kept_by_turn_day_and_month() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let store = open_with(&dir, &clock);
     let first = begin(&store, Target::New, "one");

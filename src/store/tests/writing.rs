@@ -63,7 +63,7 @@ fn set(write: &Write<'_>, key: &str) -> failure::Outcome<()> {
 
 #[test]
 fn many_threads_lose_nothing_and_share_commits() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     let (threads, each) = (16, 25);
     let before = commits(&dir);
@@ -86,7 +86,7 @@ fn many_threads_lose_nothing_and_share_commits() {
 
 #[test]
 fn a_failing_job_does_not_fail_its_neighbours() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     let work: Vec<Box<dyn FnOnce() -> Result<()> + Send>> = vec![
         Box::new(|| store.write(|write| set(write, "first"))),
@@ -263,7 +263,7 @@ fn a_small_write_goes_on_beside_a_large_one_that_does_not_fit() {
 
 #[test]
 fn an_instant_turn_costs_one_commit() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     // A slow machine may need more than 5 ms somewhere, but not every time.
     let least = (0..20).map(|_| {
@@ -300,7 +300,7 @@ fn a_deferred_commit_happens_by_itself() {
 
 #[test]
 fn closing_keeps_what_is_queued_and_refuses_what_comes_later() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     let turn = begin(&store, Target::New, "hello");
     store.mark_running(turn.id, turn.created_at);
@@ -343,7 +343,7 @@ fn the_last_clone_may_be_dropped_by_the_writer_itself() {
 
 #[test]
 fn reopening_keeps_everything_and_ids_rise() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let clock = Clock::system();
     let path = dir.path().join("hearth.db");
     let store = Store::open(&path, clock.clone()).unwrap();
@@ -367,7 +367,7 @@ fn reopening_keeps_everything_and_ids_rise() {
 
 #[test]
 fn the_log_is_copied_into_the_database_as_it_grows() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let store = open(&dir);
     let size = |name: &str| std::fs::metadata(dir.path().join(name)).unwrap().len();
     let small = size("hearth.db");
@@ -381,7 +381,7 @@ fn the_log_is_copied_into_the_database_as_it_grows() {
 
 #[test]
 fn another_process_is_noticed_and_our_own_writes_are_not() {
-    let dir = TempDir::new();
+    let dir = TemporaryDirectory::new();
     let (store, other) = (open(&dir), open(&dir));
     let before = store.foreign_changes().unwrap();
     store.set_meta("a", "1").unwrap();

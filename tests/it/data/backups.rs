@@ -8,12 +8,12 @@ use serde_json::json;
 
 use super::{eventually, exported, good, household, nightly, refused, text};
 use support::client::Client;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, printed, run};
 
 #[test]
 fn a_backup_under_load_is_restored_elsewhere() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(
         folder.path(),
         json!({"limits": {"commands_per_second": 100_000, "commands_burst": 100_000}}),
@@ -60,7 +60,7 @@ fn a_backup_under_load_is_restored_elsewhere() {
     assert!(!folder.path().join("copy.db.partial").exists());
 
     // All that was said until the backup, in its order, on another machine.
-    let other = Folder::new();
+    let other = TemporaryDirectory::new();
     let told = good(other.path(), &["restore", text(&target)]);
     assert!(
         told.starts_with("Restored ") && !told.contains("before"),
@@ -122,7 +122,7 @@ fn a_backup_has_secrets_only_when_asked() {
     let aside = PathBuf::from(aside.unwrap().trim_end_matches('.'));
     assert!(aside.join("hearth.db").exists() && aside.join("config.json").exists());
 
-    let other = Folder::new();
+    let other = TemporaryDirectory::new();
     let told = good(other.path(), &["restore", text(&without)]);
     assert!(
         told.contains("Not in the backup") && told.contains(": api_key."),
@@ -200,7 +200,7 @@ fn what_is_no_good_is_refused_and_nothing_changes() {
 fn a_plain_copy_of_the_database_is_restored_too() {
     let folder = household();
     let expected = exported(folder.path());
-    let other = Folder::new();
+    let other = TemporaryDirectory::new();
     let database = folder.path().join("hearth.db");
     let told = good(other.path(), &["restore", text(&database)]);
     assert!(told.contains("contains no configuration"), "{told}");

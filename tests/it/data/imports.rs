@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{exported, good, household, refused, sample, text};
 use support::client::Client;
-use support::home::{Folder, make_people, write_config};
+use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, run};
 
 #[test]
@@ -28,7 +28,7 @@ fn exports_are_imported_as_they_were() {
         told,
         "Imported 0 messages in 0 conversations; 2 were already there.\n"
     );
-    let other = Folder::new();
+    let other = TemporaryDirectory::new();
     write_config(other.path(), json!({}));
     let tokens = make_people(other.path());
     let program = Program::serve(other.path());

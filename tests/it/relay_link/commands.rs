@@ -6,13 +6,13 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 
 use support::eventually;
-use support::home::{Folder, PASSWORD, make_people, write_config};
+use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::program::{Program, hearth, printed, run};
 use support::relay::{Forwarder, TOKEN};
 
 /// Runs `hearth` with these variables.
 fn hearth_with(
-    folder: &Folder,
+    folder: &TemporaryDirectory,
     variables: &[(&str, &str)],
     words: &[&str],
 ) -> std::process::Output {
@@ -23,7 +23,7 @@ fn hearth_with(
 
 #[test]
 fn a_machine_joins_is_talked_to_from_afar_and_leaves() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     write_config(folder.path(), json!({}));
     let tokens = make_people(folder.path());
     let program = Program::serve(folder.path());
@@ -123,7 +123,7 @@ fn a_channel_is_placed_in_every_form_of_the_file() {
             "/channels/1",
         ),
     ] {
-        let folder = Folder::new();
+        let folder = TemporaryDirectory::new();
         let path = folder.path().join("config.json");
         fs::write(&path, before.to_string()).unwrap();
         let url = format!("ws://{}/ws", relay.address);

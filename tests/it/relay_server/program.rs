@@ -8,7 +8,7 @@ use relay::noise::PrivateKey;
 use serde_json::json;
 
 use support::eventually;
-use support::home::{Folder, Home, write_config};
+use support::home::{Home, TemporaryDirectory, write_config};
 use support::http::{get, post};
 use support::program::{Program, hearth, printed, run};
 use support::relay_peers::{Line, Machine, TOKEN, ping, relay, request, with_token};
@@ -142,7 +142,7 @@ fn a_server_that_is_no_relay_says_so() {
 
 #[test]
 fn the_program_keeps_nothing_and_says_when_it_stops() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let arguments = ["relay", "--bind", "127.0.0.1", "--port", "0"];
     let program = Program::start_in(folder.path(), &arguments, &[("AUTH_TOKEN", TOKEN)]);
     let mut machine = Machine::link(program.address);
@@ -173,7 +173,7 @@ fn the_program_keeps_nothing_and_says_when_it_stops() {
 
 #[test]
 fn the_program_says_what_its_open_files_have_room_for() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let program = hearth(folder.path());
     let mut command = Command::new("/bin/sh");
     command
@@ -200,7 +200,7 @@ fn the_program_says_what_its_open_files_have_room_for() {
 
 #[test]
 fn the_program_wants_a_long_token_and_makes_one() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     let output = run(folder.path(), &["relay"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(printed(&output).contains("AUTH_TOKEN is not set"));
@@ -233,7 +233,7 @@ fn the_program_wants_a_long_token_and_makes_one() {
 
 #[test]
 fn a_server_that_is_to_be_a_relay_needs_a_token() {
-    let folder = Folder::new();
+    let folder = TemporaryDirectory::new();
     for (config, says) in [
         (json!({ "enabled": true }), "--show-token"),
         (

@@ -7,34 +7,17 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 
 use super::*;
-use base::secret::reference;
+use base::testing::TemporaryDirectory;
 use config::CustomRun;
 
 /// Longest that something which should happen at once may take.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A directory of its own, removed at the end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Scratch {
-        let path = std::env::temp_dir().join(format!("hearth-command-{}", reference()));
-        std::fs::create_dir_all(&path).unwrap();
-        Scratch(path)
-    }
-
-    /// Makes a named pipe: whoever reads it learns when its writers are gone.
-    fn make_pipe(&self) -> PathBuf {
-        let path = self.0.join("pipe");
-        mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        path
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// Makes a named pipe: whoever reads it learns when its writers are gone.
+fn make_pipe(directory: &TemporaryDirectory) -> PathBuf {
+    let path = directory.join("pipe");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    path
 }
 
 fn tool(argv: &[&str]) -> CommandTool {
@@ -192,10 +175,10 @@ fn a_program_sees_only_the_environment_that_is_meant_for_it() {
 
 #[test]
 fn a_program_runs_in_its_directory() {
-    let scratch = Scratch::new();
-    let real = std::fs::canonicalize(&scratch.0).unwrap();
+    let scratch = TemporaryDirectory::new();
+    let real = std::fs::canonicalize(scratch.path()).unwrap();
     let mut tool = tool(&["pwd", "-P"]);
-    tool.directory = Some(scratch.0.clone());
+    tool.directory = Some(scratch.to_path_buf());
     assert_eq!(run(&tool, json!({})).unwrap(), real.to_str().unwrap());
     tool.directory = None;
     let default = std::fs::canonicalize(std::env::temp_dir()).unwrap();
@@ -252,8 +235,8 @@ fn a_program_that_takes_too_long_is_stopped() {
 
 #[test]
 fn stopping_a_program_stops_its_children() {
-    let scratch = Scratch::new();
-    let pipe = scratch.make_pipe();
+    let scratch = TemporaryDirectory::new();
+    let pipe = make_pipe(&scratch);
     let script = format!(
         "trap '' TERM; sleep 60 >{0} & sleep 60 >{0}",
         pipe.display()
@@ -306,8 +289,8 @@ fn no_zombie_stays() {
 
 #[test]
 fn cancelling_stops_a_program_at_once() {
-    let scratch = Scratch::new();
-    let pipe = scratch.make_pipe();
+    let scratch = TemporaryDirectory::new();
+    let pipe = make_pipe(&scratch);
     let script = format!("echo started >{}; exec sleep 60", pipe.display());
     let cancel = Cancel::default();
     let canceller = cancel.clone();

@@ -7,7 +7,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::tests::TemporaryDirectory;
+use crate::cli::tests::DataDirectoryUnderTest;
 
 #[test]
 fn input_is_cut_into_lines() {
@@ -127,7 +127,7 @@ fn a_server_that_is_not_there_is_named_with_a_remedy() {
             &*format!("hearth: no server answers at {address}: start it with `hearth serve`\n")
         )
     );
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let directory = root.path().to_str().unwrap();
     let (code, _, err) = client(&["chat", "--data-dir", directory, "hi"], "");
     assert_eq!(code, 1);

@@ -6,16 +6,16 @@ use serde_json::Value;
 
 use crate::cli::context::Context;
 use crate::cli::run_in;
-use crate::cli::tests::{TemporaryDirectory, run_with};
+use crate::cli::tests::{DataDirectoryUnderTest, run_with};
 
-fn config(root: &TemporaryDirectory) -> Value {
+fn config(root: &DataDirectoryUnderTest) -> Value {
     let text = fs::read_to_string(root.path().join("config.json")).unwrap();
     serde_json::from_str(&text).unwrap()
 }
 
 /// Runs it as in a terminal, in which `typed` is typed. Returns the exit code
 /// and what was shown.
-fn in_a_terminal(root: &TemporaryDirectory, options: &[&str], typed: &str) -> (u8, String) {
+fn in_a_terminal(root: &DataDirectoryUnderTest, options: &[&str], typed: &str) -> (u8, String) {
     let (mut writer, mut reader) = UnixStream::pair().unwrap();
     writer.write_all(typed.as_bytes()).unwrap();
     drop(writer);
@@ -38,7 +38,7 @@ fn in_a_terminal(root: &TemporaryDirectory, options: &[&str], typed: &str) -> (u
 
 #[test]
 fn nothing_is_asked_where_there_is_no_terminal() {
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let ran = root.run("init", "");
     assert_eq!(ran.code, 0, "{}", ran.errors);
     assert_eq!(ran.output.lines().count(), 1, "a password: {}", ran.output);
@@ -64,7 +64,7 @@ fn nothing_is_asked_where_there_is_no_terminal() {
 
 #[test]
 fn every_answer_is_an_option() {
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let directory = root.path().to_str().unwrap();
     let line = "init --provider openai --model gpt --api-key-stdin --admin-password-stdin \
                 --local-only --relay wss://relay.example/ws --no-test --data-dir";
@@ -122,7 +122,7 @@ fn a_missing_answer_is_named_and_nothing_written() {
         ("--relay relay.example", 2, "--relay must be a URL"),
         ("--admin-password-stdin", 1, "standard input ended"),
     ] {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let ran = root.run(&format!("init {options}"), "");
         assert_eq!(ran.code, code, "{options}: {}", ran.errors);
         assert!(ran.errors.contains(says), "{options}: {}", ran.errors);
@@ -133,7 +133,7 @@ fn a_missing_answer_is_named_and_nothing_written() {
 
 #[test]
 fn a_person_is_asked_for_what_no_option_says() {
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let typed = "teapot\noffline\nlocal\n\n";
     let (code, shown) = in_a_terminal(&root, &["--generate"], typed);
     assert_eq!(code, 0, "{shown}");
@@ -148,7 +148,7 @@ fn a_person_is_asked_for_what_no_option_says() {
     assert_eq!(config(&root)["channels"].as_array().unwrap().len(), 1);
 
     // Who leaves in the middle has changed nothing.
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let (code, shown) = in_a_terminal(&root, &["--generate"], "offline\n");
     assert_eq!(code, 1, "{shown}");
     assert!(!root.path().join("config.json").exists());
@@ -156,7 +156,7 @@ fn a_person_is_asked_for_what_no_option_says() {
 
 #[test]
 fn a_password_of_the_environment_is_used() {
-    let root = TemporaryDirectory::new();
+    let root = DataDirectoryUnderTest::default();
     let directory = root.path().to_str().unwrap();
     let words = ["init", "--data-dir", directory];
     let ran = run_with(&words, "", &[("HEARTH_ADMIN_PASSWORD", "correct horse")]);

@@ -121,7 +121,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     fn read_all(file: &RotatingFile) -> Vec<String> {
         (0..FILES + 1)
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn it_keeps_the_newest_lines_in_five_files() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.path().join("hearth.log");
         let mut file = RotatingFile::open(&path, 100).unwrap();
         for number in 0..100 {
@@ -155,7 +155,7 @@ mod tests {
     fn no_line_is_lost_or_torn_under_many_threads() {
         const THREADS: usize = 8;
         const LINES: usize = 500;
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.path().join("hearth.log");
         // What is kept must hold everything, and every file begin in between.
         let line = |thread: usize, number: usize| format!("thread {thread} line {number:04}\n");
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn changes_by_others_are_noticed() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.path().join("hearth.log");
         let mut file = RotatingFile::open(&path, 20).unwrap();
         writeln!(file, "0123456789").unwrap();
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_moved_keeps_growing() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let path = root.path().join("hearth.log");
         // Folders that are not empty stand in the way.
         for name in ["hearth.log.3/x", "hearth.log.4/x"] {

@@ -266,11 +266,11 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
     #[test]
     fn a_certificate_is_created_shown_and_replaced_only_with_force() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         fs::write(directory.config(), "{\"tls\": {\"ca_file\": \"ca.pem\"}}").unwrap();
         let none = root.run("tls show", "");
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn invalid_names_and_days_are_refused() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         fs::write(root.data_directory().config(), "{}").unwrap();
         for (command, says) in [
             ("tls self-signed --name a/b", "--name"),

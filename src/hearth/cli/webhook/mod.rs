@@ -272,9 +272,9 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::cli::tests::TemporaryDirectory;
+    use crate::cli::tests::DataDirectoryUnderTest;
 
-    fn file(root: &TemporaryDirectory) -> Value {
+    fn file(root: &DataDirectoryUnderTest) -> Value {
         let text = fs::read_to_string(root.data_directory().config()).unwrap();
         serde_json::from_str(&text).unwrap()
     }
@@ -301,7 +301,7 @@ mod tests {
                 "/channels/hooks/accounts/ci",
             ),
         ] {
-            let root = TemporaryDirectory::new();
+            let root = DataDirectoryUnderTest::default();
             fs::write(root.data_directory().config(), before.to_string()).unwrap();
             let made = root.run("webhook add ci --url http://127.0.0.1:9/r --model m", "");
             assert_eq!(made.code, 0, "{before}: {}", made.errors);
@@ -330,7 +330,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_with_an_account_is_said_and_nothing_written() {
-        let root = TemporaryDirectory::new();
+        let root = DataDirectoryUnderTest::default();
         fs::write(root.data_directory().config(), "{}").unwrap();
         for (line, says) in [
             ("webhook add ci", "--url is missing"),

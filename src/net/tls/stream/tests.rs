@@ -5,7 +5,7 @@ use std::thread::JoinHandle;
 
 use super::*;
 use crate::tls::Acceptor;
-use crate::tls::testing::{Files, Folder};
+use crate::tls::testing::{Certificates, Files};
 
 const PATIENCE: Duration = Duration::from_secs(8);
 
@@ -62,7 +62,7 @@ fn client(address: std::net::SocketAddr, host: &str, trust: &Trust) -> io::Resul
 
 #[test]
 fn bytes_of_any_number_go_both_ways() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost", "127.0.0.1"]);
     for host in ["localhost", "127.0.0.1"] {
         let (address, server) = serve(&files, echo);
@@ -85,7 +85,7 @@ fn bytes_of_any_number_go_both_ways() {
 
 #[test]
 fn who_cannot_be_trusted_is_not_talked_to() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let other = folder.certificate("other", &["localhost"]);
     let known = Trust::new(Some(&files.certificate));
@@ -127,7 +127,7 @@ fn who_cannot_be_trusted_is_not_talked_to() {
 
 #[test]
 fn every_kind_of_patience_ends() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
@@ -165,7 +165,7 @@ fn every_kind_of_patience_ends() {
 
 #[test]
 fn a_client_that_has_left_is_noticed_behind_nothing_but_its_goodbye() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
@@ -187,7 +187,7 @@ fn a_client_that_has_left_is_noticed_behind_nothing_but_its_goodbye() {
 
 #[test]
 fn a_record_that_drips_does_not_extend_an_idle_connection() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
@@ -215,7 +215,7 @@ fn a_record_that_drips_does_not_extend_an_idle_connection() {
 
 #[test]
 fn a_client_that_does_not_read_cannot_hold_a_write() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
@@ -234,7 +234,7 @@ fn a_client_that_does_not_read_cannot_hold_a_write() {
 
 #[test]
 fn garbage_and_silence_end_a_handshake() {
-    let folder = Folder::new();
+    let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let acceptor = Acceptor::open(&files.certificate, &files.key).unwrap();
     for (sent, kind) in [

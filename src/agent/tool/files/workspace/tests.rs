@@ -2,18 +2,20 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 
+use base::testing::TemporaryDirectory;
+
 use super::*;
 
 /// A data directory with something that must stay secret beside the workspace.
-struct Place(PathBuf);
+struct DataDirectory(TemporaryDirectory);
 
-impl Place {
-    fn new() -> Place {
-        let path = std::env::temp_dir().join(format!("hearth-files-{}", reference()));
+impl DataDirectory {
+    fn new() -> DataDirectory {
+        let path = TemporaryDirectory::new();
         fs::create_dir_all(path.join("files/inner")).unwrap();
         fs::write(path.join("secret.txt"), "secret").unwrap();
         fs::write(path.join("files/inner/a.txt"), "hello").unwrap();
-        Place(path)
+        DataDirectory(path)
     }
 
     fn workspace(&self) -> Workspace {
@@ -25,15 +27,9 @@ impl Place {
     }
 }
 
-impl Drop for Place {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
 #[test]
 fn no_path_leads_out() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     symlink("../secret.txt", place.at("link")).unwrap();
     symlink("..", place.at("up")).unwrap();
     symlink("inner", place.at("within")).unwrap();
@@ -76,7 +72,7 @@ fn no_path_leads_out() {
 
 #[test]
 fn only_regular_files_are_read_and_written() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let _socket = UnixListener::bind(place.at("socket")).unwrap();
     let fifo = place.at("pipe");
     rustix::fs::mknodat(CWD, &fifo, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
@@ -103,7 +99,7 @@ fn only_regular_files_are_read_and_written() {
 
 #[test]
 fn a_file_is_written_as_a_whole() {
-    let place = Place::new();
+    let place = DataDirectory::new();
     let workspace = place.workspace();
     assert_eq!(workspace.write("new/deep/b.txt", b"one"), Ok(false));
     fs::set_permissions(place.at("new/deep/b.txt"), PermissionsExt::from_mode(0o600)).unwrap();
@@ -134,8 +130,8 @@ fn a_file_is_written_as_a_whole() {
 
 #[test]
 fn the_server_s_own_data_is_no_workspace() {
-    let place = Place::new();
-    for root in [place.0.as_path(), place.0.parent().unwrap(), Path::new("/")] {
+    let place = DataDirectory::new();
+    for root in [place.0.path(), place.0.parent().unwrap(), Path::new("/")] {
         let workspace = Workspace::new(Some(root), &place.0);
         for problem in [
             workspace.read("config.json", 10).unwrap_err(),
