@@ -2,11 +2,12 @@
 //! time-zone files.
 //!
 //! - [`error::Error`]: a closed code, a sentence for people, and the detail for the log.
-//! - [`ids`], [`clock`], [`calendar`]: time-ordered ids, an injected clock, schedules.
+//! - [`ids`], [`clock`], [`calendar`], [`role`]: time-ordered ids, an injected clock,
+//!   schedules, roles of people.
 //! - [`secret::Secret`]: a string that cannot be printed.
 //! - [`url::Url`] and [`address::AddressScope`]: the one URL parser, and the one table
 //!   of local and other special addresses.
-//! - [`measure`] and [`threads`]: counters and histograms, starting threads.
+//! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
 
 #![warn(clippy::missing_errors_doc)]
 

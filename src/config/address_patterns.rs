@@ -140,22 +140,20 @@ mod tests {
     #[test]
     fn private_is_the_household() {
         for (address, inside) in [
-            ("127.0.0.1", true),
             ("127.8.8.8", true),
             ("::1", true),
             ("10.1.2.3", true),
-            ("172.16.0.1", true),
             ("172.31.255.255", true),
-            ("172.32.0.1", false),
             ("192.168.99.1", true),
             ("169.254.1.1", true),
             ("fe80::1", true),
             ("fd00::1", true),
             ("::ffff:192.168.1.1", true),
+            ("172.32.0.1", false),
             ("::ffff:8.8.8.8", false),
-            ("8.8.8.8", false),
             ("2001:db8::1", false),
             ("100.64.0.1", false),
+            ("0.0.0.0", false),
         ] {
             let allowed = AddressPatterns::private().allows(address.parse().unwrap());
             assert_eq!(allowed, inside, "{address}");

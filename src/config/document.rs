@@ -9,9 +9,10 @@ use serde_json::{Map, Value};
 use base::url::is_exposed;
 
 use super::channels::Channel;
+use super::collections::read_section;
 use super::config::Config;
 use super::custom_tools::BUILTIN_TOOLS;
-use super::declaration::{Declared, Section, is_comment};
+use super::declaration::is_comment;
 use super::key_path::{KeyPath, Step};
 use super::lines::Lines;
 use super::problems::{Finding, Problems, suggestion};
@@ -39,23 +40,11 @@ impl Document {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn read(file: &Path, text: &str, environment: &Environment) -> Result<Document, Problems> {
-        // Editors on some systems begin a UTF-8 file with a mark (RFC 8259, section 8.1).
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let document: Value =
-            serde_json::from_str(text).map_err(|error| malformed(file, &error))?;
-        let Value::Object(members) = &document else {
-            return Err(Problems::of_file(file, "the file must be one JSON object"));
-        };
+        let (text, document) = parse(file, text)?;
         let lines = Lines::of(text);
         let mut reader = Reader::new(environment);
-        let top = KeyPath::top();
-        let mut section = Section {
-            reader: &mut reader,
-            path: &top,
-            members,
-        };
-        section.refuse_unknown::<Config>(&[]);
-        let mut config = Config::read(&mut section);
+        let members = document.as_object().expect("it was parsed as an object");
+        let mut config = read_settings(&mut reader, members);
         if let Some(config) = &mut config {
             config.find_keys(environment);
             config.tls.settle(file.parent().unwrap_or(Path::new("")));
@@ -92,6 +81,28 @@ impl Document {
             _ => Err(Problems::of_findings(file, problems, &lines)),
         }
     }
+}
+
+/// Parses a text, and returns it without the mark with which editors on some systems
+/// begin a UTF-8 file (RFC 8259, section 8.1).
+///
+/// # Errors
+/// The text is not one JSON object.
+pub(super) fn parse<'t>(file: &Path, text: &'t str) -> Result<(&'t str, Value), Problems> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    match serde_json::from_str(text) {
+        Ok(document @ Value::Object(_)) => Ok((text, document)),
+        Ok(_) => Err(Problems::of_file(file, "the file must be one JSON object")),
+        Err(error) => Err(malformed(file, &error)),
+    }
+}
+
+/// Reads every setting; none after `reader` has collected what is wrong.
+pub(super) fn read_settings(
+    reader: &mut Reader<'_>,
+    members: &Map<String, Value>,
+) -> Option<Config> {
+    read_section(reader, &KeyPath::top(), members, &[])
 }
 
 /// The text of a file with these contents.

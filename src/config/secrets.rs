@@ -5,9 +5,8 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::config::Config;
-use super::declaration::{Declared, Section, is_comment};
-use super::document::to_text;
+use super::declaration::is_comment;
+use super::document::{parse, read_settings, to_text};
 use super::key_path::{KeyPath, Step};
 use super::problems::Problems;
 use super::reader::{Reader, variable};
@@ -39,23 +38,13 @@ const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
 /// The text is not a valid configuration, so that secrets could be in
 /// unexpected places.
 pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut document: Value = serde_json::from_str(text)
-        .map_err(|error| Problems::of_file(file, format!("this is not valid JSON: {error}")))?;
-    let Value::Object(members) = &document else {
-        return Err(Problems::of_file(file, "the file must be one JSON object"));
-    };
+    let (_, mut document) = parse(file, text)?;
     // Whoever makes a backup may not have the server's environment.
     let environment = |_: &str| Some("unknown".to_owned());
     let mut reader = Reader::new(&environment);
-    let top = KeyPath::top();
-    let mut section = Section {
-        reader: &mut reader,
-        path: &top,
-        members,
-    };
-    section.refuse_unknown::<Config>(&[]);
-    let _ = Config::read(&mut section);
+    if let Some(members) = document.as_object() {
+        let _ = read_settings(&mut reader, members);
+    }
     let is_from_environment = |path: &KeyPath| {
         let value = path
             .settle(&document)
