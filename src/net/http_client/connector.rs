@@ -7,10 +7,13 @@ use std::time::Duration;
 
 use ureq::Error;
 use ureq::unversioned::transport::time::Duration as Limit;
-use ureq::unversioned::transport::{Buffers, ConnectionDetails, Connector, NextTimeout, Transport};
+use ureq::unversioned::transport::{
+    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, NextTimeout, TcpConnector,
+    Transport,
+};
 
 use crate::tls::Trust;
-use crate::tls::connector::connect_with;
+use crate::tls::connector::Secure;
 
 /// How long one read of a connection may wait, beside the deadline of the
 /// request. ureq fixes its own limit when a request begins, but a model may think
@@ -39,7 +42,10 @@ impl ReadLimit {
 /// What ureq makes connections with: through a proxy if the agent has one, else
 /// directly, then TLS for https.
 pub fn connect_by(trust: Trust, read_limit: Arc<ReadLimit>) -> impl Connector {
-    connect_with(trust).chain(ReadLimiter(read_limit))
+    ().chain(ConnectProxyConnector::default())
+        .chain(TcpConnector::default())
+        .chain(Secure(trust))
+        .chain(ReadLimiter(read_limit))
 }
 
 #[derive(Debug)]

@@ -49,10 +49,10 @@ impl ClientError {
         match error {
             Error::Timeout(Timeout::PerRead) => ClientError::Silent(read_limit.limit()),
             Error::Timeout(Timeout::Resolve) => {
-                ClientError::Unreachable("the name could not be resolved in time".to_owned())
+                ClientError::Unreachable("the name could not be looked up in time".to_owned())
             }
             Error::Timeout(Timeout::Connect) => {
-                ClientError::Unreachable("no answer to the attempt to connect".to_owned())
+                ClientError::Unreachable("no connection in time".to_owned())
             }
             Error::Timeout(Timeout::PerWrite) => interrupted("the other side stopped reading"),
             Error::Timeout(_) => ClientError::TimedOut,

@@ -23,9 +23,7 @@ pub mod test_server;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ureq::config::ConfigBuilder;
 use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use ureq::typestate::AgentScope;
 use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
 
 use base::address::is_local_host;
@@ -58,17 +56,6 @@ const HEAD_BYTES: usize = 32 * 1024;
 const FINISH_LIMIT: Duration = Duration::from_millis(20);
 /// Most bytes of that rest.
 const FINISH_BYTES: usize = 2 * 1024;
-
-/// What all our HTTP clients have in common: every status is an answer, no
-/// redirect is followed, nothing comes compressed, and the server is told who
-/// asks.
-pub fn base_config() -> ConfigBuilder<AgentScope> {
-    Agent::config_builder()
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
-        .accept_encoding("identity")
-}
 
 /// A request to send.
 pub struct ClientRequest<'a> {
@@ -360,7 +347,11 @@ impl HttpClient {
     fn connect(&self, origin: String, host: &str) -> Connection {
         let read_limit = Arc::new(ReadLimit::default());
         let proxy = self.proxy.clone().filter(|_| !is_local_host(host));
-        let config = base_config()
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .user_agent(concat!("hearth/", env!("CARGO_PKG_VERSION")))
+            .accept_encoding("identity")
             .proxy(proxy)
             .no_delay(true)
             .timeout_resolve(Some(self.connect_limit))

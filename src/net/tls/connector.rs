@@ -9,20 +9,12 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConnection, StreamOwned};
 use ureq::Error;
 use ureq::unversioned::transport::{
-    Buffers, ConnectProxyConnector, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout,
-    TcpConnector, Transport, TransportAdapter,
+    Buffers, ConnectionDetails, Connector, Either, LazyBuffers, NextTimeout, Transport,
+    TransportAdapter,
 };
 
 use super::reason::in_words;
 use super::trust::Trust;
-
-/// Connects through a proxy if the agent has one, else directly, then with TLS
-/// for https.
-pub fn connect_with(trust: Trust) -> impl Connector<Out = impl Transport> {
-    ().chain(ConnectProxyConnector::default())
-        .chain(TcpConnector::default())
-        .chain(Secure(trust))
-}
 
 /// Puts TLS on connections for https.
 #[derive(Debug)]

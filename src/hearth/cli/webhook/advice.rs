@@ -58,7 +58,7 @@ pub fn on_callback(error: &str, account: &WebhookAccount, seconds: u64) -> Strin
         None if error.contains("looked up") || error.contains("no address") => {
             format!("The host name in {url} cannot be resolved: correct it, or use an address.")
         }
-        None if error.contains("connection within") || error.contains("unreachable") => {
+        None if error.contains("no connection") || error.contains("unreachable") => {
             format!("{url} cannot be reached from here: check the address, cables and firewalls.")
         }
         None if account.outgoing_url.starts_with("https://") => format!(
@@ -108,7 +108,7 @@ mod tests {
             ),
             ("no answer within 15 s", "within 15 s"),
             ("the receiver's name has no address", "cannot be resolved"),
-            ("no connection within 5 s", "cannot be reached"),
+            ("no answer: no connection in time", "cannot be reached"),
             ("no answer: invalid peer certificate", "speak https"),
         ] {
             let advice = on_callback(error, account, 15);
