@@ -91,6 +91,7 @@ pub struct Hub {
     state: Mutex<HubState>,
 }
 
+#[derive(Default)]
 struct HubState {
     /// The number of the newest event.
     seq: u64,
@@ -138,12 +139,7 @@ impl Hub {
         Hub {
             state: Mutex::new(HubState {
                 seq: last,
-                kept: VecDeque::new(),
-                kept_bytes: 0,
-                subscribers: HashMap::new(),
-                watchers: HashMap::new(),
-                next_watch: 0,
-                is_closed: false,
+                ..HubState::default()
             }),
         }
     }

@@ -7,20 +7,20 @@
 //!
 //! # The walk of a chat message
 //!
-//! 1. [`session::Session::receive`], on the connection's thread: parses the
+//! 1. `receive` of [`session::Session`], on the connection's thread: parses the
 //!    message ([`protocol::command::Request::parse`]), checks rate and identity.
 //! 2. `commands::run`: checks the role; the one match on the command.
-//! 3. `turns`: `chat` makes the new turn; `accept_message` reserves a place in the
-//!    queue and stores it; the connection's [`caller::Responder`] becomes the
-//!    turn's watcher ([`hub::Hub::watch`]); `start_turn` publishes the message and
-//!    gives the turn to the [`queue::WorkQueue`].
+//! 3. `turns`: `chat` makes the new turn; `store_message` reserves a place in the
+//!    queue and stores it; the connection's [`caller::Responder`] becomes the turn's
+//!    watcher ([`hub::Hub::watch`]); `start` publishes the message and queues the
+//!    turn.
 //! 4. `workers`: a worker takes it from the queue.
 //! 5. `running`: `run_turn` runs [`agent::turn::run`] and publishes its progress
 //!    ([`hub::Hub::publish`]); `conclude` commits the turn's end
 //!    ([`store::Store::finish_turn`]), then publishes it and notifies the watchers
 //!    ([`hub::Hub::turn_ended`]).
 //! 6. [`caller::Responder::send`] puts the response into the connection's outbox;
-//!    [`session::Session::arrange`] gives it its place in the order.
+//!    `arrange` of the session gives it its place in the order.
 //!
 //! A webhook's message (`webhooks`), a model API's (`turn_stream`) and a schedule
 //! that is due (`routines`) join at step 3 and differ in who watches: a
