@@ -11,7 +11,7 @@ use std::str::FromStr;
 
 use lexopt::Arg;
 
-use super::context::Failure;
+use super::context::CliError;
 use super::suggestion::nearest;
 
 /// A positional argument.
@@ -120,7 +120,7 @@ impl Arguments {
         options: &'static [CommandOption],
         operands: Option<&[Operand]>,
         words: impl IntoIterator<Item = OsString>,
-    ) -> Result<Option<Arguments>, Failure> {
+    ) -> Result<Option<Arguments>, CliError> {
         let mut parsed = Arguments {
             command: command.to_owned(),
             options: Vec::new(),
@@ -172,7 +172,7 @@ impl Arguments {
         Ok(Some(parsed))
     }
 
-    fn check_operands(&self, declared: &[Operand]) -> Result<(), Failure> {
+    fn check_operands(&self, declared: &[Operand]) -> Result<(), CliError> {
         let required = declared
             .iter()
             .filter(|operand| operand.arity == Arity::One)
@@ -192,8 +192,8 @@ impl Arguments {
     }
 
     /// A usage failure of this command.
-    pub fn usage(&self, message: impl fmt::Display) -> Failure {
-        Failure::Usage {
+    pub fn usage(&self, message: impl fmt::Display) -> CliError {
+        CliError::Usage {
             message: message.to_string(),
             command: self.command.clone(),
         }
@@ -217,7 +217,7 @@ impl Arguments {
     /// # Errors
     ///
     /// A usage failure when it is not UTF-8.
-    pub fn text(&self, name: &str) -> Result<Option<&str>, Failure> {
+    pub fn text(&self, name: &str) -> Result<Option<&str>, CliError> {
         Ok(self.texts(name)?.into_iter().next())
     }
 
@@ -226,7 +226,7 @@ impl Arguments {
     /// # Errors
     ///
     /// A usage failure when one is not UTF-8.
-    pub fn texts(&self, name: &str) -> Result<Vec<&str>, Failure> {
+    pub fn texts(&self, name: &str) -> Result<Vec<&str>, CliError> {
         self.options
             .iter()
             .filter(|(option, _)| option.name == name)
@@ -243,7 +243,7 @@ impl Arguments {
     /// # Errors
     ///
     /// A usage failure that names both.
-    pub fn exclude(&self, one: &str, other: &str) -> Result<(), Failure> {
+    pub fn exclude(&self, one: &str, other: &str) -> Result<(), CliError> {
         match self.has(one) && self.has(other) {
             true => Err(self.usage(format!("--{one} and --{other} cannot be used together"))),
             false => Ok(()),
@@ -255,7 +255,7 @@ impl Arguments {
     /// # Errors
     ///
     /// A usage failure when it is something else.
-    pub fn value<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, Failure> {
+    pub fn value<T: FromStr>(&self, name: &str, expected: &str) -> Result<Option<T>, CliError> {
         self.text(name)?
             .map(|text| {
                 text.parse()
@@ -269,7 +269,7 @@ impl Arguments {
     /// # Errors
     ///
     /// A usage failure when it is something else.
-    pub fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, Failure> {
+    pub fn number(&self, name: &str, range: RangeInclusive<u64>) -> Result<Option<u64>, CliError> {
         let expected = format!("a number from {} to {}", range.start(), range.end());
         match self.value(name, &expected)? {
             Some(number) if !range.contains(&number) => {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::arguments::{Arguments, DATA_DIR, flag, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count, size};
 use crate::service::backups::enclosed;
@@ -33,7 +33,7 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 .run(run);
 
 /// `hearth backup FILE`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     directory.check_is_used()?;
     let target = PathBuf::from(arguments.required(0));
@@ -47,7 +47,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         overwrite: arguments.has("force"),
         files,
     };
-    let made = back_up(&order, &line.watch()).map_err(Failure::failed)?;
+    let made = back_up(&order, &line.watch()).map_err(CliError::failed)?;
     drop(line);
     if let Some(reason) = left_out {
         writeln!(context.errors, "hearth: {reason}")?;

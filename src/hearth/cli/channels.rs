@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::context::Failure;
+use super::context::CliError;
 use config::Settings;
 #[cfg(feature = "relay")]
 use config::{Channel, Config, RelayChannel};
@@ -23,7 +23,7 @@ pub fn relays(config: &Config) -> impl Iterator<Item = &RelayChannel> {
 ///
 /// The configuration cannot be read.
 #[cfg(feature = "relay")]
-pub fn relay_key(settings: &Settings, name: &str) -> Result<Option<String>, Failure> {
+pub fn relay_key(settings: &Settings, name: &str) -> Result<Option<String>, CliError> {
     let channels = settings.get("channels", false)?;
     Ok(find(&channels, |key, channel| {
         let kind = channel["type"].as_str().unwrap_or(key);
@@ -43,7 +43,7 @@ pub fn new_relay(
     settings: &Settings,
     name: &str,
     mut channel: Map<String, Value>,
-) -> Result<(String, Value), Failure> {
+) -> Result<(String, Value), CliError> {
     channel.insert("type".to_owned(), json!("websocket"));
     Ok(match settings.get("channels", false)? {
         Value::Array(items) if is_in_file(settings) => {
@@ -61,14 +61,14 @@ pub fn new_relay(
 /// # Errors
 ///
 /// The file does not contain it.
-pub fn account_key(settings: &Settings, name: &str) -> Result<String, Failure> {
+pub fn account_key(settings: &Settings, name: &str) -> Result<String, CliError> {
     let channels = settings.get("channels", false)?;
     find(&channels, |key, channel| {
         is_webhook(key, channel) && channel["accounts"].get(name).is_some()
     })
     .map(|channel| key_in(&channel, name))
     .ok_or_else(|| {
-        Failure::failed(format!(
+        CliError::failed(format!(
             "the file does not contain webhook account {name:?}"
         ))
     })
@@ -84,7 +84,7 @@ pub fn new_account(
     settings: &Settings,
     name: &str,
     account: Map<String, Value>,
-) -> Result<(String, Value), Failure> {
+) -> Result<(String, Value), CliError> {
     let channels = settings.get("channels", false)?;
     let account = Value::Object(account);
     Ok(match (find(&channels, is_webhook), &channels) {

@@ -1,7 +1,7 @@
 //! The type that declares a command, and the lookup of one in a table.
 
 use super::arguments::{Arguments, CommandOption, Operand};
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::suggestion::nearest;
 
 /// One command, a group of commands, or both.
@@ -14,17 +14,17 @@ pub struct Command {
     pub operands: &'static [Operand],
     pub options: &'static [CommandOption],
     /// What it does when no member follows; a group without it shows its help.
-    pub run: Option<Run>,
+    pub run: Option<CommandFunction>,
     /// The commands of a group.
     pub members: &'static [Command],
 }
 
 /// The function of a command.
 #[derive(Clone, Copy)]
-pub enum Run {
-    Plain(fn(&Arguments, &mut Context) -> Outcome),
+pub enum CommandFunction {
+    Plain(fn(&Arguments, &mut Context) -> CliResult),
     /// Also gets the table of all commands.
-    WithTable(fn(&'static [Command], &Arguments, &mut Context) -> Outcome),
+    WithTable(fn(&'static [Command], &Arguments, &mut Context) -> CliResult),
 }
 
 impl Command {
@@ -55,16 +55,16 @@ impl Command {
         self
     }
 
-    pub const fn run(mut self, run: fn(&Arguments, &mut Context) -> Outcome) -> Command {
-        self.run = Some(Run::Plain(run));
+    pub const fn run(mut self, run: fn(&Arguments, &mut Context) -> CliResult) -> Command {
+        self.run = Some(CommandFunction::Plain(run));
         self
     }
 
     pub const fn run_with_table(
         mut self,
-        run: fn(&'static [Command], &Arguments, &mut Context) -> Outcome,
+        run: fn(&'static [Command], &Arguments, &mut Context) -> CliResult,
     ) -> Command {
-        self.run = Some(Run::WithTable(run));
+        self.run = Some(CommandFunction::WithTable(run));
         self
     }
 
@@ -88,7 +88,7 @@ pub struct Invocation {
 /// # Errors
 ///
 /// A usage failure with the nearest known command.
-pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Failure> {
+pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, CliError> {
     let mut level = table;
     let mut path = String::from("hearth");
     for (index, word) in words.iter().enumerate() {
@@ -100,7 +100,7 @@ pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Fai
                     format!("there are {}", names.join(", "))
                 }
             };
-            return Err(Failure::Usage {
+            return Err(CliError::Usage {
                 message: format!("unknown command `{path} {word}`; {hint}"),
                 command: path,
             });
@@ -119,7 +119,7 @@ pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Fai
         }
         level = command.members;
     }
-    Err(Failure::Usage {
+    Err(CliError::Usage {
         message: "no command given".to_owned(),
         command: path,
     })

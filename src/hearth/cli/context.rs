@@ -48,7 +48,7 @@ impl AsFd for StandardInput {
 
 /// Why a command did not succeed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CliError {
     /// The command line is wrong: exit code 2. Names the command to ask for help.
     Usage { message: String, command: String },
     /// Exit code 1.
@@ -59,27 +59,27 @@ pub enum Failure {
     OutputClosed,
 }
 
-impl Failure {
-    pub fn failed(message: impl fmt::Display) -> Failure {
-        Failure::Failed(message.to_string())
+impl CliError {
+    pub fn failed(message: impl fmt::Display) -> CliError {
+        CliError::Failed(message.to_string())
     }
 }
 
-impl From<base::error::Error> for Failure {
-    fn from(error: base::error::Error) -> Failure {
-        Failure::failed(error.for_owner())
+impl From<base::error::Error> for CliError {
+    fn from(error: base::error::Error) -> CliError {
+        CliError::failed(error.for_owner())
     }
 }
 
 /// For errors of writing to the output. Code that reads or writes files names
 /// them in its own errors.
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
+impl From<io::Error> for CliError {
+    fn from(error: io::Error) -> CliError {
         match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::OutputClosed,
-            _ => Failure::Failed(format!("cannot write the output: {error}")),
+            io::ErrorKind::BrokenPipe => CliError::OutputClosed,
+            _ => CliError::Failed(format!("cannot write the output: {error}")),
         }
     }
 }
 
-pub type Outcome = Result<(), Failure>;
+pub type CliResult = Result<(), CliError>;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::arguments::Arguments;
-use super::context::{Context, Failure};
+use super::context::{CliError, Context};
 use crate::server::restore;
 use crate::service::backups::how_to_restore;
 use base::clock::Clock;
@@ -33,7 +33,7 @@ impl DataDirectory {
     pub fn resolve(
         option: Option<&OsStr>,
         environment: &dyn Fn(&str) -> Option<OsString>,
-    ) -> Result<DataDirectory, Failure> {
+    ) -> Result<DataDirectory, CliError> {
         let variable = |name: &str| environment(name).filter(|value| !value.is_empty());
         let state_directory = || {
             let list = variable("STATE_DIRECTORY")?;
@@ -45,7 +45,7 @@ impl DataDirectory {
             Some(root.join(rest))
         };
         match option {
-            Some(option) if option.is_empty() => Err(Failure::failed("--data-dir is empty")),
+            Some(option) if option.is_empty() => Err(CliError::failed("--data-dir is empty")),
             Some(option) => Ok(PathBuf::from(option)),
             None => variable("HEARTH_DATA_DIR")
                 .map(PathBuf::from)
@@ -53,7 +53,7 @@ impl DataDirectory {
                 .or_else(|| below(variable("XDG_DATA_HOME"), "hearth"))
                 .or_else(|| below(variable("HOME"), ".local/share/hearth"))
                 .ok_or_else(|| {
-                    Failure::failed(
+                    CliError::failed(
                         "HOME is not set; give a data directory with --data-dir or HEARTH_DATA_DIR",
                     )
                 }),
@@ -66,7 +66,7 @@ impl DataDirectory {
     /// # Errors
     ///
     /// As for [`DataDirectory::resolve`].
-    pub fn of(arguments: &Arguments, context: &Context) -> Result<DataDirectory, Failure> {
+    pub fn of(arguments: &Arguments, context: &Context) -> Result<DataDirectory, CliError> {
         DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
     }
 
@@ -101,7 +101,7 @@ impl DataDirectory {
     /// # Errors
     ///
     /// It is one of them.
-    pub fn check_output(&self, file: &Path) -> Result<(), Failure> {
+    pub fn check_output(&self, file: &Path) -> Result<(), CliError> {
         let folder = file.parent().filter(|folder| *folder != Path::new(""));
         let folder = fs::canonicalize(folder.unwrap_or(Path::new(".")));
         let is_here = matches!((folder, fs::canonicalize(&self.0)), (Ok(a), Ok(b)) if a == b);
@@ -117,7 +117,7 @@ impl DataDirectory {
         .any(|own| name.starts_with(own))
             || name.ends_with(".pem");
         match is_here && is_own {
-            true => Err(Failure::failed(format!(
+            true => Err(CliError::failed(format!(
                 "{} is one of Hearth's own files; choose another name",
                 file.display()
             ))),
@@ -131,7 +131,7 @@ impl DataDirectory {
     /// # Errors
     ///
     /// It cannot be created or written.
-    pub fn create(&self) -> Result<(), Failure> {
+    pub fn create(&self) -> Result<(), CliError> {
         let path = &self.0;
         let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
         if let Err(error) = made {
@@ -141,14 +141,14 @@ impl DataDirectory {
                 }
                 _ => error.to_string(),
             };
-            return Err(Failure::failed(format!(
+            return Err(CliError::failed(format!(
                 "the data directory {} cannot be created: {reason}; choose another with --data-dir",
                 path.display()
             )));
         }
         // A failing SD card is mounted read-only.
         rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).map_err(|error| {
-            Failure::failed(format!(
+            CliError::failed(format!(
                 "the data directory {} is not writable: {}; give it to the user who runs hearth \
                  (chown, or chmod u+rwx), or choose another with --data-dir",
                 path.display(),
@@ -162,7 +162,7 @@ impl DataDirectory {
     /// # Errors
     ///
     /// There is no database, or it cannot be opened.
-    pub fn open_store(&self) -> Result<Store, Failure> {
+    pub fn open_store(&self) -> Result<Store, CliError> {
         self.check_is_used()?;
         Store::open(&self.database(), Clock::system()).map_err(|error| {
             let settings = Settings::load(&self.config());
@@ -171,7 +171,7 @@ impl DataDirectory {
                 true => how_to_restore(&backup.unwrap_or_default(), &self.0),
                 false => String::new(),
             };
-            Failure::failed(format!("{error}{advice}"))
+            CliError::failed(format!("{error}{advice}"))
         })
     }
 
@@ -180,14 +180,14 @@ impl DataDirectory {
     /// # Errors
     ///
     /// There is none, or it is invalid.
-    pub fn settings(&self) -> Result<Settings, Failure> {
+    pub fn settings(&self) -> Result<Settings, CliError> {
         let path = self.config();
         match fs::metadata(&path) {
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::failed(format!(
                 "there is no configuration {}; `hearth serve` writes one at its first start",
                 path.display()
             ))),
-            _ => Settings::load(&path).map_err(Failure::failed),
+            _ => Settings::load(&path).map_err(CliError::failed),
         }
     }
 
@@ -205,22 +205,22 @@ impl DataDirectory {
     /// # Errors
     ///
     /// There is none, or it cannot be read.
-    pub fn check_is_used(&self) -> Result<(), Failure> {
+    pub fn check_is_used(&self) -> Result<(), CliError> {
         let path = self.database();
         if restore::is_pending(&self.0) {
-            return Err(Failure::failed(format!(
+            return Err(CliError::failed(format!(
                 "a restore in {} was interrupted; `hearth serve` completes it",
                 self.0.display()
             )));
         }
         match fs::metadata(&path) {
             Ok(_) => Ok(()),
-            Err(error) if error.kind() == ErrorKind::NotFound => Err(Failure::failed(format!(
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::failed(format!(
                 "there is no Hearth in {}: start one there with `hearth serve`, or give its directory \
                  with --data-dir",
                 self.0.display()
             ))),
-            Err(error) => Err(Failure::failed(format!(
+            Err(error) => Err(CliError::failed(format!(
                 "{} cannot be read: {error}; run this as the user who runs hearth",
                 path.display()
             ))),
@@ -296,7 +296,7 @@ mod tests {
         fs::write(root.path().join("file"), "").unwrap();
         for place in ["file", "file/below"] {
             let directory = DataDirectory(root.path().join(place));
-            let Err(Failure::Failed(message)) = directory.create() else {
+            let Err(CliError::Failed(message)) = directory.create() else {
                 panic!("{place} was made");
             };
             assert!(

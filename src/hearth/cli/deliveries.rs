@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, option, required};
 use super::command::Command;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 use super::data_directory::DataDirectory;
-use super::table::List;
+use super::table::ListView;
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
@@ -37,7 +37,7 @@ pub const COMMAND: Command = Command::new("deliveries", "List webhook callbacks 
 const ERROR_CHARACTERS: usize = 60;
 
 /// `hearth deliveries list`
-fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let state = match arguments.text("state")? {
         None => None,
         Some(word) => Some(DeliveryState::parse(word).ok_or_else(|| {
@@ -52,7 +52,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let deliveries = store.deliveries(state, limit as usize)?;
     store.close();
-    let list = List {
+    let list = ListView {
         columns: &[
             "id",
             "account",
@@ -82,7 +82,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth deliveries retry ID`
-fn retry(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn retry(arguments: &Arguments, context: &mut Context) -> CliResult {
     let id: DeliveryId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let delivery = store.retry_delivery(id)?;

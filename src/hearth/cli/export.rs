@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{Arguments, DATA_DIR, flag, option};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use base::ids::ConversationId;
@@ -38,7 +38,7 @@ const PARTIAL: &str = ".partial";
 
 /// The file formats.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Format {
+enum ExportFormat {
     JsonLines,
     Markdown,
 }
@@ -51,10 +51,10 @@ struct ExportCounts {
 }
 
 /// `hearth export`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let format = match arguments.text("format")? {
-        None | Some("jsonl") => Format::JsonLines,
-        Some("markdown") => Format::Markdown,
+        None | Some("jsonl") => ExportFormat::JsonLines,
+        Some("markdown") => ExportFormat::Markdown,
         Some(other) => {
             let message = format!("--format must be jsonl or markdown, not {other:?}");
             return Err(arguments.usage(message));
@@ -78,7 +78,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let written = match &output {
         None => {
             let mut writer = BufWriter::new(&mut *context.output);
-            let written = write_all(&store, one, format, &mut writer, &line, Failure::from)?;
+            let written = write_all(&store, one, format, &mut writer, &line, CliError::from)?;
             writer.flush()?;
             written
         }
@@ -102,8 +102,8 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     Ok(())
 }
 
-fn unwritten(path: &Path, error: &io::Error) -> Failure {
-    Failure::failed(match error.kind() {
+fn unwritten(path: &Path, error: &io::Error) -> CliError {
+    CliError::failed(match error.kind() {
         io::ErrorKind::AlreadyExists => format!(
             "{} already exists; choose another name, or replace it with --force",
             path.display()
@@ -116,8 +116,8 @@ fn unwritten(path: &Path, error: &io::Error) -> Failure {
 fn to_file(
     path: &Path,
     overwrite: bool,
-    write: impl FnOnce(&mut dyn Write) -> Result<ExportCounts, Failure>,
-) -> Result<ExportCounts, Failure> {
+    write: impl FnOnce(&mut dyn Write) -> Result<ExportCounts, CliError>,
+) -> Result<ExportCounts, CliError> {
     if !overwrite && fs::symlink_metadata(path).is_ok() {
         return Err(unwritten(path, &io::ErrorKind::AlreadyExists.into()));
     }
@@ -151,13 +151,13 @@ fn to_file(
 fn write_all(
     store: &Store,
     one: Option<ConversationId>,
-    format: Format,
+    format: ExportFormat,
     writer: &mut dyn Write,
     line: &ProgressLine,
-    failed: impl Fn(io::Error) -> Failure,
-) -> Result<ExportCounts, Failure> {
+    failed: impl Fn(io::Error) -> CliError,
+) -> Result<ExportCounts, CliError> {
     let mut written = ExportCounts::default();
-    if format == Format::JsonLines {
+    if format == ExportFormat::JsonLines {
         let head = json!({ "type": "hearth_export", "version": 1 });
         writeln!(writer, "{head}").map_err(&failed)?;
     }
@@ -173,7 +173,7 @@ fn write_all(
         for conversation in &page.conversations {
             write_one(store, conversation, format, writer, &mut written, &failed)?;
             if !line.note("exporting", written.conversations, Some(total)) {
-                return Err(Failure::failed("stopped before the end"));
+                return Err(CliError::failed("stopped before the end"));
             }
         }
         cursor = page.next;
@@ -186,14 +186,14 @@ fn write_all(
 fn write_one(
     store: &Store,
     conversation: &Conversation,
-    format: Format,
+    format: ExportFormat,
     writer: &mut dyn Write,
     written: &mut ExportCounts,
-    failed: &impl Fn(io::Error) -> Failure,
-) -> Outcome {
+    failed: &impl Fn(io::Error) -> CliError,
+) -> CliResult {
     match format {
-        Format::JsonLines => head_line(writer, conversation),
-        Format::Markdown => title(writer, conversation),
+        ExportFormat::JsonLines => head_line(writer, conversation),
+        ExportFormat::Markdown => title(writer, conversation),
     }
     .map_err(failed)?;
     let mut after = None;
@@ -205,8 +205,8 @@ fn write_one(
         after = Some(last.id);
         for message in &messages {
             match format {
-                Format::JsonLines => message_line(writer, message),
-                Format::Markdown => paragraph(writer, message),
+                ExportFormat::JsonLines => message_line(writer, message),
+                ExportFormat::Markdown => paragraph(writer, message),
             }
             .map_err(failed)?;
             written.messages += 1;

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::context::Failure;
+use super::context::CliError;
 use super::data_directory::DataDirectory;
 use super::password;
 use crate::service;
@@ -36,7 +36,7 @@ pub fn prepare(
     directory: &DataDirectory,
     clock: &Clock,
     given: Option<Secret>,
-) -> Result<FirstRun, Failure> {
+) -> Result<FirstRun, CliError> {
     let mut made = FirstRun::default();
     let has_config = directory.config().exists();
     // A crash or a failed copy may leave an empty file.
@@ -47,17 +47,17 @@ pub fn prepare(
     if has_config {
         // If an existing configuration is invalid, the start must fail before it
         // generates a password.
-        Settings::load(&directory.config()).map_err(Failure::failed)?;
+        Settings::load(&directory.config()).map_err(CliError::failed)?;
     }
     if let Some(password) = &given {
         password::check(password).map_err(|failure| match failure {
-            Failure::Failed(message) => {
-                Failure::Failed(format!("HEARTH_ADMIN_PASSWORD: {message}"))
+            CliError::Failed(message) => {
+                CliError::Failed(format!("HEARTH_ADMIN_PASSWORD: {message}"))
             }
             other => other,
         })?;
     }
-    let store = Store::open(&directory.database(), clock.clone()).map_err(Failure::failed)?;
+    let store = Store::open(&directory.database(), clock.clone()).map_err(CliError::failed)?;
     if store.users()?.is_empty() {
         let password = given.clone().unwrap_or_else(Secret::random_password);
         let hash = service::password::hash(&password)?;
@@ -66,7 +66,7 @@ pub fn prepare(
         made.password = given.is_none().then_some(password);
     }
     store.close();
-    made.config = config::write_first_run(&directory.config()).map_err(Failure::failed)?;
+    made.config = config::write_first_run(&directory.config()).map_err(CliError::failed)?;
     Ok(made)
 }
 

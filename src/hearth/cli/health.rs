@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, CA_FILE, DATA_DIR, option};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::http;
 use super::running_server::RunningServer;
@@ -33,7 +33,7 @@ it, the one that runs on the data directory",
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// `hearth health`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let (url, trust) = match arguments.text("url")? {
         Some(url) => {
             let trust = http::trust(arguments, context)?;
@@ -42,13 +42,13 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         None => {
             let directory = DataDirectory::of(arguments, context)?;
             let server = RunningServer::find(&directory).ok_or_else(|| {
-                Failure::failed(format!(
+                CliError::failed(format!(
                     "no server is running on {}; start one with `hearth serve`",
                     directory.path().display()
                 ))
             })?;
             let url = server.url().ok_or_else(|| {
-                Failure::failed(format!(
+                CliError::failed(format!(
                     "the server (process {}) is not listening yet",
                     server.process()
                 ))
@@ -56,7 +56,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             (url, server.trust())
         }
     };
-    let text = ask(&url, &trust).map_err(Failure::Failed)?;
+    let text = ask(&url, &trust).map_err(CliError::Failed)?;
     writeln!(context.output, "{text}")?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::arguments::Arity;
 use super::command::{Command, find};
-use super::context::Failure;
+use super::context::CliError;
 use super::suggestion::nearest;
 use crate::handbook::{TOPICS, topic};
 
@@ -47,7 +47,7 @@ pub fn overview(table: &[Command]) -> String {
 /// # Errors
 ///
 /// A usage failure where the words name neither.
-pub fn of_words(table: &'static [Command], words: &[&str]) -> Result<String, Failure> {
+pub fn of_words(table: &'static [Command], words: &[&str]) -> Result<String, CliError> {
     let page = match words {
         [name] => topic(name),
         _ => None,
@@ -61,7 +61,7 @@ pub fn of_words(table: &'static [Command], words: &[&str]) -> Result<String, Fai
         (None, Ok(found)) => Ok(of_command(&found.path, found.command)),
         (None, Err(error)) => Err(match words {
             [word] => nearest(word, TOPICS.iter().map(|topic| topic.name)).map_or(error, |near| {
-                Failure::Usage {
+                CliError::Usage {
                     message: format!(
                         "unknown command or topic `{word}`; did you mean `hearth help {near}`?"
                     ),

@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 use super::data_directory::DataDirectory;
-use super::table::{List, truncated};
+use super::table::{ListView, truncated};
 use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
@@ -39,7 +39,7 @@ pub const COMMAND: Command = Command::new("memory", "See and delete what the ass
 const CONTENT_CHARACTERS: usize = 100;
 
 /// `hearth memory list`
-fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let memories = store.memories()?;
     store.close();
@@ -48,7 +48,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth memory search WORD...`
-fn search(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn search(arguments: &Arguments, context: &mut Context) -> CliResult {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
@@ -60,7 +60,7 @@ fn search(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth memory delete ID`
-fn delete(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn delete(arguments: &Arguments, context: &mut Context) -> CliResult {
     let id: MemoryId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.forget(id)?;
@@ -74,8 +74,8 @@ fn print(
     context: &mut Context,
     memories: &[Memory],
     empty: &str,
-) -> Outcome {
-    let list = List {
+) -> CliResult {
+    let list = ListView {
         columns: &["id", "since", "said by", "what"],
         row: &|memory: &Memory| {
             vec![

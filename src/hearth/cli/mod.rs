@@ -61,8 +61,8 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use arguments::Arguments;
-use command::{Command, Run};
-use context::{Context, Failure, Outcome, StandardInput};
+use command::{Command, CommandFunction};
+use context::{CliError, CliResult, Context, StandardInput};
 
 /// Every command, in the order of the overview.
 const COMMANDS: &[Command] = &[
@@ -110,12 +110,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 fn run_in(arguments: Vec<OsString>, context: &mut Context) -> u8 {
     let outcome =
-        dispatch(arguments, context).and_then(|()| context.output.flush().map_err(Failure::from));
+        dispatch(arguments, context).and_then(|()| context.output.flush().map_err(CliError::from));
     let (code, message) = match outcome {
-        Ok(()) | Err(Failure::OutputClosed) => return 0,
-        Err(Failure::Reported) => return 1,
-        Err(Failure::Failed(message)) => (1, message),
-        Err(Failure::Usage { message, command }) => {
+        Ok(()) | Err(CliError::OutputClosed) => return 0,
+        Err(CliError::Reported) => return 1,
+        Err(CliError::Failed(message)) => (1, message),
+        Err(CliError::Usage { message, command }) => {
             (2, format!("{message} (see `{command} --help`)"))
         }
     };
@@ -125,11 +125,11 @@ fn run_in(arguments: Vec<OsString>, context: &mut Context) -> u8 {
     code
 }
 
-fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
+fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> CliResult {
     let words: Vec<&str> = arguments.iter().map_while(|word| word.to_str()).collect();
     match words.first().copied() {
         None => {
-            return Err(Failure::Usage {
+            return Err(CliError::Usage {
                 message: "no command given".to_owned(),
                 command: "hearth".to_owned(),
             });
@@ -153,7 +153,7 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
             return Ok(());
         }
         Some(word) if word.starts_with("--") => {
-            return Err(Failure::Usage {
+            return Err(CliError::Usage {
                 message: format!("put options such as {word} after the command"),
                 command: "hearth".to_owned(),
             });
@@ -172,7 +172,9 @@ fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> Outcome {
             context.output.write_all(text.as_bytes())?;
             Ok(())
         }
-        (Some(Run::Plain(run)), Some(arguments)) => run(&arguments, context),
-        (Some(Run::WithTable(run)), Some(arguments)) => run(COMMANDS, &arguments, context),
+        (Some(CommandFunction::Plain(run)), Some(arguments)) => run(&arguments, context),
+        (Some(CommandFunction::WithTable(run)), Some(arguments)) => {
+            run(COMMANDS, &arguments, context)
+        }
     }
 }

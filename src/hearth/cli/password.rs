@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::arguments::Arguments;
-use super::context::{Context, Failure};
+use super::context::{CliError, Context};
 use crate::service;
 use crate::service::password::LEAST_CHARACTERS;
 use base::secret::Secret;
@@ -26,7 +26,7 @@ pub fn new_hash(
     arguments: &Arguments,
     context: &mut Context,
     user: &str,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     if arguments.has("generate") {
         arguments.exclude("generate", "password-stdin")?;
         let password = Secret::random_password();
@@ -45,7 +45,7 @@ pub fn new_hash(
     let password = read_secret(context, "Password: ", ask)?;
     check(&password)?;
     if ask && read_secret(context, "Repeat: ", ask)? != password {
-        return Err(Failure::failed(
+        return Err(CliError::failed(
             "the passwords do not match; nothing was changed",
         ));
     }
@@ -57,7 +57,7 @@ pub fn new_hash(
 /// # Errors
 ///
 /// It is too short or too long.
-pub fn check(password: &Secret) -> Result<(), Failure> {
+pub fn check(password: &Secret) -> Result<(), CliError> {
     Ok(service::password::check(password)?)
 }
 
@@ -67,7 +67,7 @@ pub fn check(password: &Secret) -> Result<(), Failure> {
 /// # Errors
 ///
 /// The input ends, is not UTF-8 or too long, or the person cancels.
-pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Secret, Failure> {
+pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Secret, CliError> {
     if !ask {
         return read_line(context.input, |line, byte| line.push(byte));
     }
@@ -87,29 +87,35 @@ pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Sec
     typed
 }
 
-fn unreadable(error: impl Display) -> Failure {
-    Failure::failed(format!("cannot read the password: {error}"))
+fn unreadable(error: impl Display) -> CliError {
+    CliError::failed(format!("cannot read standard input: {error}"))
 }
 
 /// Reads to the end of the line, byte by byte, so that the rest stays for the next
-/// reader.
-fn read_line(
+/// reader. `take` appends a byte to the line.
+///
+/// # Errors
+///
+/// The input ends, is not UTF-8 or too long, or the person cancels.
+pub fn read_line(
     input: &mut (impl Read + ?Sized),
     take: impl Fn(&mut Vec<u8>, u8),
-) -> Result<Secret, Failure> {
+) -> Result<Secret, CliError> {
     let mut line = Vec::new();
     loop {
         let mut byte = [0];
         match input.read(&mut byte) {
             Ok(0) if line.is_empty() => {
-                return Err(Failure::failed("standard input ended before the password"));
+                return Err(CliError::failed(
+                    "standard input ended; nothing was written",
+                ));
             }
             Ok(0) => break,
             Ok(_) => match byte[0] {
                 b'\n' => break,
-                CONTROL_C => return Err(Failure::failed("cancelled; nothing was changed")),
+                CONTROL_C => return Err(CliError::failed("cancelled; nothing was changed")),
                 CONTROL_D if line.is_empty() => {
-                    return Err(Failure::failed("cancelled; nothing was changed"));
+                    return Err(CliError::failed("cancelled; nothing was changed"));
                 }
                 byte => take(&mut line, byte),
             },
@@ -117,7 +123,7 @@ fn read_line(
             Err(error) => return Err(unreadable(error)),
         }
         if line.len() > LINE_BYTES {
-            return Err(Failure::failed("the line on standard input is too long"));
+            return Err(CliError::failed("the line on standard input is too long"));
         }
     }
     if line.last() == Some(&b'\r') {
@@ -125,7 +131,7 @@ fn read_line(
     }
     String::from_utf8(line)
         .map(Secret::new)
-        .map_err(|_| Failure::failed("the password is not UTF-8"))
+        .map_err(|_| CliError::failed("the input is not UTF-8"))
 }
 
 const CONTROL_C: u8 = 0x03;

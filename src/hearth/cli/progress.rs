@@ -18,17 +18,17 @@ const EVERY: Duration = Duration::from_millis(100);
 
 /// The progress line of one task.
 pub struct ProgressLine {
-    shared: Arc<Shared>,
+    shared: Arc<LineState>,
     signals: Vec<SigId>,
 }
 
-struct Shared {
+struct LineState {
     is_terminal: bool,
     is_stopped: Arc<AtomicBool>,
-    drawn: Mutex<Drawn>,
+    drawn: Mutex<DrawState>,
 }
 
-struct Drawn {
+struct DrawState {
     began: Instant,
     next: Instant,
     is_there: bool,
@@ -39,10 +39,10 @@ impl ProgressLine {
     pub fn new() -> ProgressLine {
         let now = Instant::now();
         ProgressLine {
-            shared: Arc::new(Shared {
+            shared: Arc::new(LineState {
                 is_terminal: io::stderr().is_terminal(),
                 is_stopped: Arc::default(),
-                drawn: Mutex::new(Drawn {
+                drawn: Mutex::new(DrawState {
                     began: now,
                     next: now + QUIET,
                     is_there: false,
@@ -76,7 +76,7 @@ impl ProgressLine {
     }
 }
 
-impl Shared {
+impl LineState {
     fn note(&self, progress: Progress) -> bool {
         if self.is_terminal {
             let now = Instant::now();

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, flag, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use crate::server::{Lock, restore};
@@ -34,11 +34,11 @@ configuration where they still apply. The server must be stopped.",
     .run(run);
 
 /// `hearth restore FILE`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let file = PathBuf::from(arguments.required(0));
     if arguments.has("check") {
         let line = ProgressLine::stoppable();
-        let contents = inspect(&file, true, &line.watch()).map_err(Failure::failed)?;
+        let contents = inspect(&file, true, &line.watch()).map_err(CliError::failed)?;
         drop(line);
         writeln!(
             context.output,
@@ -51,9 +51,9 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     directory.create()?;
     // Held to the end, so that no server can start.
-    let _lock = Lock::take(directory.path()).map_err(Failure::failed)?;
+    let _lock = Lock::take(directory.path()).map_err(CliError::failed)?;
     let unusable = |error: io::Error| {
-        Failure::failed(format!(
+        CliError::failed(format!(
             "{} cannot be changed: {error}",
             directory.path().display()
         ))
@@ -110,14 +110,14 @@ fn stage(
     directory: &DataDirectory,
     staged: &Path,
     context: &mut Context,
-) -> Result<BackupContents, Failure> {
+) -> Result<BackupContents, CliError> {
     let line = ProgressLine::stoppable();
-    let database = staged.join(crate::server::DATABASE_FILE);
-    let contents = unpack(file, &database, &line.watch()).map_err(Failure::failed)?;
+    let database = staged.join(restore::DATABASE_FILE);
+    let contents = unpack(file, &database, &line.watch()).map_err(CliError::failed)?;
     drop(line);
     let put = |name: &str, content: &[u8]| {
         write_private(&staged.join(name), content).map_err(|error| {
-            Failure::failed(format!(
+            CliError::failed(format!(
                 "{} cannot be written: {error}",
                 staged.join(name).display()
             ))
@@ -132,7 +132,7 @@ fn stage(
         Some(text) => {
             let present = fs::read_to_string(directory.config()).ok();
             let reunited = reunite(text, present.as_deref()).map_err(|error| {
-                Failure::failed(format!("the configuration in {}: {error}", file.display()))
+                CliError::failed(format!("the configuration in {}: {error}", file.display()))
             })?;
             put(CONFIG, reunited.text.as_bytes())?;
             report(
@@ -158,7 +158,7 @@ fn stage(
     Ok(contents)
 }
 
-fn report(context: &mut Context, what: &str, keys: &[String]) -> Outcome {
+fn report(context: &mut Context, what: &str, keys: &[String]) -> CliResult {
     if !keys.is_empty() {
         writeln!(context.output, "{what}: {}.", keys.join(", "))?;
     }

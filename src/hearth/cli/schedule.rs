@@ -5,9 +5,9 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 use super::data_directory::DataDirectory;
-use super::table::{List, truncated};
+use super::table::{ListView, truncated};
 use base::calendar::{Timing, Zone};
 use base::clock::Clock;
 use base::ids::{ConversationId, ScheduleId};
@@ -73,7 +73,7 @@ next start, marked as late.",
 const PROMPT_CHARACTERS: usize = 60;
 
 /// `hearth schedule add PROMPT...`
-fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
     let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
     if at.is_some() == cron.is_some() {
         return Err(arguments.usage("give either --at, for a single run, or --cron"));
@@ -107,7 +107,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule list`
-fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let store = directory.open_store()?;
     let schedules = store.schedules()?;
@@ -117,7 +117,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
         true => Zone::system(),
         false => directory.settings()?.current().zone(),
     };
-    let list = List {
+    let list = ListView {
         columns: &["id", "next", "repeats", "webhook", "prompt"],
         row: &|schedule| row(schedule, &zone),
         json: &to_json,
@@ -127,7 +127,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule remove ID`
-fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.delete_schedule(id)?;
@@ -137,7 +137,7 @@ fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule pause ID`
-fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn pause(arguments: &Arguments, context: &mut Context) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let schedule = store.schedule(id)?;
@@ -148,7 +148,7 @@ fn pause(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth schedule resume ID`
-fn resume(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn resume(arguments: &Arguments, context: &mut Context) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let directory = DataDirectory::of(arguments, context)?;
     let zone = directory.settings()?.current().zone();

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 use super::data_directory::DataDirectory;
-use super::table::List;
+use super::table::ListView;
 use protocol::command::LIST_LIMIT;
 use serde_json::json;
 use store::{Message, Role, excerpt};
@@ -27,13 +27,13 @@ const LIMIT: u64 = 20;
 const EXCERPT_CHARACTERS: usize = 100;
 
 /// `hearth search WORD...`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(LIMIT);
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let found = store.search_messages(&query, limit as usize)?;
     store.close();
-    let list = List {
+    let list = ListView {
         columns: &["conversation", "when", "who", "what"],
         row: &|message: &Message| {
             vec![

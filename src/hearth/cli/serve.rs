@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::arguments::{Arguments, DATA_DIR, option};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::first_run::{self, FirstRun};
 use super::local_models;
@@ -49,7 +49,7 @@ log_level applies.",
     .run(run);
 
 /// Runs the server until a signal stops it.
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let directory = DataDirectory::of(arguments, context)?;
@@ -63,9 +63,9 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     // From here on signals are queued until `wait`, so that they cannot kill the
     // process in the middle of a first run.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
-        .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
+        .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))?;
 
-    server::prepare(directory.path()).map_err(Failure::failed)?;
+    server::prepare(directory.path()).map_err(CliError::failed)?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
     // The log level also applies to the start itself, which reports an invalid file.
@@ -83,7 +83,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         Err(error) => {
             // The password is shown only once, even if the start fails after that.
             write!(context.errors, "{}", account(&made))?;
-            return Err(Failure::failed(error));
+            return Err(CliError::failed(error));
         }
     };
     let scheme = match server.is_secure() {
@@ -130,7 +130,7 @@ fn wait(
     mut signals: Signals,
     manager: &ServiceManager,
     logging: &Logging,
-) -> Outcome {
+) -> CliResult {
     let handle = signals.handle();
     thread::scope(|scope| {
         let _watch = manager.watch(server, scope)?;
@@ -159,7 +159,7 @@ fn wait(
                             handle.close();
                         })
                         .map_err(|error| {
-                            Failure::failed(format!(
+                            CliError::failed(format!(
                                 "cannot start the thread that stops the server: {error}"
                             ))
                         })?;

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::context::Failure;
+use super::context::CliError;
 use crate::server::Server;
 
 /// How long the database may be unwritable before the watchdog is no longer
@@ -87,7 +87,7 @@ impl ServiceManager {
         &'env self,
         server: &'env Server,
         scope: &'scope Scope<'scope, 'env>,
-    ) -> Result<Option<WatchdogThread<'scope>>, Failure> {
+    ) -> Result<Option<WatchdogThread<'scope>>, CliError> {
         let Some(period) = self.watchdog else {
             return Ok(None);
         };
@@ -111,7 +111,7 @@ impl ServiceManager {
             .name("watchdog".to_owned())
             .spawn_scoped(scope, body)
             .map_err(|error| {
-                Failure::failed(format!("cannot start the watchdog thread: {error}"))
+                CliError::failed(format!("cannot start the watchdog thread: {error}"))
             })?;
         Ok(Some(WatchdogThread {
             _end: end,

@@ -3,10 +3,10 @@
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 
 /// How a list of `T` is printed.
-pub struct List<'a, T> {
+pub struct ListView<'a, T> {
     pub columns: &'a [&'a str],
     pub row: &'a dyn Fn(&T) -> Vec<String>,
     pub json: &'a dyn Fn(&T) -> Value,
@@ -14,13 +14,13 @@ pub struct List<'a, T> {
     pub empty: &'a str,
 }
 
-impl<T> List<'_, T> {
+impl<T> ListView<'_, T> {
     /// Prints the items: with `--json` as an array, else as a table.
     ///
     /// # Errors
     ///
     /// The output cannot be written.
-    pub fn print(&self, items: &[T], arguments: &Arguments, context: &mut Context) -> Outcome {
+    pub fn print(&self, items: &[T], arguments: &Arguments, context: &mut Context) -> CliResult {
         if arguments.has("json") {
             let items: Vec<Value> = items.iter().map(self.json).collect();
             return print_json(context, &Value::from(items));
@@ -40,7 +40,7 @@ pub fn print(
     columns: &[&str],
     rows: &[Vec<String>],
     empty: &str,
-) -> Outcome {
+) -> CliResult {
     if rows.is_empty() {
         writeln!(context.errors, "{empty}")?;
         return Ok(());
@@ -80,7 +80,7 @@ pub fn truncated(text: &str, most: usize) -> String {
 /// # Errors
 ///
 /// The output cannot be written.
-pub fn print_json(context: &mut Context, value: &Value) -> Outcome {
+pub fn print_json(context: &mut Context, value: &Value) -> CliResult {
     writeln!(context.output, "{value:#}")?;
     Ok(())
 }

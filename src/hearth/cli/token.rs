@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::first_run::ADMIN;
-use super::table::{self, List};
+use super::table::{self, ListView};
 use super::user;
 use crate::service::people::{NAME_CHARACTERS, new_token};
 use base::clock::{Clock, Timestamp};
@@ -51,7 +51,7 @@ pub const COMMAND: Command = Command::new("token", "Create, list and revoke API 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `hearth token create --name NAME`
-fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn create(arguments: &Arguments, context: &mut Context) -> CliResult {
     let Some(name) = arguments.text("name")? else {
         return Err(arguments.usage("--name is missing: it says what the token is for"));
     };
@@ -96,11 +96,11 @@ fn create(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth token list`
-fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let tokens = store.tokens(arguments.has("sessions"))?;
     store.close();
-    let list = List {
+    let list = ListView {
         columns: &["id", "name", "user", "role", "created", "expires"],
         row: &|token: &Token| {
             let expires = token.expires_at.as_ref().map(Timestamp::to_string);
@@ -120,7 +120,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth token revoke ID`
-fn revoke(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn revoke(arguments: &Arguments, context: &mut Context) -> CliResult {
     let id: TokenId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.revoke_token(id)?;

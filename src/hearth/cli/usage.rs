@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, option};
 use super::command::Command;
-use super::context::{Context, Outcome};
+use super::context::{CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::table;
 use base::clock::Clock;
@@ -24,7 +24,7 @@ pub const COMMAND: Command = Command::new("usage", "Show the tokens used, by mon
     .run(run);
 
 /// `hearth usage`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let (period, column) = match arguments.text("by")? {
         None | Some("month") => (Period::Month, "month"),
         Some("day") => (Period::Day, "day"),

@@ -3,10 +3,10 @@
 
 use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::password;
-use super::table::List;
+use super::table::ListView;
 use crate::service::people::check_user_name;
 use serde_json::json;
 use store::{Store, User, UserRole};
@@ -61,14 +61,14 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
     ]);
 
 /// `hearth user add NAME`
-fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
     let name = arguments.required(0);
     check_user_name(name)?;
     let role = role(arguments)?.unwrap_or(UserRole::User);
     let store = open(arguments, context)?;
     // Checked before the password is asked for.
     if let Some(taken) = store.user(name)? {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "there is already a user {:?}",
             taken.name
         )));
@@ -81,7 +81,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user passwd NAME`
-fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn passwd(arguments: &Arguments, context: &mut Context) -> CliResult {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     let hash = password::new_hash(arguments, context, &user.name)?;
@@ -96,7 +96,7 @@ fn passwd(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user role NAME ROLE`
-fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn set_role(arguments: &Arguments, context: &mut Context) -> CliResult {
     let role = parse_role(arguments, "ROLE", arguments.required(1))?;
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
@@ -115,11 +115,11 @@ fn set_role(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user list`
-fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let store = open(arguments, context)?;
     let users = store.users()?;
     store.close();
-    let list = List {
+    let list = ListView {
         columns: &["name", "role", "created"],
         row: &|user: &User| {
             vec![
@@ -135,7 +135,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth user remove NAME`
-fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     store.remove_user(user.id)?;
@@ -149,9 +149,9 @@ fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 /// # Errors
 ///
 /// There is none.
-pub fn find(store: &Store, name: &str) -> Result<User, Failure> {
+pub fn find(store: &Store, name: &str) -> Result<User, CliError> {
     store.user(name)?.ok_or_else(|| {
-        Failure::failed(format!(
+        CliError::failed(format!(
             "there is no user {name:?}; `hearth user list` shows all users"
         ))
     })
@@ -162,14 +162,14 @@ pub fn find(store: &Store, name: &str) -> Result<User, Failure> {
 /// # Errors
 ///
 /// A usage failure when it is not a role.
-pub fn role(arguments: &Arguments) -> Result<Option<UserRole>, Failure> {
+pub fn role(arguments: &Arguments) -> Result<Option<UserRole>, CliError> {
     arguments
         .text("role")?
         .map(|word| parse_role(arguments, "--role", word))
         .transpose()
 }
 
-fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole, Failure> {
+fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole, CliError> {
     UserRole::parse(word).ok_or_else(|| {
         arguments.usage(format!(
             "{what} must be viewer, user or admin, not {word:?}"
@@ -177,7 +177,7 @@ fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole,
     })
 }
 
-fn open(arguments: &Arguments, context: &Context) -> Result<Store, Failure> {
+fn open(arguments: &Arguments, context: &Context) -> Result<Store, CliError> {
     DataDirectory::of(arguments, context)?.open_store()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arguments::{Arguments, flag, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use crate::web::Web;
 
 pub const COMMAND: Command = Command::new("web", "Export the web page, to serve it from elsewhere")
@@ -20,15 +20,15 @@ pub const COMMAND: Command = Command::new("web", "Export the web page, to serve 
     ]);
 
 /// `hearth web export DIR`
-fn export(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn export(arguments: &Arguments, context: &mut Context) -> CliResult {
     let folder = Path::new(arguments.required(0));
     let failure = |path: &Path, error: io::Error| {
-        Failure::failed(format!("{} cannot be written: {error}", path.display()))
+        CliError::failed(format!("{} cannot be written: {error}", path.display()))
     };
     fs::create_dir_all(folder).map_err(|error| failure(folder, error))?;
     let mut entries = fs::read_dir(folder).map_err(|error| failure(folder, error))?;
     if entries.next().is_some() && !arguments.has("force") {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "{} is not empty; choose another directory, or overwrite its files with --force",
             folder.display()
         )));

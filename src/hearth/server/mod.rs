@@ -35,8 +35,6 @@ pub use start_error::StartError;
 
 /// The configuration file's name in the data directory.
 pub const CONFIG_FILE: &str = "config.json";
-/// The database file's name in the data directory.
-pub const DATABASE_FILE: &str = "hearth.db";
 
 /// How long running turns may go on when the server stops; the rest goes on
 /// at the next start.
@@ -80,7 +78,7 @@ impl Server {
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;
         let relay = relay::open(&config)?;
-        let database = options.data_dir.join(DATABASE_FILE);
+        let database = options.data_dir.join(restore::DATABASE_FILE);
         let store = check_at_start(&database)
             .and_then(|()| Store::open(&database, clock.clone()))
             .map_err(|error| {
@@ -92,7 +90,7 @@ impl Server {
             })?;
         // Ports are bound before anything runs, so that a second start that
         // cannot serve does no work either.
-        let sockets = ports::bind(&config, &options)?;
+        let sockets = ports::bind(&config, options.bind, options.port)?;
         let deliver: Arc<dyn Deliver> = Arc::new(Deliverer::new(
             Arc::clone(&settings),
             store.clone(),

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 
-use super::{Options, StartError};
+use super::StartError;
 use config::{AddressPatterns, Channel, Config};
 
 /// One bound port.
@@ -26,14 +26,17 @@ const OTHER: &str = "\"port\" of that tcp channel in config.json";
 const WEBHOOKS: &str = "\"port\" of the webhook channel in config.json";
 
 /// Binds the ports of all tcp channels, then the webhook channels' own.
-pub fn bind(config: &Config, options: &Options) -> Result<Vec<Port>, StartError> {
+pub fn bind(
+    config: &Config,
+    address: Option<IpAddr>,
+    mut port_option: Option<u16>,
+) -> Result<Vec<Port>, StartError> {
     let mut ports = Vec::new();
-    let mut port_option = options.port;
     let mut setting = FIRST;
     for channel in &config.channels {
         if let Channel::Tcp(channel) = channel {
             let number = port_option.take().unwrap_or(channel.port);
-            let bind = options.bind.or(channel.bind);
+            let bind = address.or(channel.bind);
             let (socket, address) = bind_one(bind, number, setting)?;
             ports.push(Port {
                 socket,
@@ -50,7 +53,7 @@ pub fn bind(config: &Config, options: &Options) -> Result<Vec<Port>, StartError>
         if let Channel::Webhook(channel) = channel
             && let Some(number) = channel.port
         {
-            let (socket, address) = bind_one(options.bind, number, WEBHOOKS)?;
+            let (socket, address) = bind_one(address, number, WEBHOOKS)?;
             ports.push(Port {
                 socket,
                 address,

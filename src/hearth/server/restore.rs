@@ -12,9 +12,10 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
-use super::DATABASE_FILE;
 use super::lock::LOCK_FILE;
 
+/// The database's name in the data directory.
+pub const DATABASE_FILE: &str = "hearth.db";
 const PARTIAL: &str = "restore.partial";
 const READY: &str = "restore.ready";
 /// Names the directory for what is replaced, inside [`READY`].

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::address::{not_running, parse, untrusted, websocket_url};
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{Context, Failure};
+use crate::cli::context::{CliError, Context};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::{RunningServer, reachable_here};
 use crate::cli::{http, password};
@@ -81,7 +81,7 @@ impl Access {
     /// # Errors
     ///
     /// The command line contradicts itself, or the server refuses.
-    pub fn gain(arguments: &Arguments, context: &mut Context) -> Result<Access, Failure> {
+    pub fn gain(arguments: &Arguments, context: &mut Context) -> Result<Access, CliError> {
         arguments.exclude("token", "user")?;
         let user = arguments.text("user")?;
         let token = match (arguments.text("token")?, user) {
@@ -158,7 +158,7 @@ impl Access {
 
 /// Where the server of a data directory listens: from the running server, else
 /// from the configuration.
-fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), Failure> {
+fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), CliError> {
     let running = RunningServer::find(directory).and_then(|server| {
         let address = *server.addresses.first()?;
         Some((address, server.certificate))
@@ -168,7 +168,7 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), Failure> {
         None => {
             let path = directory.config();
             if !path.exists() {
-                return Err(Failure::failed(format!(
+                return Err(CliError::failed(format!(
                     "there is no Hearth in {}: start one there with `hearth serve`, or give its \
                      directory with --data-dir, or the address of a server with --url",
                     directory.path().display()
@@ -180,7 +180,7 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), Failure> {
                 _ => None,
             });
             let (ip, port) = channel.ok_or_else(|| {
-                Failure::failed(format!(
+                CliError::failed(format!(
                     "{} has no tcp channel to connect to",
                     path.display()
                 ))
@@ -205,12 +205,12 @@ fn local_url(directory: &DataDirectory) -> Result<(Url, Trust), Failure> {
 
 /// Adds a token to the database: whoever can write that file has full access
 /// anyway.
-fn local_token(directory: &DataDirectory) -> Result<(Credential, Cleanup), Failure> {
+fn local_token(directory: &DataDirectory) -> Result<(Credential, Cleanup), CliError> {
     let store = directory.open_store()?;
     let users = store.users()?;
     let admin = users.iter().find(|user| user.role == UserRole::Admin);
     let Some(admin) = admin else {
-        return Err(Failure::failed(
+        return Err(CliError::failed(
             "there is no admin yet; add one with `hearth user add NAME --role admin`",
         ));
     };
@@ -231,7 +231,7 @@ fn log_in(
     trust: &Trust,
     user: &str,
     password: &Secret,
-) -> Result<(Credential, Cleanup), Failure> {
+) -> Result<(Credential, Cleanup), CliError> {
     let server = &url.authority;
     let body = json!({"username": user, "password": password.expose()}).to_string();
     let auth = url.http("/auth").text();
@@ -239,7 +239,7 @@ fn log_in(
         http::send(trust, "POST", &auth, &[], Some(&body), AUTH).map_err(|error| match error {
             ClientError::Unreachable(reason) if reason.contains("refused") => not_running(url),
             ClientError::Untrusted(reason) => untrusted(url, &reason),
-            error => Failure::failed(format!("{server} cannot be reached: {error}")),
+            error => CliError::failed(format!("{server} cannot be reached: {error}")),
         })?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     match (answer["data"]["token"].as_str(), answer["error"].as_str()) {
@@ -247,8 +247,8 @@ fn log_in(
             let token = Secret::new(token);
             Ok((Credential::Token(token.clone()), Cleanup::LogOut(token)))
         }
-        (None, Some(error)) => Err(Failure::failed(error)),
-        (None, None) => Err(Failure::failed(format!(
+        (None, Some(error)) => Err(CliError::failed(error)),
+        (None, None) => Err(CliError::failed(format!(
             "{server} answered {status} without a token; is this Hearth?"
         ))),
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use crate::cli::context::Failure;
+use crate::cli::context::CliError;
 use base::url::{Authority, Url};
 use config::DEFAULT_PORT;
 
@@ -23,9 +23,9 @@ pub fn websocket_url(authority: Authority, is_secure: bool) -> Url {
 /// # Errors
 ///
 /// It is none of them.
-pub fn parse(text: &str) -> Result<Url, Failure> {
+pub fn parse(text: &str) -> Result<Url, CliError> {
     let wrong = || {
-        Failure::failed(format!(
+        CliError::failed(format!(
             "{text:?} is not the address of a server, such as ws://HOST:PORT/ws"
         ))
     };
@@ -52,29 +52,29 @@ pub fn parse(text: &str) -> Result<Url, Failure> {
 }
 
 /// Why a server could not be reached, and what to do if it is not trusted.
-pub fn unreachable(url: &Url, error: &io::Error) -> Failure {
+pub fn unreachable(url: &Url, error: &io::Error) -> CliError {
     let server = &url.authority;
     match error.kind() {
         ErrorKind::ConnectionRefused => not_running(url),
-        ErrorKind::TimedOut => Failure::failed(format!(
+        ErrorKind::TimedOut => CliError::failed(format!(
             "{server} cannot be reached: it did not answer in time"
         )),
         ErrorKind::InvalidData if url.is_secure() => untrusted(url, &error.to_string()),
-        _ => Failure::failed(format!("{server} cannot be reached: {error}")),
+        _ => CliError::failed(format!("{server} cannot be reached: {error}")),
     }
 }
 
 /// Nothing listens at the server's address.
-pub fn not_running(url: &Url) -> Failure {
-    Failure::failed(format!(
+pub fn not_running(url: &Url) -> CliError {
+    CliError::failed(format!(
         "no server answers at {}: start it with `hearth serve`",
         url.authority
     ))
 }
 
 /// The server's certificate is not trusted.
-pub fn untrusted(url: &Url, reason: &str) -> Failure {
-    Failure::failed(format!(
+pub fn untrusted(url: &Url, reason: &str) -> CliError {
+    CliError::failed(format!(
         "{} cannot be trusted: {reason}; if the certificate is your own, give its file, or that \
          of its authority, with --ca-file",
         url.authority

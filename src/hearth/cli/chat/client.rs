@@ -21,7 +21,7 @@ pub struct ChatMode {
 
 /// Something to react to.
 #[derive(Debug)]
-pub enum Event<'a> {
+pub enum ClientEvent<'a> {
     /// The server sent a message.
     Received(&'a str),
     /// A line of standard input.
@@ -95,11 +95,11 @@ impl ChatClient {
     }
 
     /// Handles one event.
-    pub fn take(&mut self, event: Event) -> Vec<Action> {
+    pub fn take(&mut self, event: ClientEvent) -> Vec<Action> {
         match event {
-            Event::Received(text) => self.receive(text),
-            Event::Line(line) => self.line(line),
-            Event::End => match self.state {
+            ClientEvent::Received(text) => self.receive(text),
+            ClientEvent::Line(line) => self.line(line),
+            ClientEvent::End => match self.state {
                 ClientState::Idle => vec![Action::Break, self.exit()],
                 _ => {
                     // Nobody can answer any more, but the turn continues.
@@ -107,8 +107,8 @@ impl ChatClient {
                     self.approvals.give_up()
                 }
             },
-            Event::Interrupt => self.interrupt(),
-            Event::Terminate => {
+            ClientEvent::Interrupt => self.interrupt(),
+            ClientEvent::Terminate => {
                 self.succeeded = false;
                 vec![self.exit()]
             }

@@ -12,7 +12,7 @@ use tungstenite::{Error, Message};
 use super::access::Access;
 use super::address::unreachable;
 use super::encryption::EncryptedSession;
-use crate::cli::context::Failure;
+use crate::cli::context::CliError;
 use base::url::Url;
 use net::dial::{Dial, DialError, OpenSocket, open};
 use net::stream::ReadTimeout;
@@ -24,7 +24,7 @@ const EXCHANGE: Duration = Duration::from_secs(10);
 const MESSAGE_BYTES: usize = 8 << 20;
 
 /// An open WebSocket.
-pub struct Connection {
+pub struct ChatConnection {
     socket: OpenSocket,
     /// The encryption through a relay.
     encryption: Option<EncryptedSession>,
@@ -32,7 +32,7 @@ pub struct Connection {
 
 /// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ReadResult {
     Text(String),
     /// A message without text, such as a ping.
     Alive,
@@ -42,14 +42,14 @@ pub enum Read {
     Closed(String),
 }
 
-impl Connection {
+impl ChatConnection {
     /// Connects to a server and upgrades to a WebSocket. Through a relay it also
     /// agrees on keys with the machine.
     ///
     /// # Errors
     ///
     /// The server cannot be reached or trusted, or refuses.
-    pub fn open(access: &Access) -> Result<Connection, Failure> {
+    pub fn open(access: &Access) -> Result<ChatConnection, CliError> {
         let url = &access.url;
         let headers: Vec<_> = access
             .relay_token
@@ -67,14 +67,14 @@ impl Connection {
             begun: &|_| (),
         })
         .map_err(|error| refusal(url, error))?;
-        let mut connection = Connection {
+        let mut connection = ChatConnection {
             socket,
             encryption: None,
         };
         if let Some(machine) = url.parameter("machine_id") {
             let encryption =
                 EncryptedSession::agree(machine, &mut |request| connection.ask(&request, deadline))
-                    .map_err(|reason| Failure::failed(format!("{}: {reason}", url.authority)))?;
+                    .map_err(|reason| CliError::failed(format!("{}: {reason}", url.authority)))?;
             connection.encryption = Some(encryption);
         }
         Ok(connection)
@@ -102,38 +102,38 @@ impl Connection {
     }
 
     /// What has arrived, without waiting. Ask again until it is
-    /// [`Read::Nothing`] before polling: more may be in the buffer.
-    pub fn receive(&mut self) -> Read {
+    /// [`ReadResult::Nothing`] before polling: more may be in the buffer.
+    pub fn receive(&mut self) -> ReadResult {
         self.socket
             .get_mut()
             .set_write_deadline(Instant::now() + EXCHANGE);
         match self.socket.read() {
             Ok(Message::Text(_)) if self.encryption.is_some() => {
-                Read::Closed("an unencrypted message came through the relay".to_owned())
+                ReadResult::Closed("an unencrypted message came through the relay".to_owned())
             }
-            Ok(Message::Text(text)) => Read::Text(text.as_str().to_owned()),
+            Ok(Message::Text(text)) => ReadResult::Text(text.as_str().to_owned()),
             Ok(Message::Binary(message)) => match &mut self.encryption {
-                None => Read::Alive,
+                None => ReadResult::Alive,
                 Some(encryption) => match encryption.open(&message) {
-                    Ok(Some(text)) => Read::Text(text),
-                    Ok(None) => Read::Alive,
-                    Err(reason) => Read::Closed(reason),
+                    Ok(Some(text)) => ReadResult::Text(text),
+                    Ok(None) => ReadResult::Alive,
+                    Err(reason) => ReadResult::Closed(reason),
                 },
             },
             Ok(Message::Close(frame)) => {
                 let said = frame.map(|frame| frame.reason.as_str().to_owned());
-                Read::Closed(match said {
+                ReadResult::Closed(match said {
                     Some(said) if !said.is_empty() => said,
                     _ => "it closed the connection".to_owned(),
                 })
             }
-            Ok(_) => Read::Alive,
+            Ok(_) => ReadResult::Alive,
             Err(Error::Io(error))
                 if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
             {
-                Read::Nothing
+                ReadResult::Nothing
             }
-            Err(error) => Read::Closed(reason(error)),
+            Err(error) => ReadResult::Closed(reason(error)),
         }
     }
 
@@ -146,9 +146,9 @@ impl Connection {
         self.send(request.to_string())?;
         loop {
             match self.receive() {
-                Read::Alive => {}
-                Read::Closed(reason) => return Err(reason),
-                Read::Nothing => {
+                ReadResult::Alive => {}
+                ReadResult::Closed(reason) => return Err(reason),
+                ReadResult::Nothing => {
                     let stream = self.socket.get_ref();
                     let woken = wait(stream.as_fd(), Interest::Read, None, Some(deadline))
                         .map_err(|error| error.to_string())?;
@@ -156,7 +156,7 @@ impl Connection {
                         return Err("it did not answer in time".to_owned());
                     }
                 }
-                Read::Text(text) => {
+                ReadResult::Text(text) => {
                     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
                     match (answer["status"].as_str(), answer["error"].as_str()) {
                         (Some("ok"), _) => return Ok(answer["data"].clone()),
@@ -177,24 +177,24 @@ impl Connection {
     }
 }
 
-impl AsFd for Connection {
+impl AsFd for ChatConnection {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.get_ref().as_fd()
     }
 }
 
-fn refusal(url: &Url, error: DialError) -> Failure {
+fn refusal(url: &Url, error: DialError) -> CliError {
     match error {
         DialError::Refused { status: 401, .. } if url.parameter("machine_id").is_some() => {
-            Failure::failed(format!(
+            CliError::failed(format!(
                 "{error}; give the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN"
             ))
         }
         DialError::Unreachable { source, .. } => unreachable(url, &source),
         DialError::Refused { status: 308, .. } if !url.is_secure() => {
-            Failure::failed(format!("{error}; it requires TLS: use wss://"))
+            CliError::failed(format!("{error}; it requires TLS: use wss://"))
         }
-        error => Failure::failed(error),
+        error => CliError::failed(error),
     }
 }
 

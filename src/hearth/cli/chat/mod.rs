@@ -28,12 +28,12 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::arguments::{Arguments, CA_FILE, DATA_DIR, any_number, flag, option};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use access::Access;
 use action::Action;
 use base::ids::ConversationId;
-use client::{ChatClient, ChatMode, Event};
-use connection::{Connection, Read};
+use client::{ChatClient, ChatMode, ClientEvent};
+use connection::{ChatConnection, ReadResult};
 use protocol::command::CHAT_MESSAGE_BYTES;
 use screen::Screen;
 
@@ -83,7 +83,7 @@ which other people on the machine cannot see",
 const LINE_BYTES: usize = CHAT_MESSAGE_BYTES + 1024;
 
 /// `hearth chat [QUESTION...]`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let conversation = arguments.text("conversation")?;
     arguments.exclude("conversation", "new")?;
     if let Some(id) = conversation {
@@ -102,14 +102,14 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
 
     let access = Access::gain(arguments, context)?;
     // Until here, Ctrl-C simply ends the process.
-    let outcome = Signals::catch()
-        .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))
+    let outcome = SignalSockets::catch()
+        .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))
         .and_then(|signals| {
-            let connection = Connection::open(&access)?;
+            let connection = ChatConnection::open(&access)?;
             let event_loop = EventLoop {
                 connection,
                 screen,
-                lines: Lines::default(),
+                lines: LineBuffer::default(),
                 signals,
                 heard: Instant::now(),
             };
@@ -119,35 +119,35 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     outcome
 }
 
-/// Signals as bytes on sockets, which can be polled.
-struct Signals {
+/// SignalSockets as bytes on sockets, which can be polled.
+struct SignalSockets {
     interrupts: UnixStream,
     ends: UnixStream,
 }
 
-impl Signals {
+impl SignalSockets {
     /// Catches Ctrl-C and what asks the process to end, for the rest of its life.
-    fn catch() -> io::Result<Signals> {
+    fn catch() -> io::Result<SignalSockets> {
         let (interrupts, writer) = UnixStream::pair()?;
         signal_hook::low_level::pipe::register(SIGINT, writer)?;
         let (ends, writer) = UnixStream::pair()?;
         signal_hook::low_level::pipe::register(SIGTERM, writer.try_clone()?)?;
         signal_hook::low_level::pipe::register(SIGHUP, writer)?;
-        Ok(Signals { interrupts, ends })
+        Ok(SignalSockets { interrupts, ends })
     }
 }
 
 struct EventLoop {
-    connection: Connection,
+    connection: ChatConnection,
     screen: Screen,
-    lines: Lines,
-    signals: Signals,
+    lines: LineBuffer,
+    signals: SignalSockets,
     /// When the server last sent anything.
     heard: Instant,
 }
 
 impl EventLoop {
-    fn run(mut self, mode: ChatMode, auth: Value, context: &mut Context) -> Outcome {
+    fn run(mut self, mode: ChatMode, auth: Value, context: &mut Context) -> CliResult {
         let (mut client, actions) = ChatClient::begin(mode, auth);
         let mut end = self.carry_out(actions, context)?;
         while end.is_none() {
@@ -157,7 +157,7 @@ impl EventLoop {
         self.connection.close();
         match end {
             Some(true) => Ok(()),
-            _ => Err(Failure::Reported),
+            _ => Err(CliError::Reported),
         }
     }
 
@@ -166,52 +166,52 @@ impl EventLoop {
         &mut self,
         client: &mut ChatClient,
         context: &mut Context,
-    ) -> Result<Vec<Action>, Failure> {
+    ) -> Result<Vec<Action>, CliError> {
         match self.connection.receive() {
-            Read::Text(text) => {
+            ReadResult::Text(text) => {
                 self.heard = Instant::now();
-                return Ok(client.take(Event::Received(&text)));
+                return Ok(client.take(ClientEvent::Received(&text)));
             }
-            Read::Alive => {
+            ReadResult::Alive => {
                 self.heard = Instant::now();
                 return Ok(Vec::new());
             }
-            Read::Closed(reason) => {
-                return Err(Failure::failed(format!(
+            ReadResult::Closed(reason) => {
+                return Err(CliError::failed(format!(
                     "the connection to the server ended: {reason}"
                 )));
             }
-            Read::Nothing => {}
+            ReadResult::Nothing => {}
         }
         if client.wants_line()
             && let Some(line) = self.lines.next()
         {
             return Ok(match line {
-                Some(line) => client.take(Event::Line(&line)),
-                None => client.take(Event::End),
+                Some(line) => client.take(ClientEvent::Line(&line)),
+                None => client.take(ClientEvent::End),
             });
         }
 
         let deadline = self.heard + Duration::from_secs(client.silence());
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            return Err(Failure::failed(format!(
+            return Err(CliError::failed(format!(
                 "the server has not answered for {} seconds",
                 client.silence()
             )));
         }
-        let Ready {
+        let ReadySources {
             input,
             interrupt,
             end,
         } = self.wait(client.wants_line(), left, context)?;
         if end {
-            return Ok(client.take(Event::Terminate));
+            return Ok(client.take(ClientEvent::Terminate));
         }
         if interrupt {
             // One byte is one Ctrl-C.
             let _ = self.signals.interrupts.read(&mut [0]);
-            return Ok(client.take(Event::Interrupt));
+            return Ok(client.take(ClientEvent::Interrupt));
         }
         if input {
             self.lines.fill(context.input)?;
@@ -220,7 +220,12 @@ impl EventLoop {
     }
 
     /// Waits for the socket, a signal and, if a line is wanted, the input.
-    fn wait(&self, lines: bool, left: Duration, context: &Context) -> Result<Ready, Failure> {
+    fn wait(
+        &self,
+        lines: bool,
+        left: Duration,
+        context: &Context,
+    ) -> Result<ReadySources, CliError> {
         let mut waiting = vec![
             PollFd::new(&self.connection, PollFlags::IN),
             PollFd::new(&self.signals.interrupts, PollFlags::IN),
@@ -236,7 +241,7 @@ impl EventLoop {
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => {
                 let error = io::Error::from(error);
-                return Err(Failure::failed(format!(
+                return Err(CliError::failed(format!(
                     "cannot wait for the server: {error}"
                 )));
             }
@@ -246,7 +251,7 @@ impl EventLoop {
                 .get(place)
                 .is_some_and(|waited| !waited.revents().is_empty())
         };
-        Ok(Ready {
+        Ok(ReadySources {
             interrupt: ready(1),
             end: ready(2),
             input: ready(3),
@@ -258,14 +263,16 @@ impl EventLoop {
         &mut self,
         actions: Vec<Action>,
         context: &mut Context,
-    ) -> Result<Option<bool>, Failure> {
+    ) -> Result<Option<bool>, CliError> {
         for action in actions {
             match action {
                 Action::Send(message) => {
                     self.connection
                         .send(message.to_string())
                         .map_err(|reason| {
-                            Failure::failed(format!("the connection to the server ended: {reason}"))
+                            CliError::failed(format!(
+                                "the connection to the server ended: {reason}"
+                            ))
                         })?
                 }
                 Action::Exit { success } => return Ok(Some(success)),
@@ -277,7 +284,7 @@ impl EventLoop {
 }
 
 /// What is ready to be read.
-struct Ready {
+struct ReadySources {
     input: bool,
     interrupt: bool,
     end: bool,
@@ -285,14 +292,14 @@ struct Ready {
 
 /// Splits the input into lines.
 #[derive(Default)]
-struct Lines {
+struct LineBuffer {
     bytes: Vec<u8>,
     ended: bool,
 }
 
-impl Lines {
+impl LineBuffer {
     /// Reads once; call it only when the input is readable.
-    fn fill(&mut self, input: &mut dyn crate::cli::context::Input) -> Result<(), Failure> {
+    fn fill(&mut self, input: &mut dyn crate::cli::context::Input) -> Result<(), CliError> {
         let mut chunk = [0; 4096];
         match input.read(&mut chunk) {
             Ok(0) => self.ended = true,
@@ -303,13 +310,13 @@ impl Lines {
                     io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock
                 ) => {}
             Err(error) => {
-                return Err(Failure::failed(format!(
+                return Err(CliError::failed(format!(
                     "cannot read standard input: {error}"
                 )));
             }
         }
         if self.bytes.len() > LINE_BYTES && !self.bytes.contains(&b'\n') {
-            return Err(Failure::failed(format!(
+            return Err(CliError::failed(format!(
                 "a message may have at most {CHAT_MESSAGE_BYTES} bytes"
             )));
         }

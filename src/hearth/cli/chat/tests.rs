@@ -7,12 +7,12 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::cli::tests::DataDirectoryUnderTest;
+use crate::cli::tests::{DataDirectoryUnderTest, run_with};
 
 #[test]
 fn input_is_cut_into_lines() {
     let (mut writer, mut reader) = UnixStream::pair().unwrap();
-    let mut lines = Lines::default();
+    let mut lines = LineBuffer::default();
     writer.write_all(b"one\ntw").unwrap();
     lines.fill(&mut reader).unwrap();
     assert_eq!(lines.next(), Some(Some("one".to_owned())));
@@ -29,23 +29,8 @@ fn input_is_cut_into_lines() {
 
 /// Runs a whole command line with `input` on standard input.
 fn client(words: &[&str], input: &str) -> (u8, String, String) {
-    let (mut writer, mut reader) = UnixStream::pair().unwrap();
-    writer.write_all(input.as_bytes()).unwrap();
-    drop(writer);
-    let (mut output, mut errors) = (Vec::new(), Vec::new());
-    let code = crate::cli::run_in(
-        words.iter().map(Into::into).collect(),
-        &mut Context {
-            environment: &|name| (name == "HEARTH_TOKEN").then(|| "t".into()),
-            input: &mut reader,
-            input_is_terminal: false,
-            output_is_terminal: false,
-            output: &mut output,
-            errors: &mut errors,
-        },
-    );
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (code, text(output), text(errors))
+    let ran = run_with(words, input, &[("HEARTH_TOKEN", "t")]);
+    (ran.code, ran.output, ran.errors)
 }
 
 /// A server that echoes every chat message in capitals, for one connection.

@@ -1,7 +1,7 @@
 //! The client by transcripts: events, and the actions that follow.
 
 use super::action::Action;
-use super::client::{ChatClient, ChatMode, Event};
+use super::client::{ChatClient, ChatMode, ClientEvent};
 
 const AUTH: &str = r#"{"type":"auth","id":"auth","token":"t"}"#;
 const ADMIN: &str =
@@ -48,13 +48,13 @@ fn written(action: &Action) -> String {
 
 /// One step: a line is `> text`, `^C` an interrupt, `^D` the end of the input,
 /// `TERM` a signal, all else comes from the server.
-fn step<'a>(text: &'a str) -> Event<'a> {
+fn step<'a>(text: &'a str) -> ClientEvent<'a> {
     match (text, text.strip_prefix("> ")) {
-        (_, Some(line)) => Event::Line(line),
-        ("^C", _) => Event::Interrupt,
-        ("^D", _) => Event::End,
-        ("TERM", _) => Event::Terminate,
-        _ => Event::Received(text),
+        (_, Some(line)) => ClientEvent::Line(line),
+        ("^C", _) => ClientEvent::Interrupt,
+        ("^D", _) => ClientEvent::End,
+        ("TERM", _) => ClientEvent::Terminate,
+        _ => ClientEvent::Received(text),
     }
 }
 
@@ -275,7 +275,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
             ),
         ],
     );
-    // Lines of a pipe are messages, also those that look like commands; one
+    // LineBuffer of a pipe are messages, also those that look like commands; one
     // that failed is remembered to the end.
     let quit = r#"send {"type":"chat","id":"chat","message":"/quit","stream":true}"#;
     check(

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::completion::{Value, completions, paths, value};
+use super::completion::{Candidates, completions, paths, value};
 use crate::cli::command::Command;
 
 const BEGINNING: &str = r#"# Completes `hearth` in bash.
@@ -27,10 +27,10 @@ pub fn script(table: &'static [Command]) -> String {
                 continue;
             };
             let reply = match value(value_name) {
-                Value::Words(words) => compgen(&format!("-W '{}'", words.join(" "))),
-                Value::Directory => compgen("-d"),
-                Value::File => compgen("-f"),
-                Value::Free => String::new(),
+                Candidates::Words(words) => compgen(&format!("-W '{}'", words.join(" "))),
+                Candidates::Directory => compgen("-d"),
+                Candidates::File => compgen("-f"),
+                Candidates::Free => String::new(),
             };
             let (path, name) = (&completion.path, option.name);
             let _ = writeln!(text, "        '{path} --{name}') {reply}return ;;");
@@ -47,7 +47,7 @@ pub fn script(table: &'static [Command]) -> String {
             .iter()
             .map(|one| format!("--{}", one.name));
         let mut words: Vec<String> = members.chain(options).collect();
-        if let Value::Words(operand) = completion.operand {
+        if let Candidates::Words(operand) = completion.operand {
             words.extend(operand);
         }
         words.push("--help".to_owned());

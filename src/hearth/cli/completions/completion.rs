@@ -5,7 +5,7 @@ use crate::cli::command::{Command, all};
 use config::{PRESETS, documentation};
 
 /// What a value is, as far as a shell can complete it.
-pub enum Value {
+pub enum Candidates {
     /// One of these words.
     Words(Vec<String>),
     Directory,
@@ -15,26 +15,27 @@ pub enum Value {
 }
 
 /// What the value or operand of this name may be.
-pub fn value(name: &str) -> Value {
-    let words = |words: &[&str]| Value::Words(words.iter().map(|&word| word.to_owned()).collect());
+pub fn value(name: &str) -> Candidates {
+    let words =
+        |words: &[&str]| Candidates::Words(words.iter().map(|&word| word.to_owned()).collect());
     match name {
-        "DIR" => Value::Directory,
-        "FILE" => Value::File,
+        "DIR" => Candidates::Directory,
+        "FILE" => Candidates::File,
         "ROLE" => words(&["viewer", "user", "admin"]),
         "MODE" => words(&["ask", "allow", "deny"]),
         "STATE" => words(&["pending", "held", "delivered", "dead"]),
         "PERIOD" => words(&["day", "month"]),
         "SHELL" => words(&["bash", "zsh", "fish"]),
-        "PROVIDER" => Value::Words(PRESETS.iter().map(|one| one.name.to_owned()).collect()),
+        "PROVIDER" => Candidates::Words(PRESETS.iter().map(|one| one.name.to_owned()).collect()),
         // Keys with a variable part cannot be completed.
-        "KEY" => Value::Words(
+        "KEY" => Candidates::Words(
             documentation()
                 .into_iter()
                 .map(|setting| setting.key)
                 .filter(|key| !key.contains(['[', 'N']))
                 .collect(),
         ),
-        _ => Value::Free,
+        _ => Candidates::Free,
     }
 }
 
@@ -45,7 +46,7 @@ pub struct Completion {
     pub members: &'static [Command],
     pub options: &'static [CommandOption],
     /// What its first operand may be.
-    pub operand: Value,
+    pub operand: Candidates,
 }
 
 /// The program itself, then every command.
@@ -54,7 +55,7 @@ pub fn completions(table: &'static [Command]) -> Vec<Completion> {
         path: "hearth".to_owned(),
         members: table,
         options: &[],
-        operand: Value::Free,
+        operand: Candidates::Free,
     };
     let of_command = |(path, command): (String, &'static Command)| Completion {
         path,
@@ -62,7 +63,7 @@ pub fn completions(table: &'static [Command]) -> Vec<Completion> {
         options: command.options,
         operand: match command.operands.first() {
             Some(operand) => value(operand.name),
-            None => Value::Free,
+            None => Candidates::Free,
         },
     };
     let all = all(table).into_iter().map(of_command);

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::completion::{Value, completions, paths, value};
+use super::completion::{Candidates, completions, paths, value};
 use crate::cli::command::Command;
 
 const BEGINNING: &str = r"# Completes `hearth` in fish.
@@ -29,16 +29,16 @@ pub fn script(table: &'static [Command]) -> String {
             let summary = described(member.summary);
             let _ = writeln!(text, "{at} -a {} -d {summary}", member.name);
         }
-        if let Value::Words(words) = completion.operand {
+        if let Candidates::Words(words) = completion.operand {
             let _ = writeln!(text, "{at} -a '{}'", words.join(" "));
         }
         for option in completion.options {
             let takes = match option.value.map(value) {
                 None => String::new(),
-                Some(Value::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
-                Some(Value::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
-                Some(Value::File) => " -r -F".to_owned(),
-                Some(Value::Free) => " -x".to_owned(),
+                Some(Candidates::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
+                Some(Candidates::Directory) => " -x -a '(__fish_complete_directories)'".to_owned(),
+                Some(Candidates::File) => " -r -F".to_owned(),
+                Some(Candidates::Free) => " -x".to_owned(),
             };
             let help = described(option.help);
             let _ = writeln!(text, "{at} -l {}{takes} -d {help}", option.name);

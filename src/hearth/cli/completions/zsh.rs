@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::completion::{Value, completions, described, paths, value};
+use super::completion::{Candidates, completions, described, paths, value};
 use crate::cli::command::Command;
 
 const BEGINNING: &str = r#"#compdef hearth
@@ -39,10 +39,10 @@ pub fn script(table: &'static [Command]) -> String {
                 continue;
             };
             let reply = match value(value_name) {
-                Value::Words(words) => format!("compadd -- {}", words.join(" ")),
-                Value::Directory => "_files -/".to_owned(),
-                Value::File => "_files".to_owned(),
-                Value::Free => format!("_message {value_name}"),
+                Candidates::Words(words) => format!("compadd -- {}", words.join(" ")),
+                Candidates::Directory => "_files -/".to_owned(),
+                Candidates::File => "_files".to_owned(),
+                Candidates::Free => format!("_message {value_name}"),
             };
             let (path, name) = (&completion.path, option.name);
             let _ = writeln!(text, "        ('{path} --{name}') {reply}; return ;;");
@@ -57,7 +57,7 @@ pub fn script(table: &'static [Command]) -> String {
         for option in completion.options {
             entry(&mut text, &format!("--{}", option.name), option.help);
         }
-        if let Value::Words(words) = completion.operand {
+        if let Candidates::Words(words) = completion.operand {
             words.iter().for_each(|word| entry(&mut text, word, ""));
         }
         entry(&mut text, "--help", "Print this help");

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::table;
 use config::Settings;
@@ -62,11 +62,11 @@ const INSTALLATION_CHECKS: &[fn(&Installation<'_>) -> Vec<Diagnosis>] = &[
 ];
 
 /// `hearth doctor`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let path = directory.config();
     if !path.exists() {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "there is no configuration {}; `hearth serve` writes one at its first start",
             path.display()
         )));
@@ -101,13 +101,13 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     }
     context.output.flush()?;
     if has_problem {
-        Err(Failure::Reported)
+        Err(CliError::Reported)
     } else {
         Ok(())
     }
 }
 
-fn print(found: &Diagnosis, context: &mut Context) -> Outcome {
+fn print(found: &Diagnosis, context: &mut Context) -> CliResult {
     let mut lines = found.text.lines();
     let first = lines.next().unwrap_or_default();
     writeln!(context.output, "{:8} {first}", found.level.as_str())?;

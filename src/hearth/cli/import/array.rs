@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use super::importer::Importer;
 use super::{chatgpt, claude};
-use crate::cli::context::{Failure, Outcome};
+use crate::cli::context::{CliError, CliResult};
 
 /// Largest conversation that is read.
 const ITEM_BYTES: u64 = 256 * 1024 * 1024;
@@ -21,20 +21,20 @@ const ITEM_BYTES: u64 = 256 * 1024 * 1024;
 /// # Errors
 ///
 /// The file cannot be read or is not valid JSON, or the database fails.
-pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
-    let unread = |error| Failure::failed(format!("the file cannot be read: {error}"));
+pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult {
+    let unread = |error| CliError::failed(format!("the file cannot be read: {error}"));
     let mark = reader
         .fill_buf()
         .map_err(unread)?
         .starts_with(b"\xef\xbb\xbf");
     reader.consume(if mark { 3 } else { 0 });
-    let position = Rc::new(Position::default());
-    let bounded = Bounded {
+    let position = Rc::new(ReadPosition::default());
+    let bounded = BoundedReader {
         reader,
         position: Rc::clone(&position),
     };
     let mut failure = None;
-    let items = Items {
+    let items = ItemVisitor {
         importer,
         position,
         failure: &mut failure,
@@ -43,7 +43,7 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
     let parsed = items.deserialize(&mut parser);
     match (failure, parsed) {
         (Some(failure), _) => Err(failure),
-        (None, Err(error)) => Err(Failure::failed(format!(
+        (None, Err(error)) => Err(CliError::failed(format!(
             "the file is incomplete or invalid: {error}"
         ))),
         (None, Ok(())) => Ok(()),
@@ -52,19 +52,19 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
 
 /// How much of a file has been read.
 #[derive(Default)]
-struct Position {
+struct ReadPosition {
     read: Cell<u64>,
     /// Where the current item must end.
     bound: Cell<Option<u64>>,
 }
 
 /// Fails when an item is too large for the memory.
-struct Bounded<R> {
+struct BoundedReader<R> {
     reader: R,
-    position: Rc<Position>,
+    position: Rc<ReadPosition>,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.reader.read(buffer)?;
         let read = self.position.read.get() + count as u64;
@@ -79,13 +79,13 @@ impl<R: Read> Read for Bounded<R> {
 }
 
 /// Gives each item to the importer.
-struct Items<'i, 'a> {
+struct ItemVisitor<'i, 'a> {
     importer: &'i mut Importer<'a>,
-    position: Rc<Position>,
-    failure: &'i mut Option<Failure>,
+    position: Rc<ReadPosition>,
+    failure: &'i mut Option<CliError>,
 }
 
-impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
+impl<'de> DeserializeSeed<'de> for ItemVisitor<'_, '_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
@@ -93,7 +93,7 @@ impl<'de> DeserializeSeed<'de> for Items<'_, '_> {
     }
 }
 
-impl<'de> Visitor<'de> for Items<'_, '_> {
+impl<'de> Visitor<'de> for ItemVisitor<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -120,7 +120,7 @@ impl<'de> Visitor<'de> for Items<'_, '_> {
 }
 
 /// Imports one item of either service.
-fn import_item(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
+fn import_item(item: &RawValue, importer: &mut Importer<'_>) -> CliResult {
     let text = item.get();
     let taken = match text {
         _ if !text.starts_with('{') => None,
@@ -132,7 +132,7 @@ fn import_item(item: &RawValue, importer: &mut Importer<'_>) -> Outcome {
         Some((conversation, messages)) => importer.add(conversation, messages),
         None => {
             importer
-                .tally
+                .counts
                 .skip("items that are not conversations of ChatGPT or Claude");
             Ok(())
         }

@@ -11,7 +11,7 @@ use base::clock::Timestamp;
 use store::{ImportedConversation, ImportedMessage, Role};
 
 #[derive(Deserialize)]
-struct Conversation {
+struct ChatGptConversation {
     title: Option<String>,
     create_time: Option<f64>,
     conversation_id: Option<String>,
@@ -30,7 +30,7 @@ struct Node {
 
 /// The conversation and its messages; none when the text has another structure.
 pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
-    let found: Conversation = serde_json::from_str(text).ok()?;
+    let found: ChatGptConversation = serde_json::from_str(text).ok()?;
     let id = found.conversation_id.as_deref().or(found.id.as_deref())?;
     let mut messages: Vec<ImportedMessage> = Vec::new();
     let mut now = found.create_time.and_then(seconds);
@@ -71,7 +71,7 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
 }
 
 /// The nodes from the root to the current one.
-fn branch(conversation: &Conversation) -> Vec<&Node> {
+fn branch(conversation: &ChatGptConversation) -> Vec<&Node> {
     let mapping = &conversation.mapping;
     let current = conversation
         .current_node

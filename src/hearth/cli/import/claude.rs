@@ -8,7 +8,7 @@ use base::clock::Timestamp;
 use store::{ImportedConversation, ImportedMessage, Role};
 
 #[derive(Deserialize)]
-struct Conversation {
+struct ClaudeConversation {
     uuid: String,
     name: Option<String>,
     created_at: Option<String>,
@@ -17,7 +17,7 @@ struct Conversation {
 
 /// The conversation and its messages; none when the text has another structure.
 pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMessage>)> {
-    let found: Conversation = serde_json::from_str(text).ok()?;
+    let found: ClaudeConversation = serde_json::from_str(text).ok()?;
     let began = found.created_at.as_deref().and_then(time);
     let mut now = began;
     let mut messages = Vec::new();

@@ -5,8 +5,8 @@ use std::io::{BufRead, Read};
 
 use serde::Deserialize;
 
-use super::importer::{CHANNEL, Importer, Open, time};
-use crate::cli::context::{Failure, Outcome};
+use super::importer::{CHANNEL, Importer, OpenImport, time};
+use crate::cli::context::{CliError, CliResult};
 use base::ids::{ConversationId, MessageId};
 use store::{ImportedConversation, ImportedMessage, Role};
 
@@ -15,7 +15,7 @@ const LINE_BYTES: u64 = 64 * 1024 * 1024;
 /// Longest name of a channel or a person, in characters.
 const NAME_CHARACTERS: usize = 200;
 
-enum Line {
+enum ExportLine {
     Head,
     Conversation {
         id: String,
@@ -32,9 +32,9 @@ enum Line {
     },
 }
 
-/// The members of any [`Line`].
+/// The members of any [`ExportLine`].
 #[derive(Deserialize)]
-struct Members {
+struct LineFields {
     r#type: String,
     version: Option<u32>,
     id: Option<String>,
@@ -47,22 +47,22 @@ struct Members {
     timestamp: Option<String>,
 }
 
-impl Line {
+impl ExportLine {
     /// None if it is not a line of an export.
-    fn parse(text: &[u8]) -> Option<Line> {
-        let members: Members = serde_json::from_slice(text).ok()?;
+    fn parse(text: &[u8]) -> Option<ExportLine> {
+        let members: LineFields = serde_json::from_slice(text).ok()?;
         Some(match members.r#type.as_str() {
             "hearth_export" => {
                 members.version?;
-                Line::Head
+                ExportLine::Head
             }
-            "conversation" => Line::Conversation {
+            "conversation" => ExportLine::Conversation {
                 id: members.id?,
                 title: members.title?,
                 channel: members.channel,
                 created_at: members.created_at?,
             },
-            "message" => Line::Message {
+            "message" => ExportLine::Message {
                 id: members.id,
                 role: members.role?,
                 content: members.content?,
@@ -77,15 +77,15 @@ impl Line {
 /// Whether a file with this first line is one of ours.
 pub fn is_head(line: &[u8]) -> bool {
     serde_json::from_slice(line)
-        .is_ok_and(|head: Members| head.r#type == "hearth_export" && head.version == Some(1))
+        .is_ok_and(|head: LineFields| head.r#type == "hearth_export" && head.version == Some(1))
 }
 
 /// Where the reader is.
-enum Position {
+enum ConversationState {
     /// Before the first conversation, or in one that is skipped.
     Outside,
     /// In this one.
-    Inside(Box<Open>),
+    Inside(Box<OpenImport>),
 }
 
 /// Imports a whole file.
@@ -93,8 +93,8 @@ enum Position {
 /// # Errors
 ///
 /// The file cannot be read or has an overlong line, or the database fails.
-pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
-    let mut position = Position::Outside;
+pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult {
+    let mut position = ConversationState::Outside;
     let mut line = Vec::new();
     let mut bytes = 0;
     loop {
@@ -102,14 +102,14 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
         let count = (&mut reader)
             .take(LINE_BYTES)
             .read_until(b'\n', &mut line)
-            .map_err(|error| Failure::failed(format!("the file cannot be read: {error}")))?;
+            .map_err(|error| CliError::failed(format!("the file cannot be read: {error}")))?;
         if count == 0 {
             break;
         }
         bytes += count as u64;
         importer.note(bytes)?;
         if count as u64 == LINE_BYTES {
-            return Err(Failure::failed("a line is longer than 64 MiB"));
+            return Err(CliError::failed("a line is longer than 64 MiB"));
         }
         let text = line
             .strip_prefix(b"\xef\xbb\xbf")
@@ -118,37 +118,38 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
         if text.is_empty() {
             continue;
         }
-        match Line::parse(text) {
-            Some(Line::Head) => {}
-            Some(Line::Conversation {
+        match ExportLine::parse(text) {
+            Some(ExportLine::Head) => {}
+            Some(ExportLine::Conversation {
                 id,
                 title,
                 channel,
                 created_at,
             }) => {
-                if let Position::Inside(open) = std::mem::replace(&mut position, Position::Outside)
+                if let ConversationState::Inside(open) =
+                    std::mem::replace(&mut position, ConversationState::Outside)
                 {
                     importer.finish(*open)?;
                 }
                 match conversation(&id, title, channel, &created_at) {
                     None => importer
-                        .tally
+                        .counts
                         .skip("conversations with an unreadable id or time"),
                     Some(conversation) => {
                         if let Some(open) = importer.begin(conversation)? {
-                            position = Position::Inside(Box::new(open));
+                            position = ConversationState::Inside(Box::new(open));
                         }
                     }
                 }
             }
-            Some(Line::Message {
+            Some(ExportLine::Message {
                 id,
                 role,
                 content,
                 speaker,
                 timestamp,
             }) => {
-                let Position::Inside(open) = &mut position else {
+                let ConversationState::Inside(open) = &mut position else {
                     continue;
                 };
                 match (Role::parse(&role), time(&timestamp)) {
@@ -162,15 +163,19 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> Outcome {
                         };
                         importer.push(open, message)?;
                     }
-                    _ => importer.tally.skip("messages with an unknown role or time"),
+                    _ => importer
+                        .counts
+                        .skip("messages with an unknown role or time"),
                 }
             }
-            None => importer.tally.skip("lines that do not belong to an export"),
+            None => importer
+                .counts
+                .skip("lines that do not belong to an export"),
         }
     }
     match position {
-        Position::Inside(open) => importer.finish(*open),
-        Position::Outside => Ok(()),
+        ConversationState::Inside(open) => importer.finish(*open),
+        ConversationState::Outside => Ok(()),
     }
 }
 

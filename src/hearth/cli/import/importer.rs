@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::cli::context::{Failure, Outcome};
+use crate::cli::context::{CliError, CliResult};
 use crate::cli::progress::ProgressLine;
 use base::clock::Timestamp;
 use store::{Import, ImportedConversation, ImportedMessage, Store};
@@ -25,7 +25,7 @@ const TITLE_CHARACTERS: usize = 200;
 
 /// The result of an import.
 #[derive(Debug, Default)]
-pub struct Tally {
+pub struct ImportCounts {
     pub imported: u64,
     pub messages: u64,
     pub known: u64,
@@ -34,7 +34,7 @@ pub struct Tally {
     pub reasons: BTreeMap<String, u64>,
 }
 
-impl Tally {
+impl ImportCounts {
     pub fn skip(&mut self, reason: impl Into<String>) {
         self.left_out += 1;
         let mut reason = reason.into();
@@ -53,11 +53,11 @@ pub struct Importer<'a> {
     pub yields: bool,
     /// Size of the file.
     pub total: u64,
-    pub tally: Tally,
+    pub counts: ImportCounts,
 }
 
 /// A conversation that is being imported, with the messages not stored yet.
-pub struct Open {
+pub struct OpenImport {
     importing: Import,
     waiting: Vec<ImportedMessage>,
     bytes: usize,
@@ -69,10 +69,10 @@ impl Importer<'_> {
     ///
     /// # Errors
     /// A signal asks it to stop.
-    pub fn note(&self, read: u64) -> Outcome {
+    pub fn note(&self, read: u64) -> CliResult {
         match self.line.note("importing", read, Some(self.total)) {
             true => Ok(()),
-            false => Err(Failure::failed(
+            false => Err(CliError::failed(
                 "stopped before the end; import the file again to continue",
             )),
         }
@@ -83,9 +83,9 @@ impl Importer<'_> {
         &mut self,
         conversation: ImportedConversation,
         messages: Vec<ImportedMessage>,
-    ) -> Outcome {
+    ) -> CliResult {
         if messages.is_empty() {
-            self.tally.skip("conversations without messages");
+            self.counts.skip("conversations without messages");
             return Ok(());
         }
         let Some(mut open) = self.begin(conversation)? else {
@@ -101,14 +101,14 @@ impl Importer<'_> {
     pub fn begin(
         &mut self,
         mut conversation: ImportedConversation,
-    ) -> Result<Option<Open>, Failure> {
+    ) -> Result<Option<OpenImport>, CliError> {
         let title = conversation.title.trim();
         conversation.title = title.chars().take(TITLE_CHARACTERS).collect();
         let Some(importing) = self.store.begin_import(conversation)? else {
-            self.tally.known += 1;
+            self.counts.known += 1;
             return Ok(None);
         };
-        Ok(Some(Open {
+        Ok(Some(OpenImport {
             importing,
             waiting: Vec::new(),
             bytes: 0,
@@ -116,7 +116,7 @@ impl Importer<'_> {
         }))
     }
 
-    pub fn push(&mut self, open: &mut Open, message: ImportedMessage) -> Outcome {
+    pub fn push(&mut self, open: &mut OpenImport, message: ImportedMessage) -> CliResult {
         open.bytes += message.content.len();
         open.messages += 1;
         open.waiting.push(message);
@@ -126,7 +126,7 @@ impl Importer<'_> {
         }
     }
 
-    fn store_waiting(&mut self, open: &mut Open) -> Outcome {
+    fn store_waiting(&mut self, open: &mut OpenImport) -> CliResult {
         let began = Instant::now();
         open.bytes = 0;
         open.importing.add(std::mem::take(&mut open.waiting))?;
@@ -137,11 +137,11 @@ impl Importer<'_> {
         Ok(())
     }
 
-    pub fn finish(&mut self, mut open: Open) -> Outcome {
+    pub fn finish(&mut self, mut open: OpenImport) -> CliResult {
         self.store_waiting(&mut open)?;
         open.importing.finish()?;
-        self.tally.imported += 1;
-        self.tally.messages += open.messages;
+        self.counts.imported += 1;
+        self.counts.messages += open.messages;
         Ok(())
     }
 }

@@ -14,12 +14,12 @@ use std::path::PathBuf;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use super::running_server::RunningServer;
 use super::table;
-use importer::{Importer, Tally};
+use importer::{ImportCounts, Importer};
 use serde_json::json;
 
 pub const COMMAND: Command = Command::new(
@@ -37,15 +37,15 @@ again. Works whether or not the server runs.",
 .run(run);
 
 /// `hearth import FILE`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let path = PathBuf::from(arguments.required(0));
     let unread = |error: std::io::Error| {
-        Failure::failed(format!("{} cannot be read: {error}", path.display()))
+        CliError::failed(format!("{} cannot be read: {error}", path.display()))
     };
     let file = File::open(&path).map_err(unread)?;
     let about = file.metadata().map_err(unread)?;
     if about.is_dir() {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "{} is a directory; import the file conversations.json in it",
             path.display()
         )));
@@ -61,59 +61,61 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         line: &line,
         yields: RunningServer::find(&directory).is_some(),
         total,
-        tally: Tally::default(),
+        counts: ImportCounts::default(),
     };
     let read = match format {
         FileFormat::Hearth => hearth::read(reader, &mut importer),
         FileFormat::Array => array::read(reader, &mut importer),
-        FileFormat::Zip => Err(Failure::failed(format!(
+        FileFormat::Zip => Err(CliError::failed(format!(
             "{} is a zip archive; unzip it and import its conversations.json",
             path.display()
         ))),
-        FileFormat::Unknown => Err(Failure::failed(format!(
+        FileFormat::Unknown => Err(CliError::failed(format!(
             "{} is not a known export: it must be Hearth's own JSON Lines, or conversations.json of \
              a ChatGPT or Claude account export",
             path.display()
         ))),
     };
-    let tally = importer.tally;
+    let counts = importer.counts;
     drop(line);
     store.close();
     // What was imported before a failure stays.
-    if read.is_ok() || tally.imported > 0 {
-        print(arguments, context, &tally)?;
+    if read.is_ok() || counts.imported > 0 {
+        print(arguments, context, &counts)?;
     }
     read.map_err(|failure| match failure {
-        Failure::Failed(message) => Failure::Failed(match message.contains("conversations.json") {
-            true => message,
-            false => format!("{}: {message}", path.display()),
-        }),
+        CliError::Failed(message) => {
+            CliError::Failed(match message.contains("conversations.json") {
+                true => message,
+                false => format!("{}: {message}", path.display()),
+            })
+        }
         other => other,
     })
 }
 
-fn print(arguments: &Arguments, context: &mut Context, tally: &Tally) -> Outcome {
+fn print(arguments: &Arguments, context: &mut Context, counts: &ImportCounts) -> CliResult {
     if arguments.has("json") {
         let counts = json!({
-            "imported": tally.imported,
-            "messages": tally.messages,
-            "already_there": tally.known,
-            "left_out": tally.left_out,
-            "reasons": tally.reasons,
+            "imported": counts.imported,
+            "messages": counts.messages,
+            "already_there": counts.known,
+            "left_out": counts.left_out,
+            "reasons": counts.reasons,
         });
         return table::print_json(context, &counts);
     }
     writeln!(
         context.output,
         "Imported {} in {}; {} already there.",
-        count(tally.messages, "message"),
-        count(tally.imported, "conversation"),
-        match tally.known {
+        count(counts.messages, "message"),
+        count(counts.imported, "conversation"),
+        match counts.known {
             1 => "1 was".to_owned(),
             known => format!("{known} were"),
         }
     )?;
-    for (reason, times) in &tally.reasons {
+    for (reason, times) in &counts.reasons {
         writeln!(context.output, "Skipped {times}: {reason}")?;
     }
     Ok(())

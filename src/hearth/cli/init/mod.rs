@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::arguments::{Arguments, DATA_DIR, flag, option};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::first_run;
 use super::password;
@@ -21,7 +21,7 @@ use super::running_server::RunningServer;
 use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
-use model::{Chosen, Key};
+use model::{ApiKey, ModelSetup};
 use prompter::Prompter;
 
 pub const COMMAND: Command = Command::new(
@@ -89,7 +89,7 @@ enum Reach {
 }
 
 /// The first user's password.
-enum Password {
+enum AdminPassword {
     Given(Secret),
     Generated(Secret),
     /// There are users already.
@@ -97,7 +97,7 @@ enum Password {
 }
 
 /// `hearth init`
-fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     for (one, other) in [
         ("api-key-stdin", "api-key-env"),
         ("lan", "local-only"),
@@ -123,8 +123,8 @@ fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let password = first_password(arguments, &directory, context)?;
 
     let given = match &password {
-        Password::Given(secret) | Password::Generated(secret) => Some(secret.clone()),
-        Password::Kept => None,
+        AdminPassword::Given(secret) | AdminPassword::Generated(secret) => Some(secret.clone()),
+        AdminPassword::Kept => None,
     };
     first_run::prepare(&directory, &Clock::system(), given)?;
     let settings = directory.settings()?;
@@ -137,7 +137,7 @@ fn reach(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
     is_new: bool,
-) -> Result<Option<Reach>, Failure> {
+) -> Result<Option<Reach>, CliError> {
     if arguments.has("lan") {
         return Ok(Some(Reach::LocalNetwork));
     }
@@ -155,12 +155,15 @@ fn reach(
 }
 
 /// A relay and its token.
-struct Relay {
+struct RelaySetup {
     url: String,
     token: Secret,
 }
 
-fn relay(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<Option<Relay>, Failure> {
+fn relay(
+    arguments: &Arguments,
+    prompter: &mut Prompter<'_, '_>,
+) -> Result<Option<RelaySetup>, CliError> {
     const NONE: &str = "none";
     let url = match arguments.text("relay")? {
         Some(url) => Some(url.to_owned()),
@@ -181,8 +184,8 @@ fn relay(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<Optio
         None => prompter.ask_secret("The relay's AUTH_TOKEN:")?,
     };
     match token.filter(|token| !token.is_empty()) {
-        Some(token) => Ok(Some(Relay { url, token })),
-        None => Err(Failure::failed(format!(
+        Some(token) => Ok(Some(RelaySetup { url, token })),
+        None => Err(CliError::failed(format!(
             "the relay's token is missing: set {RELAY_TOKEN} for this command"
         ))),
     }
@@ -193,53 +196,57 @@ fn first_password(
     arguments: &Arguments,
     directory: &DataDirectory,
     context: &mut Context,
-) -> Result<Password, Failure> {
+) -> Result<AdminPassword, CliError> {
     let has_users = directory.database().exists() && !directory.open_store()?.users()?.is_empty();
     let is_given = arguments.has("admin-password-stdin");
     if has_users {
         if is_given || arguments.has("generate") {
-            return Err(Failure::failed(format!(
+            return Err(CliError::failed(format!(
                 "{} has users already; set a password with `hearth user passwd {}`",
                 directory.path().display(),
                 first_run::ADMIN
             )));
         }
-        return Ok(Password::Kept);
+        return Ok(AdminPassword::Kept);
     }
     if arguments.has("generate") {
-        return Ok(Password::Generated(Secret::random_password()));
+        return Ok(AdminPassword::Generated(Secret::random_password()));
     }
     let asks = context.input_is_terminal && !is_given;
     if !is_given && let Some(password) = context.variable("HEARTH_ADMIN_PASSWORD") {
         let password = Secret::new(password);
         password::check(&password)?;
-        return Ok(Password::Given(password));
+        return Ok(AdminPassword::Given(password));
     }
     if !is_given && !asks {
-        return Ok(Password::Generated(Secret::random_password()));
+        return Ok(AdminPassword::Generated(Secret::random_password()));
     }
     let prompt = format!("A password for {} [generate one]: ", first_run::ADMIN);
     let typed = password::read_secret(context, &prompt, asks)?;
     if asks && typed.is_empty() {
-        return Ok(Password::Generated(Secret::random_password()));
+        return Ok(AdminPassword::Generated(Secret::random_password()));
     }
     password::check(&typed)?;
     if asks && password::read_secret(context, "Repeat: ", true)? != typed {
-        return Err(Failure::failed(
+        return Err(CliError::failed(
             "the passwords do not match; nothing was written",
         ));
     }
-    Ok(Password::Given(typed))
+    Ok(AdminPassword::Given(typed))
 }
 
 /// Writes the chosen channels to the existing list.
-fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Relay>) -> Outcome {
+fn write_channels(
+    settings: &Settings,
+    reach: Option<Reach>,
+    relay: Option<&RelaySetup>,
+) -> CliResult {
     if reach.is_none() && relay.is_none() {
         return Ok(());
     }
     let mut channels = settings.get("channels", true)?;
     let Some(list) = channels.as_array_mut() else {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "\"channels\" in {} is an object; `hearth init` changes only lists: edit it by hand",
             settings.path().display()
         )));
@@ -248,7 +255,7 @@ fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Rela
     if let Some(reach) = reach {
         let tcp = list.iter_mut().find(|channel| of_type(channel, "tcp"));
         let tcp = tcp.and_then(Value::as_object_mut).ok_or_else(|| {
-            Failure::failed(format!("{} has no tcp channel", settings.path().display()))
+            CliError::failed(format!("{} has no tcp channel", settings.path().display()))
         })?;
         match reach {
             Reach::ThisMachine => {
@@ -259,7 +266,7 @@ fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Rela
             }
         }
     }
-    if let Some(Relay { url, token }) = relay {
+    if let Some(RelaySetup { url, token }) = relay {
         list.retain(|channel| !(of_type(channel, "websocket") && channel["url"] == *url));
         list.push(json!({
             "name": "relay",
@@ -276,15 +283,15 @@ fn write_channels(settings: &Settings, reach: Option<Reach>, relay: Option<&Rela
 /// output, for scripts.
 fn report(
     directory: &DataDirectory,
-    chosen: &Chosen,
-    password: &Password,
+    chosen: &ModelSetup,
+    password: &AdminPassword,
     arguments: &Arguments,
     context: &mut Context,
-) -> Outcome {
+) -> CliResult {
     let option = directory.option(arguments.has("data-dir"));
     let errors = &mut context.errors;
     writeln!(errors, "Saved in {}.", directory.config().display())?;
-    if let Key::Variable(name) = &chosen.key {
+    if let ApiKey::Variable(name) = &chosen.key {
         writeln!(errors, "The server will read {name} from its environment.")?;
     }
     match RunningServer::find(directory) {
@@ -295,7 +302,7 @@ fn report(
         }
         None => writeln!(errors, "Start the server: hearth serve{option}")?,
     }
-    if let Password::Generated(secret) = password {
+    if let AdminPassword::Generated(secret) = password {
         writeln!(
             errors,
             "The password of {}, shown only once:",

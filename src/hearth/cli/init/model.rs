@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::prompter::Prompter;
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{Failure, Outcome};
+use crate::cli::context::{CliError, CliResult};
 use crate::cli::local_models;
 use agent::provider::probe::{Finding, models_at, probe};
 use base::secret::Secret;
@@ -19,7 +19,7 @@ const LIST: Duration = Duration::from_secs(2);
 const TRIES: usize = 3;
 
 /// Where the API key is.
-pub enum Key {
+pub enum ApiKey {
     /// Not given: the provider needs none, or the configured one stays.
     None,
     /// In this variable of the server's environment.
@@ -29,11 +29,11 @@ pub enum Key {
 }
 
 /// What was chosen.
-pub struct Chosen {
+pub struct ModelSetup {
     pub provider: String,
     pub model: String,
     pub base_url: Option<String>,
-    pub key: Key,
+    pub key: ApiKey,
 }
 
 /// Chooses by options and answers, and tests the choice.
@@ -41,13 +41,16 @@ pub struct Chosen {
 /// # Errors
 ///
 /// An answer is missing or invalid, or the test failed.
-pub fn choose(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<Chosen, Failure> {
+pub fn choose(
+    arguments: &Arguments,
+    prompter: &mut Prompter<'_, '_>,
+) -> Result<ModelSetup, CliError> {
     let preset = provider(arguments, prompter)?;
-    let mut chosen = Chosen {
+    let mut chosen = ModelSetup {
         provider: preset.name.to_owned(),
         model: OFFLINE.to_owned(),
         base_url: base_url(arguments, prompter, preset)?,
-        key: Key::None,
+        key: ApiKey::None,
     };
     if preset.name == OFFLINE {
         return Ok(chosen);
@@ -64,10 +67,10 @@ pub fn choose(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<
                 return Ok(chosen);
             }
             Err(_) if !prompter.is_interactive() => break,
-            Err((said, Correction::Key)) => {
+            Err((said, Correction::ApiKey)) => {
                 prompter.say(&said)?;
                 if let Some(key) = prompter.ask_secret("Another API key:")? {
-                    chosen.key = Key::Text(key);
+                    chosen.key = ApiKey::Text(key);
                 }
             }
             Err((said, Correction::Model)) => {
@@ -81,7 +84,7 @@ pub fn choose(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<
     }
     match test(&chosen, prompter) {
         Ok(said) => prompter.say(&said).map(|()| chosen),
-        Err((said, _)) => Err(Failure::failed(format!(
+        Err((said, _)) => Err(CliError::failed(format!(
             "{said}; nothing was written (--no-test skips this test)"
         ))),
     }
@@ -90,7 +93,7 @@ pub fn choose(arguments: &Arguments, prompter: &mut Prompter<'_, '_>) -> Result<
 fn provider(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
-) -> Result<&'static Preset, Failure> {
+) -> Result<&'static Preset, CliError> {
     let names: Vec<&str> = PRESETS.iter().map(|preset| preset.name).collect();
     let name = match arguments.text("provider")? {
         Some(name) => name.to_owned(),
@@ -120,7 +123,7 @@ fn base_url(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
-) -> Result<Option<String>, Failure> {
+) -> Result<Option<String>, CliError> {
     let given = match arguments.text("base-url")? {
         Some(url) => Some(url.to_owned()),
         None if preset.name == OPENAI_COMPATIBLE => {
@@ -139,27 +142,27 @@ fn key(
     arguments: &Arguments,
     prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
-) -> Result<Key, Failure> {
+) -> Result<ApiKey, CliError> {
     if arguments.has("api-key-stdin") {
-        return prompter.read_secret().map(Key::Text);
+        return prompter.read_secret().map(ApiKey::Text);
     }
     if let Some(name) = arguments.text("api-key-env")? {
         // The file refers to it, and is invalid while it is not set.
         return match prompter.variable(name) {
-            Some(_) => Ok(Key::Variable(name.to_owned())),
-            None => Err(Failure::failed(format!("{name} is not set"))),
+            Some(_) => Ok(ApiKey::Variable(name.to_owned())),
+            None => Err(CliError::failed(format!("{name} is not set"))),
         };
     }
     let Some(usual) = preset.key_variable else {
-        return Ok(Key::None);
+        return Ok(ApiKey::None);
     };
     if prompter.variable(usual).is_some() {
         prompter.say(&format!("The API key is taken from {usual}."))?;
-        return Ok(Key::Variable(usual.to_owned()));
+        return Ok(ApiKey::Variable(usual.to_owned()));
     }
     match prompter.ask_secret(&format!("The API key of {}:", preset.title))? {
-        Some(key) if !key.is_empty() => Ok(Key::Text(key)),
-        _ if arguments.has("no-test") => Ok(Key::None),
+        Some(key) if !key.is_empty() => Ok(ApiKey::Text(key)),
+        _ if arguments.has("no-test") => Ok(ApiKey::None),
         _ => Err(arguments.usage(format!(
             "{} needs an API key: --api-key-env NAME or --api-key-stdin",
             preset.title
@@ -172,7 +175,7 @@ fn model(
     prompter: &mut Prompter<'_, '_>,
     preset: &Preset,
     base_url: Option<&str>,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     if let Some(model) = arguments.text("model")? {
         return Ok(model.to_owned());
     }
@@ -196,19 +199,19 @@ fn model(
 
 /// What to correct after a failed test.
 enum Correction {
-    Key,
+    ApiKey,
     Model,
     Other,
 }
 
 /// Probes the provider; nothing is sent to a model.
-fn test(chosen: &Chosen, prompter: &Prompter<'_, '_>) -> Result<String, (String, Correction)> {
+fn test(chosen: &ModelSetup, prompter: &Prompter<'_, '_>) -> Result<String, (String, Correction)> {
     let api_key = match &chosen.key {
-        Key::None => None,
-        Key::Text(key) => Some(key.clone()),
-        Key::Variable(name) => match prompter.variable(name) {
+        ApiKey::None => None,
+        ApiKey::Text(key) => Some(key.clone()),
+        ApiKey::Variable(name) => match prompter.variable(name) {
             Some(key) => Some(Secret::new(key)),
-            None => return Err((format!("{name} is not set"), Correction::Key)),
+            None => return Err((format!("{name} is not set"), Correction::ApiKey)),
         },
     };
     let choice = ModelChoice {
@@ -225,7 +228,7 @@ fn test(chosen: &Chosen, prompter: &Prompter<'_, '_>) -> Result<String, (String,
             text.push_str(&format!("; it has {}", others.join(", ")));
             Correction::Model
         }
-        Finding::NoKey | Finding::BadKey(_) => Correction::Key,
+        Finding::NoKey | Finding::BadKey(_) => Correction::ApiKey,
         _ => Correction::Other,
     };
     Err((text, wrong))
@@ -237,7 +240,7 @@ fn test(chosen: &Chosen, prompter: &Prompter<'_, '_>) -> Result<String, (String,
 /// # Errors
 ///
 /// The configuration cannot be written.
-pub fn write(settings: &Settings, chosen: &Chosen) -> Outcome {
+pub fn write(settings: &Settings, chosen: &ModelSetup) -> CliResult {
     let before = settings.current();
     let quoted = |text: &str| serde_json::Value::from(text).to_string();
     if let Some(url) = &chosen.base_url {
@@ -250,17 +253,17 @@ pub fn write(settings: &Settings, chosen: &Chosen) -> Outcome {
     settings.set("model", &quoted(&chosen.model))?;
     match &chosen.key {
         // The key belongs to the other provider.
-        Key::None if before.provider != chosen.provider => settings.set("api_key", "null")?,
-        Key::None => {}
-        Key::Text(key) => settings.set("api_key", &quoted(key.expose()))?,
+        ApiKey::None if before.provider != chosen.provider => settings.set("api_key", "null")?,
+        ApiKey::None => {}
+        ApiKey::Text(key) => settings.set("api_key", &quoted(key.expose()))?,
         // The server reads the usual variable anyway.
-        Key::Variable(name) if is_usual(name, chosen) => settings.set("api_key", "null")?,
-        Key::Variable(name) => settings.set("api_key", &quoted(&format!("${{{name}}}")))?,
+        ApiKey::Variable(name) if is_usual(name, chosen) => settings.set("api_key", "null")?,
+        ApiKey::Variable(name) => settings.set("api_key", &quoted(&format!("${{{name}}}")))?,
     }
     Ok(())
 }
 
-fn is_usual(name: &str, chosen: &Chosen) -> bool {
+fn is_usual(name: &str, chosen: &ModelSetup) -> bool {
     let usual = Preset::of(&chosen.provider).and_then(|preset| preset.key_variable);
     usual == Some(name) && chosen.base_url.is_none()
 }

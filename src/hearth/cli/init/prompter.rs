@@ -1,13 +1,9 @@
 //! Asks questions in a terminal; without one, asks nothing.
 
-use std::io::ErrorKind;
-
-use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::context::{CliError, CliResult, Context};
 use crate::cli::password;
 use base::secret::Secret;
 
-/// Longest answer, in bytes.
-const ANSWER_BYTES: usize = 4 * 1024;
 /// How many times a question is asked.
 const TRIES: usize = 3;
 
@@ -31,7 +27,7 @@ impl<'a, 'c> Prompter<'a, 'c> {
     /// # Errors
     ///
     /// It cannot be written.
-    pub fn say(&mut self, text: &str) -> Outcome {
+    pub fn say(&mut self, text: &str) -> CliResult {
         if self.is_interactive() {
             writeln!(self.context.errors, "{text}")?;
         }
@@ -43,7 +39,7 @@ impl<'a, 'c> Prompter<'a, 'c> {
     /// # Errors
     ///
     /// The input ends or cannot be read.
-    pub fn ask(&mut self, question: &str, default: &str) -> Result<Option<String>, Failure> {
+    pub fn ask(&mut self, question: &str, default: &str) -> Result<Option<String>, CliError> {
         if !self.is_interactive() {
             return Ok(None);
         }
@@ -53,8 +49,8 @@ impl<'a, 'c> Prompter<'a, 'c> {
         };
         write!(self.context.errors, "{question}{shown} ")?;
         self.context.errors.flush()?;
-        let answer = self.read_line()?;
-        let answer = answer.trim();
+        let answer = password::read_line(self.context.input, |line, byte| line.push(byte))?;
+        let answer = answer.expose().trim();
         let answer = if answer.is_empty() { default } else { answer };
         Ok(Some(answer.to_owned()))
     }
@@ -69,7 +65,7 @@ impl<'a, 'c> Prompter<'a, 'c> {
         question: &str,
         words: &[&str],
         default: &str,
-    ) -> Result<Option<String>, Failure> {
+    ) -> Result<Option<String>, CliError> {
         for _ in 0..TRIES {
             match self.ask(question, default)? {
                 Some(answer) if !words.contains(&answer.as_str()) => {
@@ -78,7 +74,7 @@ impl<'a, 'c> Prompter<'a, 'c> {
                 answer => return Ok(answer),
             }
         }
-        Err(Failure::failed("no valid answer; nothing was written"))
+        Err(CliError::failed("no valid answer; nothing was written"))
     }
 
     /// A secret, typed invisibly; `None` without a terminal.
@@ -86,7 +82,7 @@ impl<'a, 'c> Prompter<'a, 'c> {
     /// # Errors
     ///
     /// The input ends or the person cancels.
-    pub fn ask_secret(&mut self, question: &str) -> Result<Option<Secret>, Failure> {
+    pub fn ask_secret(&mut self, question: &str) -> Result<Option<Secret>, CliError> {
         if !self.is_interactive() {
             return Ok(None);
         }
@@ -98,7 +94,7 @@ impl<'a, 'c> Prompter<'a, 'c> {
     /// # Errors
     ///
     /// The input ends or the person cancels.
-    pub fn read_secret(&mut self) -> Result<Secret, Failure> {
+    pub fn read_secret(&mut self) -> Result<Secret, CliError> {
         let ask = self.is_interactive();
         password::read_secret(self.context, "API key: ", ask)
     }
@@ -106,30 +102,5 @@ impl<'a, 'c> Prompter<'a, 'c> {
     /// An environment variable.
     pub fn variable(&self, name: &str) -> Option<String> {
         self.context.variable(name)
-    }
-
-    /// Byte by byte, as the rest is for the next reader.
-    fn read_line(&mut self) -> Result<String, Failure> {
-        let mut line = Vec::new();
-        loop {
-            let mut byte = [0];
-            match self.context.input.read(&mut byte) {
-                Ok(0) => return Err(Failure::failed("standard input ended; nothing was written")),
-                Ok(_) if byte[0] == b'\n' => break,
-                Ok(_) => line.push(byte[0]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => {
-                    return Err(Failure::failed(format!(
-                        "cannot read standard input: {error}"
-                    )));
-                }
-            }
-            if line.len() > ANSWER_BYTES {
-                return Err(Failure::failed(
-                    "the answer is too long; nothing was written",
-                ));
-            }
-        }
-        String::from_utf8(line).map_err(|_| Failure::failed("the answer is not UTF-8"))
     }
 }

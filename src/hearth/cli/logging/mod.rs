@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use env_logger::{Builder, Logger, Target};
 use log::{LevelFilter, Log, Metadata, Record};
 
-use super::context::Failure;
+use super::context::CliError;
 use base::clock::Clock;
 use rotation::RotatingFile;
 
@@ -24,7 +24,7 @@ const DEFAULT_LEVEL: &str = "info";
 /// The logger of a server, whose level can be changed.
 #[derive(Clone)]
 pub struct Logging {
-    current: Arc<RwLock<Both>>,
+    current: Arc<RwLock<LoggerPair>>,
     file: SharedFile,
     is_dated: bool,
     /// Whether `HEARTH_LOG` overrides the configuration.
@@ -41,13 +41,13 @@ pub fn start(
     filter: Option<&str>,
     path: &Path,
     environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<Logging, Failure> {
+) -> Result<Logging, CliError> {
     let file = RotatingFile::open(path, rotation::MOST_BYTES).map_err(|error| {
-        Failure::failed(format!("cannot write the log {}: {error}", path.display()))
+        CliError::failed(format!("cannot write the log {}: {error}", path.display()))
     })?;
     let file = SharedFile(Arc::new(Mutex::new(file)));
     let is_dated = !is_journal(environment);
-    let both = Both::new(checked(filter)?, is_dated, &file);
+    let both = LoggerPair::new(checked(filter)?, is_dated, &file);
     log::set_max_level(both.terminal.filter());
     let logging = Logging {
         current: Arc::new(RwLock::new(both)),
@@ -55,7 +55,7 @@ pub fn start(
         is_dated,
         is_fixed: filter.is_some(),
     };
-    log::set_boxed_logger(Box::new(logging.clone())).map_err(Failure::failed)?;
+    log::set_boxed_logger(Box::new(logging.clone())).map_err(CliError::failed)?;
     Ok(logging)
 }
 
@@ -65,13 +65,13 @@ impl Logging {
         if self.is_fixed {
             return;
         }
-        let both = Both::new(level, self.is_dated, &self.file);
+        let both = LoggerPair::new(level, self.is_dated, &self.file);
         let most = both.terminal.filter();
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = both;
         log::set_max_level(most);
     }
 
-    fn with<T>(&self, look: impl FnOnce(&Both) -> T) -> T {
+    fn with<T>(&self, look: impl FnOnce(&LoggerPair) -> T) -> T {
         look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -97,15 +97,15 @@ impl Log for Logging {
 }
 
 /// Two loggers with the same filter.
-struct Both {
+struct LoggerPair {
     terminal: Logger,
     file: Logger,
 }
 
-impl Both {
-    fn new(filter: &str, is_dated: bool, file: &SharedFile) -> Both {
+impl LoggerPair {
+    fn new(filter: &str, is_dated: bool, file: &SharedFile) -> LoggerPair {
         let directives = directives(filter);
-        Both {
+        LoggerPair {
             terminal: logger(&directives, is_dated, Target::Stderr),
             file: logger(&directives, true, Target::Pipe(Box::new(file.clone()))),
         }
@@ -141,23 +141,23 @@ impl Write for SharedFile {
 pub fn start_on_terminal(
     filter: Option<&str>,
     environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     let logger = logger(
         &directives(checked(filter)?),
         !is_journal(environment),
         Target::Stderr,
     );
     log::set_max_level(logger.filter());
-    log::set_boxed_logger(Box::new(logger)).map_err(Failure::failed)
+    log::set_boxed_logger(Box::new(logger)).map_err(CliError::failed)
 }
 
 /// Checks the value of `HEARTH_LOG`: env_logger takes an unknown word for the name of
 /// a module, so a mistyped level would turn the log off.
-fn checked(filter: Option<&str>) -> Result<&str, Failure> {
+fn checked(filter: Option<&str>) -> Result<&str, CliError> {
     let filter = filter.unwrap_or(DEFAULT_LEVEL);
     match filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
         true => Ok(filter),
-        false => Err(Failure::failed(format!(
+        false => Err(CliError::failed(format!(
             "HEARTH_LOG must be error, warn, info, debug or trace, not {filter:?}"
         ))),
     }
@@ -297,7 +297,7 @@ mod tests {
             assert!(checked(Some(filter)).is_ok(), "{filter:?}");
         }
         for mistyped in ["loud", "inof", "debug,hearth"] {
-            let Err(Failure::Failed(message)) = checked(Some(mistyped)) else {
+            let Err(CliError::Failed(message)) = checked(Some(mistyped)) else {
                 panic!("{mistyped} was taken");
             };
             assert!(message.contains(mistyped), "{message}");

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::qr;
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::context::{CliError, CliResult, Context};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, http, password, table};
@@ -28,7 +28,7 @@ const TOKEN_CHARACTERS: usize = 32;
 const NAME: &str = "relay";
 
 /// Links this machine to a relay.
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let url = websocket_url(arguments.required(0));
     let relay = relay_address(&url).map_err(|error| arguments.usage(error))?;
     let encryption = match arguments.text("encryption")? {
@@ -44,13 +44,13 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let settings = directory.settings()?;
     let name = arguments.text("name")?.unwrap_or(NAME);
     if channels::relay_key(&settings, name)?.is_some() {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "a relay channel {name:?} exists already; choose another --name, or remove that one \
              with `hearth relay leave {name}`"
         )));
     }
     let token = auth_token(arguments, context)?;
-    let identity = Identity::load_or_make(directory.path()).map_err(Failure::failed)?;
+    let identity = Identity::load_or_make(directory.path()).map_err(CliError::failed)?;
     let trust = Trust::new(settings.current().tls.ca_file.as_deref());
     register(&relay, &trust, &token, &identity)?;
 
@@ -98,7 +98,7 @@ fn websocket_url(text: &str) -> String {
     }
 }
 
-fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, Failure> {
+fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, CliError> {
     let given = match arguments.has("token-stdin") {
         true => None,
         false => context.variable("AUTH_TOKEN"),
@@ -115,7 +115,7 @@ fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, Fa
         }
     };
     if token.expose().chars().count() < TOKEN_CHARACTERS {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "the AUTH_TOKEN of a relay must have at least {TOKEN_CHARACTERS} characters"
         )));
     }
@@ -124,7 +124,7 @@ fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, Fa
 
 /// Registers this machine: with the contract's request, else with the relay's own
 /// (protocol section 3).
-fn register(relay: &Url, trust: &Trust, token: &Secret, identity: &Identity) -> Outcome {
+fn register(relay: &Url, trust: &Trust, token: &Secret, identity: &Identity) -> CliResult {
     let own = identity.machine_id.as_str();
     let server = &relay.authority;
     let by_key = json!({
@@ -142,20 +142,20 @@ fn register(relay: &Url, trust: &Trust, token: &Secret, identity: &Identity) -> 
     };
     match answer {
         (200 | 201, answer) if answer["data"]["machine_id"] == own => Ok(()),
-        (200 | 201, _) => Err(Failure::failed(format!(
+        (200 | 201, _) => Err(CliError::failed(format!(
             "{server} did not register this machine as {own}; is it a Hearth relay?"
         ))),
-        (401, _) => Err(Failure::failed(format!(
+        (401, _) => Err(CliError::failed(format!(
             "{server} rejects the token; it must be the AUTH_TOKEN of the relay"
         ))),
-        (status, answer) => Err(Failure::failed(match answer["error"].as_str() {
+        (status, answer) => Err(CliError::failed(match answer["error"].as_str() {
             Some(error) => format!("{server} answered {status}: {}", shown(error)),
             None => format!("{server} answered {status}; is it a Hearth relay?"),
         })),
     }
 }
 
-fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, Value), Failure> {
+fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, Value), CliError> {
     let bearer = format!("Bearer {}", token.expose());
     let headers = [("authorization", bearer.as_str())];
     let (status, text) = http::send(
@@ -167,11 +167,11 @@ fn post(url: &str, trust: &Trust, token: &Secret, body: &Value) -> Result<(u16, 
         ANSWER,
     )
     .map_err(|error| match error {
-        ClientError::Untrusted(reason) => Failure::failed(format!(
+        ClientError::Untrusted(reason) => CliError::failed(format!(
             "{url} cannot be trusted: {reason}; if the certificate is your own, set its \
                      file with `hearth config set tls.ca_file FILE`"
         )),
-        error => Failure::failed(format!("{url} cannot be reached: {error}")),
+        error => CliError::failed(format!("{url} cannot be reached: {error}")),
     })?;
     Ok((status, serde_json::from_str(&text).unwrap_or_default()))
 }

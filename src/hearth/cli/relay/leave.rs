@@ -2,12 +2,12 @@
 
 use crate::cli::arguments::Arguments;
 use crate::cli::channels;
-use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::context::{CliError, CliResult, Context};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 
 /// Ends the link to a relay.
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
@@ -20,7 +20,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
             [] => "there are none; `hearth relay join` adds one".to_owned(),
             known => format!("there are {}", known.join(", ")),
         };
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "there is no relay channel {name:?}; {known}"
         )));
     };

@@ -3,7 +3,7 @@
 
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use crate::cli::context::Failure;
+use crate::cli::context::CliError;
 
 /// Light modules around the code, which readers need (ISO/IEC 18004 section 6.3.8).
 const QUIET: i32 = 4;
@@ -16,9 +16,9 @@ const RESET: &str = "\x1b[0m";
 /// # Errors
 ///
 /// The text is too long for a code.
-pub fn code(text: &str) -> Result<String, Failure> {
+pub fn code(text: &str) -> Result<String, CliError> {
     let code = QrCode::encode_text(text, QrCodeEcc::Medium)
-        .map_err(|_| Failure::failed("the address is too long for a QR code"))?;
+        .map_err(|_| CliError::failed("the address is too long for a QR code"))?;
     let size = code.size();
     let mut lines = String::new();
     for row in (-QUIET..size + QUIET).step_by(2) {

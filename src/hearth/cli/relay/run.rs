@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::context::{CliError, CliResult, Context};
 use crate::cli::logging;
 use crate::cli::serve::raise_descriptor_limit;
 use base::secret::Secret;
@@ -30,7 +30,7 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
 /// Runs the relay until a signal stops it.
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     if arguments.has("show-token") {
         return show_token(context);
     }
@@ -48,7 +48,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
         .variable("AUTH_TOKEN")
         .map(Secret::new)
         .ok_or_else(|| {
-            Failure::failed(
+            CliError::failed(
                 "AUTH_TOKEN is not set in the environment; machines and clients must present it. \
                  `hearth relay --show-token` generates one",
             )
@@ -63,7 +63,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let is_short = affordable < options.connections;
     options.connections = options.connections.min(affordable);
     let mut signals = Signals::new([SIGTERM, SIGINT])
-        .map_err(|error| Failure::failed(format!("signals cannot be handled: {error}")))?;
+        .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
 
     log::info!(
         "up to {} machines with {} clients each, {} connections in all{}",
@@ -81,7 +81,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let relay = bind(address, arguments.has("bind"))
         .and_then(|socket| start(secure, options, socket))
         .map_err(|error| {
-            Failure::failed(format!(
+            CliError::failed(format!(
                 "{address} is not available: {error}; choose another with --bind and --port"
             ))
         })?;
@@ -99,18 +99,18 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
 
 /// The certificate of `--cert` and `--key`, if given.
 #[cfg(feature = "tls")]
-fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, Failure> {
+fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, CliError> {
     match (arguments.raw("cert"), arguments.raw("key")) {
         (Some(certificate), Some(key)) => Acceptor::open(Path::new(certificate), Path::new(key))
             .map(Some)
-            .map_err(|error| Failure::failed(format!("--cert and --key: {error}"))),
+            .map_err(|error| CliError::failed(format!("--cert and --key: {error}"))),
         (None, None) => Ok(None),
         _ => Err(arguments.usage("--cert and --key must be used together")),
     }
 }
 
 #[cfg(not(feature = "tls"))]
-fn identity(_: &Arguments) -> Result<Option<std::convert::Infallible>, Failure> {
+fn identity(_: &Arguments) -> Result<Option<std::convert::Infallible>, CliError> {
     Ok(None)
 }
 
@@ -135,8 +135,8 @@ fn start(
     RelayServer::start(options, socket)
 }
 
-fn options(arguments: &Arguments, token: Token) -> Result<Options, Failure> {
-    let number = |name: &str, range, default: usize| -> Result<usize, Failure> {
+fn options(arguments: &Arguments, token: Token) -> Result<Options, CliError> {
+    let number = |name: &str, range, default: usize| -> Result<usize, CliError> {
         let given = arguments.number(name, range)?;
         Ok(given.map_or(default, |given| given as usize))
     };
@@ -187,7 +187,7 @@ fn affordable_connections() -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX).max(1)
 }
 
-fn show_token(context: &mut Context) -> Outcome {
+fn show_token(context: &mut Context) -> CliResult {
     let token = server::new_token();
     let token = token.expose();
     writeln!(context.output, "{token}")?;

@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
 use crate::cli::chat::access::Access;
-use crate::cli::chat::connection::Connection;
-use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::chat::connection::ChatConnection;
+use crate::cli::context::{CliError, CliResult, Context};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, table};
@@ -17,7 +17,7 @@ use serde_json::json;
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Shows the links.
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let (machine, relays) = match RunningServer::find(&directory) {
         Some(_) => running(arguments, context)?,
@@ -57,14 +57,14 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// From the running server.
-fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value), Failure> {
+fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value), CliError> {
     let access = Access::gain(arguments, context)?;
-    let asked = Connection::open(&access).and_then(|mut connection| {
+    let asked = ChatConnection::open(&access).and_then(|mut connection| {
         let deadline = Instant::now() + ANSWER;
         let info = connection
             .ask(&access.credential.message(), deadline)
             .and_then(|_| connection.ask(&json!({"type": "server_info"}), deadline))
-            .map_err(|error| Failure::failed(format!("the server refused: {error}")));
+            .map_err(|error| CliError::failed(format!("the server refused: {error}")));
         connection.close();
         info
     });
@@ -74,9 +74,9 @@ fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value
 }
 
 /// From the configuration, while no server is running.
-fn stopped(directory: &DataDirectory) -> Result<(Value, Value), Failure> {
+fn stopped(directory: &DataDirectory) -> Result<(Value, Value), CliError> {
     let settings = directory.settings()?;
-    let identity = relay::identity::Identity::load(directory.path()).map_err(Failure::failed)?;
+    let identity = relay::identity::Identity::load(directory.path()).map_err(CliError::failed)?;
     let config = settings.current();
     let relays = channels::relays(&config).map(|channel| {
         json!({

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::table;
@@ -65,7 +65,7 @@ const CERTIFICATE_MODE: u32 = 0o644;
 const KEY_MODE: u32 = 0o600;
 
 /// `hearth tls self-signed`
-fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn self_signed(arguments: &Arguments, context: &mut Context) -> CliResult {
     let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(DAYS);
     let mut names = Vec::new();
     for name in arguments.texts("name")? {
@@ -81,14 +81,14 @@ fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
     if !arguments.has("force")
         && let Some(there) = [&certificate, &key].into_iter().find(|path| path.exists())
     {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "{} exists already; `hearth tls show` shows it, and --force replaces it",
             there.display()
         )));
     }
     names.extend(names::of_this_machine());
     names::deduplicate(&mut names);
-    let made = make(&names, days, Clock::system().now()).map_err(Failure::failed)?;
+    let made = make(&names, days, Clock::system().now()).map_err(CliError::failed)?;
     // The key first: a server that reloads in between finds a pair that does not
     // match, and keeps its old one.
     write(&key, made.key.expose(), KEY_MODE, settings.path())?;
@@ -105,7 +105,7 @@ fn self_signed(arguments: &Arguments, context: &mut Context) -> Outcome {
 
 /// Writes a file atomically, for the owner of the configuration: under `sudo`, that
 /// is the user who runs the server.
-fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> Outcome {
+fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> CliResult {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".new");
     let temporary = path.with_file_name(name);
@@ -129,12 +129,12 @@ fn write(path: &Path, text: &str, mode: u32, beside: &Path) -> Outcome {
         fs::rename(&temporary, path)
     };
     written()
-        .map_err(|error| Failure::failed(format!("{} cannot be written: {error}", path.display())))
+        .map_err(|error| CliError::failed(format!("{} cannot be written: {error}", path.display())))
 }
 
 /// Sets `tls` in the configuration, unless a certificate is set there. Returns
 /// whether it was set.
-fn adopt(settings: &Settings) -> Result<bool, Failure> {
+fn adopt(settings: &Settings) -> Result<bool, CliError> {
     if settings.current().tls.identity().is_some() {
         return Ok(false);
     }
@@ -147,7 +147,7 @@ fn adopt(settings: &Settings) -> Result<bool, Failure> {
     Ok(true)
 }
 
-fn report(made: &SelfSigned, certificate: &Path, context: &mut Context) -> Outcome {
+fn report(made: &SelfSigned, certificate: &Path, context: &mut Context) -> CliResult {
     writeln!(context.output, "Created {}\n", certificate.display())?;
     let found = inspect(&made.der);
     if let Some(found) = &found {
@@ -165,7 +165,7 @@ fn advise(
     certificate: &Path,
     is_new: bool,
     context: &mut Context,
-) -> Outcome {
+) -> CliResult {
     let running = RunningServer::find(directory);
     let current = settings.current();
     let in_use = current.tls.identity().map(|(path, _)| path.to_owned());
@@ -199,11 +199,11 @@ fn advise(
 }
 
 /// `hearth tls show`
-fn show(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn show(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let config = directory.settings()?.current();
     let Some((path, _)) = config.tls.identity() else {
-        return Err(Failure::failed(
+        return Err(CliError::failed(
             "no certificate is configured (tls.cert); `hearth tls self-signed` creates one",
         ));
     };
@@ -234,11 +234,11 @@ impl CertificateSummary {
     /// # Errors
     ///
     /// It cannot be read.
-    fn of(path: &Path) -> Result<CertificateSummary, Failure> {
-        let certificates = load_certificates(path).map_err(Failure::failed)?;
+    fn of(path: &Path) -> Result<CertificateSummary, CliError> {
+        let certificates = load_certificates(path).map_err(CliError::failed)?;
         let leaf = &certificates[0];
         let found = inspect(leaf).ok_or_else(|| {
-            Failure::failed(format!(
+            CliError::failed(format!(
                 "{} does not contain an X.509 certificate",
                 path.display()
             ))

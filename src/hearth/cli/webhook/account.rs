@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use crate::cli::context::Failure;
+use crate::cli::context::CliError;
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::{RunningServer, reachable_here};
 use config::{Channel, Config, DEFAULT_PORT, WebhookAccount};
@@ -13,7 +13,7 @@ use config::{Channel, Config, DEFAULT_PORT, WebhookAccount};
 /// # Errors
 ///
 /// There is none; names those that exist.
-pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a WebhookAccount, Failure> {
+pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a WebhookAccount, CliError> {
     config.webhook_account(name).ok_or_else(|| {
         let known: Vec<&str> = config
             .webhook_accounts()
@@ -23,7 +23,7 @@ pub fn find<'a>(config: &'a Config, name: &str) -> Result<&'a WebhookAccount, Fa
             [] => "there are none; `hearth webhook add` adds one".to_owned(),
             known => format!("there are {}", known.join(", ")),
         };
-        Failure::failed(format!("there is no webhook account {name:?}; {known}"))
+        CliError::failed(format!("there is no webhook account {name:?}; {known}"))
     })
 }
 

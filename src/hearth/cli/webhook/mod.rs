@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 
 use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
-use super::context::{Context, Failure, Outcome};
+use super::context::{CliError, CliResult, Context};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
-use super::table::List;
+use super::table::ListView;
 use super::{channels, password};
 use ::config::{Settings, WebhookAccount};
 use account::{base_url, find};
@@ -96,7 +96,7 @@ if the reply does not arrive. This calls the model and the receiver.",
 ]);
 
 /// `hearth webhook add NAME --url URL`
-fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
     let name = arguments.required(0);
     let Some(url) = arguments.text("url")? else {
         return Err(arguments.usage("--url is missing: it is where the replies are posted"));
@@ -113,7 +113,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     if settings.current().webhook_account(name).is_some() {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "account {name:?} exists already; change it in {}, or remove it first",
             directory.config().display()
         )));
@@ -165,7 +165,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth webhook list`
-fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let config = settings.current();
@@ -173,7 +173,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
         .webhook_accounts()
         .map(|account| to_json(account, &settings))
         .collect();
-    let list = List {
+    let list = ListView {
         columns: &["name", "path", "replies to", "secret", "enabled"],
         row: &|account: &Value| {
             let text = |key: &str| account[key].as_str().unwrap_or("-").to_owned();
@@ -193,7 +193,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// `hearth webhook remove NAME`
-fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
+fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
@@ -216,7 +216,7 @@ fn remove(arguments: &Arguments, context: &mut Context) -> Outcome {
 }
 
 /// The secret of a new account, if it gets one.
-fn secret_for(arguments: &Arguments, context: &mut Context) -> Result<Option<Secret>, Failure> {
+fn secret_for(arguments: &Arguments, context: &mut Context) -> Result<Option<Secret>, CliError> {
     arguments.exclude("secret-stdin", "no-secret")?;
     if arguments.has("secret-stdin") {
         let ask = context.input_is_terminal;
@@ -231,7 +231,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The number of callbacks to an account that are not delivered yet.
-fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, Failure> {
+fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, CliError> {
     if !directory.database().exists() {
         return Ok(0);
     }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::account::{find, server_address};
 use super::{advice, sample};
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{Context, Failure, Outcome};
+use crate::cli::context::{CliError, CliResult, Context};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::http;
 use crate::cli::running_server::RunningServer;
@@ -34,7 +34,7 @@ const NEWEST: usize = 200;
 const SHOWN: usize = 200;
 
 /// `hearth webhook test NAME`
-pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
+pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let name = arguments.required(0);
     let wait = arguments.number("wait", 1..=3600)?.unwrap_or(WAIT);
     let directory = DataDirectory::of(arguments, context)?;
@@ -42,19 +42,19 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> Outcome {
     let config = settings.current();
     let account = find(&config, name)?;
     if !account.enabled {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "account {name:?} is disabled: its \"enabled\" is false"
         )));
     }
     let body = body(arguments, account, context)?;
     let Some(server) = RunningServer::find(&directory) else {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "no server is running on {}; start one with `hearth serve`",
             directory.path().display()
         )));
     };
     let Some(address) = server_address(&server, &config, name) else {
-        return Err(Failure::failed(format!(
+        return Err(CliError::failed(format!(
             "the server (process {}) is not listening yet",
             server.process()
         )));
@@ -79,7 +79,7 @@ fn body(
     arguments: &Arguments,
     account: &WebhookAccount,
     context: &mut Context,
-) -> Result<String, Failure> {
+) -> Result<String, CliError> {
     let text = arguments.text("message")?;
     let Some(file) = arguments.text("body")? else {
         let own = "This is a test of the webhook. Answer with one short sentence.";
@@ -97,7 +97,7 @@ fn body(
         "-" => read(&mut context.input),
         path => fs::File::open(path).and_then(|mut file| read(&mut file)),
     };
-    read.map_err(|error| Failure::failed(format!("{file} cannot be read: {error}")))
+    read.map_err(|error| CliError::failed(format!("{file} cannot be read: {error}")))
 }
 
 struct WebhookTest<'a, 'c> {
@@ -111,7 +111,7 @@ struct WebhookTest<'a, 'c> {
 
 impl WebhookTest<'_, '_> {
     /// Posts the message and returns its turn.
-    fn post(&mut self, url: &str, body: &str) -> Result<TurnId, Failure> {
+    fn post(&mut self, url: &str, body: &str) -> Result<TurnId, CliError> {
         let began = Instant::now();
         let secret = self.account.secret.as_ref();
         let headers = secret.map(|secret| ("x-service-secret", secret.expose()));
@@ -141,7 +141,7 @@ impl WebhookTest<'_, '_> {
     }
 
     /// Follows a turn to the first attempt of its callback.
-    fn follow(&mut self, id: TurnId) -> Outcome {
+    fn follow(&mut self, id: TurnId) -> CliResult {
         let began = Instant::now();
         let settled = self.until(|test| test.settled_turn(id))?;
         let Some(turn) = settled.filter(|turn| turn.state.is_final()) else {
@@ -181,14 +181,14 @@ impl WebhookTest<'_, '_> {
     }
 
     /// The turn once it is over or waiting for approval.
-    fn settled_turn(&mut self, id: TurnId) -> Result<Option<Turn>, Failure> {
+    fn settled_turn(&mut self, id: TurnId) -> Result<Option<Turn>, CliError> {
         let turn = self.store.turn(id)?;
         let is_settled = turn.state.is_final() || turn.state == TurnState::WaitingApproval;
         Ok(is_settled.then_some(turn))
     }
 
     /// Reports why a turn is not over.
-    fn unfinished(&mut self, id: TurnId) -> Result<Failure, Failure> {
+    fn unfinished(&mut self, id: TurnId) -> Result<CliError, CliError> {
         let turn = self.store.turn(id)?;
         if turn.state == TurnState::WaitingApproval {
             let waiting = self.store.approvals_of(id)?;
@@ -207,7 +207,7 @@ impl WebhookTest<'_, '_> {
         ))
     }
 
-    fn report(&mut self, delivery: &Delivery, turn_failed: bool) -> Outcome {
+    fn report(&mut self, delivery: &Delivery, turn_failed: bool) -> CliResult {
         let id = delivery.id;
         match (delivery.state, &delivery.last_error) {
             (DeliveryState::Delivered, _) => {
@@ -215,7 +215,7 @@ impl WebhookTest<'_, '_> {
                     "the receiver accepted the callback (webhook-id {id})"
                 ))?;
                 match turn_failed {
-                    true => Err(Failure::Reported),
+                    true => Err(CliError::Reported),
                     false => Ok(()),
                 }
             }
@@ -244,8 +244,8 @@ impl WebhookTest<'_, '_> {
     /// Polls until there is a result or the time is over.
     fn until<T>(
         &mut self,
-        mut poll: impl FnMut(&mut Self) -> Result<Option<T>, Failure>,
-    ) -> Result<Option<T>, Failure> {
+        mut poll: impl FnMut(&mut Self) -> Result<Option<T>, CliError>,
+    ) -> Result<Option<T>, CliError> {
         loop {
             if let Some(found) = poll(self)? {
                 return Ok(Some(found));
@@ -258,15 +258,15 @@ impl WebhookTest<'_, '_> {
         }
     }
 
-    fn passed(&mut self, what: &str) -> Outcome {
+    fn passed(&mut self, what: &str) -> CliResult {
         writeln!(self.context.output, "  ok    {what}")?;
         Ok(self.context.output.flush()?)
     }
 
     /// Reports what failed and what to do, and ends the command with code 1.
-    fn failed(&mut self, what: &str, advice: &str) -> Failure {
+    fn failed(&mut self, what: &str, advice: &str) -> CliError {
         match writeln!(self.context.output, "  FAIL  {what}\n        {advice}") {
-            Ok(()) => Failure::Reported,
+            Ok(()) => CliError::Reported,
             Err(error) => error.into(),
         }
     }
