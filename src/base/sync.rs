@@ -1,5 +1,4 @@
-//! Taking locks. A lock that a panicking thread held is taken as it stands: a
-//! panic ends one job, and the other threads go on.
+//! Locks that ignore poisoning: a panic ends one job, and the other threads continue.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

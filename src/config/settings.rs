@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use serde_json::{Map, Value};
 
@@ -17,6 +17,7 @@ use super::problems::{Problems, suggestion};
 use super::reader::{Environment, variable};
 use super::tools::Permission;
 use base::error::{Error, Result};
+use base::sync;
 use base::url::MASK;
 
 /// The shared handle on the configuration file and the configuration in force.
@@ -98,7 +99,7 @@ impl Settings {
     /// # Errors
     /// Everything that is wrong with it.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
-        let _turn = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = sync::lock(&self.editing);
         let text = file::read(&self.path)?;
         let document = Document::read(&self.path, &text, &*self.environment)?;
         let changed = self.with(|before| changed_fields(&before.members, &document.members));
@@ -200,15 +201,11 @@ impl Settings {
     }
 
     fn with<T>(&self, look: impl FnOnce(&Document) -> T) -> T {
-        look(&self.in_force.read().unwrap_or_else(PoisonError::into_inner))
+        look(&sync::read(&self.in_force))
     }
 
     fn put_in_force(&self, document: Document) {
-        let mut in_force = self
-            .in_force
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        *in_force = document;
+        *sync::write(&self.in_force) = document;
     }
 
     /// Applies `change` to the file as it is now, and saves it if it is valid.
@@ -219,7 +216,7 @@ impl Settings {
         refused: Vec<String>,
         change: impl FnOnce(&mut Value) -> Result<()>,
     ) -> Result<()> {
-        let _turn = self.editing.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = sync::lock(&self.editing);
         let target = file::target(&self.path);
         let unsaved = |error: io::Error| {
             let why = match error.kind() {

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,6 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select};
 use super::privacy::{Privacy, TOO_LARGE, Verdict};
 use crate::noise::PrivateKey;
 use base::error::Error;
+use base::sync;
 use base::threads;
 use config::{Encryption, Limits};
 use net::client_handler::{ClientHandler, HandlerFactory};
@@ -102,7 +103,7 @@ struct Outlet {
 
 impl Shared {
     fn outlet(&self) -> MutexGuard<'_, Outlet> {
-        self.outlet.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.outlet)
     }
 }
 

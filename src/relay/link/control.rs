@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use base::sync;
 use net::wait::Waker;
 
 /// What a link's thread and its owner share.
@@ -77,6 +78,6 @@ impl Control {
     }
 
     fn lock(&self) -> MutexGuard<'_, Stopping> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.state)
     }
 }

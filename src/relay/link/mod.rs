@@ -26,7 +26,7 @@ mod redial;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -37,6 +37,7 @@ use super::noise::PrivateKey;
 use base::clock::Clock;
 use base::ids::MachineId;
 use base::secret::random_fraction;
+use base::sync;
 use base::threads;
 use base::url::Url;
 use carrier::Carrier;
@@ -200,7 +201,7 @@ impl Links {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.running)
     }
 }
 

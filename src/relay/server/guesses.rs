@@ -6,10 +6,11 @@
 //! same address are not locked out.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use base::error::{Error, Result};
+use base::sync;
 use net::peer::AddressKey;
 
 /// The period over which failures are counted.
@@ -44,7 +45,7 @@ impl Guesses {
     /// # Errors
     /// `rate_limited`, with the seconds until the minute is over.
     pub fn check(&self, address: AddressKey, now: Instant) -> Result<()> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let failures = sync::lock(&self.failures);
         match failures.get(&address) {
             Some(found) if found.count >= self.most && now < found.since + WINDOW => {
                 let wait = (found.since + WINDOW - now).as_secs() as u32 + 1;
@@ -59,7 +60,7 @@ impl Guesses {
 
     /// Notes a failure.
     pub fn failed(&self, address: AddressKey, now: Instant) {
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut failures = sync::lock(&self.failures);
         if failures.len() >= ADDRESSES && !failures.contains_key(&address) {
             make_room(&mut failures, now);
         }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::error::{Error, Result};
 use base::ids::MachineId;
+use base::sync;
 use net::outbox::{Backlog, Close, Direct, Item, Outbox};
 use protocol::public_key::PublicKey;
 use protocol::relay::{Client, ClientNumber, Frame, FrameKind};
@@ -106,7 +107,7 @@ impl LinkRegistry {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<MachineId, Arc<Link>>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.links)
     }
 }
 
@@ -207,7 +208,7 @@ impl Link {
     }
 
     fn lock(&self) -> MutexGuard<'_, Clients> {
-        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+        sync::lock(&self.clients)
     }
 }
 
