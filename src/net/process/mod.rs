@@ -130,7 +130,7 @@ struct Requests {
     stop: Option<StopMode>,
 }
 
-/// A program does not read its input: [`INPUT_BYTES`] are waiting already.
+/// A program does not read its input: 16 MiB are waiting already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputFull;
 
