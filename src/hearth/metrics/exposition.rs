@@ -1,5 +1,6 @@
 //! Prometheus's text format, version 0.0.4
-//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
+//! (<https://prometheus.io/docs/instrumenting/exposition_formats/>). By hand: the
+//! format is a few lines, a client library several crates.
 
 use std::fmt::Write;
 

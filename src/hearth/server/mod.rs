@@ -1,4 +1,4 @@
-//! The whole house as one value: built from a data directory, stopped when
+//! The whole server as one value: built from a data directory, stopped when
 //! asked. The command line and the tests start it alike.
 
 mod identity;
@@ -25,8 +25,7 @@ use crate::webhook::deliver::Deliverer;
 use crate::webhook::incoming::Incoming;
 use base::clock::Clock;
 use config::{Config, Problems, Settings};
-use net::listener::Listener;
-use net::listener::Listeners;
+use net::listener::{Listener, Listeners};
 use relay::Links;
 use store::{Store, check_at_start};
 

@@ -26,6 +26,9 @@ const OTHER: &str = "\"port\" of that tcp channel in config.json";
 const WEBHOOKS: &str = "\"port\" of the webhook channel in config.json";
 
 /// Binds the ports of all tcp channels, then the webhook channels' own.
+///
+/// # Errors
+/// A port cannot be bound.
 pub fn bind(
     config: &Config,
     address: Option<IpAddr>,

@@ -1,5 +1,6 @@
 //! Makes a certificate that is signed with its own key: for a server in a home,
-//! which no public authority can vouch for.
+//! which no public authority can vouch for. By hand, on ring: a library would add
+//! several crates for one certificate a year.
 
 use std::io;
 use std::net::IpAddr;
