@@ -48,10 +48,10 @@ bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 
 	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
 
 soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
-	$(CARGO) test --locked --release --test soak -- --ignored --nocapture
+	$(CARGO) test --locked --release --test soak -- --ignored --nocapture --skip fuzz::
 
 fuzz: tools ## Send broken input to the program for SECONDS=60 (SEED=N repeats it)
-	SECONDS="$(SECONDS)" SEED="$(SEED)" $(CARGO) test --locked --release --test fuzz -- --ignored --nocapture --test-threads 1
+	SECONDS="$(SECONDS)" SEED="$(SEED)" $(CARGO) test --locked --release --test soak fuzz:: -- --ignored --nocapture --test-threads 1
 
 install: build ## Install the program, its manual page and its shell completions below PREFIX
 	install -d $(BIN) $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \

@@ -16,9 +16,10 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
+use support::PATIENCE;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
-use support::program::{Program, hearth};
+use support::program::{Program, hearth, skipped};
 use support::receiver::Receiver;
 
 /// The disk's size in MiB: little more than the write-ahead log may have.
@@ -33,25 +34,20 @@ impl SmallDisk {
     /// None where this process may not mount.
     fn mount(path: PathBuf) -> Option<SmallDisk> {
         fs::create_dir_all(&path).unwrap();
+        let options = format!("size={SIZE}m,mode=700");
         let mounted = Command::new("mount")
-            .args([
-                "-t",
-                "tmpfs",
-                "-o",
-                &format!("size={SIZE}m,mode=700"),
-                "tmpfs",
-            ])
+            .args(["-t", "tmpfs", "-o", &options, "tmpfs"])
             .arg(&path)
             .output();
         match mounted {
             Ok(output) if output.status.success() => Some(SmallDisk(path)),
             Ok(output) => {
                 let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-                println!("full disk: SKIPPED, a tmpfs cannot be mounted here: {why}");
+                skipped(format_args!("a tmpfs cannot be mounted here: {why}"));
                 None
             }
             Err(error) => {
-                println!("full disk: SKIPPED, there is no mount: {error}");
+                skipped(format_args!("there is no mount: {error}"));
                 None
             }
         }
@@ -102,11 +98,11 @@ pub fn full(rounds: u64) {
             let poster = scope.spawn(|| post_until(address, &accepted, &stop, round));
             std::thread::park_timeout(Duration::from_millis(100 + random(200)));
             disk.fill();
-            within(Duration::from_secs(10), "/health tells", || {
+            within(PATIENCE, "/health tells", || {
                 (get(address, "/health").status == 503).then_some(())
             });
             assert!(get(address, "/health").body.contains("\"error\""));
-            within(Duration::from_secs(10), "the log tells", || {
+            within(PATIENCE, "the log tells", || {
                 let said = fs::read_to_string(outside.path().join("stderr.txt")).unwrap();
                 let told = said.contains("the database cannot be written");
                 told.then_some(())
@@ -133,7 +129,7 @@ pub fn full(rounds: u64) {
         }
     }
 
-    wait_until_done(&data, Duration::from_secs(30));
+    wait_until_done(&data, PATIENCE);
     assert_eq!(program.signal("TERM"), Some(0));
     let database = look_into(&data);
     check_integrity(&database);

@@ -27,7 +27,7 @@ use super::{
     within,
 };
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, hearth};
+use support::program::{Program, hearth, is_there, skipped};
 use support::receiver::Receiver;
 
 /// What a disk writes whole.
@@ -52,8 +52,7 @@ enum Event {
 
 /// Runs `messages` messages and cuts the power at up to `cuts` points.
 pub fn cuts(messages: usize, cuts: usize) {
-    if Command::new("strace").arg("-V").output().is_err() {
-        println!("power cut: SKIPPED, strace is not installed");
+    if !is_there("strace") {
         return;
     }
     let (model, receiver) = (echoing(), Receiver::start());
@@ -63,7 +62,7 @@ pub fn cuts(messages: usize, cuts: usize) {
     let before = fs::read(folder.path().join(FILES[0])).unwrap();
     let log = outside.path().join("trace");
     let Some(program) = serve(folder.path(), &log) else {
-        println!("power cut: SKIPPED, strace cannot trace a process here");
+        skipped("strace cannot trace a process here");
         return;
     };
     let poster = Poster::new(program.address);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use support::home::TemporaryDirectory;
-use support::program::{Program, printed};
+use support::program::{Program, printed, skipped};
 
 /// The user of the image.
 const USER: u32 = 65_532;
@@ -45,7 +45,7 @@ fn in_image(root: &Path, arguments: &[&str]) -> Command {
 #[test]
 fn the_program_runs_with_nothing_but_its_libraries() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("left out: only root may change the root directory");
+        skipped("only root may change the root directory");
         return;
     }
     let folder = TemporaryDirectory::new();

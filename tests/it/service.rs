@@ -10,7 +10,7 @@ use serde_json::json;
 
 use support::PATIENCE;
 use support::home::{TemporaryDirectory, make_people, write_config};
-use support::program::{Program, hearth, printed, run, send_signal};
+use support::program::{Program, hearth, is_there, printed, run, send_signal};
 use support::socket::uninterrupted;
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
@@ -157,9 +157,7 @@ const MOST_EXPOSED: f64 = 2.5;
 
 #[test]
 fn the_unit_file_is_right_and_leaves_little_exposed() {
-    let there = Command::new("systemd-analyze").arg("--version").output();
-    if !there.is_ok_and(|output| output.status.success()) {
-        eprintln!("left out: systemd-analyze is not installed");
+    if !is_there("systemd-analyze") {
         return;
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/hearth.service");

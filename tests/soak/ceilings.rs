@@ -13,7 +13,7 @@ use support::client::Client;
 use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
 use support::model::Model;
-use support::program::{Program, hearth};
+use support::program::{Program, hearth, skipped};
 
 const CLIENTS: usize = 500;
 /// Messages of each client.
@@ -113,7 +113,7 @@ impl Drop for Group {
 #[ignore = "long"]
 fn five_hundred_clients_in_64_megabytes_on_one_processor() {
     let Some(group) = Group::new(MEMORY) else {
-        eprintln!("left out: this user cannot make control groups");
+        skipped("this user cannot make control groups");
         return;
     };
     let folder = TemporaryDirectory::new();

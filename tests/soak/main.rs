@@ -1,10 +1,13 @@
-//! The long versions of the fault harness (`make soak`): minutes, not seconds.
-//! They print what they counted.
+//! The long versions of the fault harness (`make soak`) and of the fuzzing
+//! (`make fuzz`): minutes, not seconds. They print what they counted.
 
+#[path = "../fuzz/mod.rs"]
+mod broken_input;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 
 mod ceilings;
+mod fuzz;
 #[cfg(feature = "relay")]
 mod relay_churn;
 mod signatures;

@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 use super::PATIENCE;
 use super::served::{Served, read_request};
 
+/// Longer than anybody waits for the model, so that a test that wants an answer
+/// without it cannot get one from it.
+const LONG: Duration = Duration::from_secs(10 * PATIENCE.as_secs());
+
 /// What the model does with one request.
 #[derive(Clone, Debug)]
 pub enum Act {
@@ -58,7 +62,7 @@ impl Shared {
     fn wait_for_release(&self) {
         let (released, told) = &self.released;
         let released = released.lock().unwrap();
-        let waited = told.wait_timeout_while(released, Duration::from_secs(60), |is| !*is);
+        let waited = told.wait_timeout_while(released, LONG, |is| !*is);
         drop(waited.unwrap());
     }
 }
@@ -156,9 +160,7 @@ impl Drop for Model {
 
 fn serve(socket: TcpStream, shared: &Shared) {
     socket.set_nodelay(true).unwrap();
-    socket
-        .set_read_timeout(Some(Duration::from_secs(60)))
-        .unwrap();
+    socket.set_read_timeout(Some(LONG)).unwrap();
     let mut reader = BufReader::new(socket);
     while let Some((_, body)) = read_request(&mut reader) {
         let request: Value = serde_json::from_slice(&body).unwrap();

@@ -1,6 +1,7 @@
 //! The real binary as a process.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -186,16 +187,31 @@ pub fn whole_lines(text: &str) -> impl Iterator<Item = &str> {
         .filter_map(|line| line.strip_suffix('\n'))
 }
 
-/// Whether this program is there; says that the test is left out otherwise.
+/// Whether this program is installed; says that the test is skipped otherwise.
 pub fn is_there(program: &str) -> bool {
-    let there = Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success());
+    // HAProxy knows only the second.
+    let there = ["--version", "-v"].into_iter().any(|version| {
+        Command::new(program)
+            .arg(version)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success())
+    });
     if !there {
-        eprintln!("left out: {program} is not installed");
+        skipped(format_args!("{program} is not installed"));
     }
     there
+}
+
+/// Says that the rest of a test is skipped, past the test harness, which shows
+/// what a test prints only when it fails.
+pub fn skipped(why: impl std::fmt::Display) {
+    let test = std::thread::current();
+    let _ = writeln!(
+        std::io::stderr(),
+        "skipped: {why} ({})",
+        test.name().unwrap_or_default()
+    );
 }

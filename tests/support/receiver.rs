@@ -3,7 +3,6 @@
 use std::io::{BufReader, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use serde_json::Value;
 
@@ -97,9 +96,7 @@ impl Receiver {
 }
 
 fn serve(socket: TcpStream, shared: &Shared) {
-    socket
-        .set_read_timeout(Some(Duration::from_secs(30)))
-        .unwrap();
+    socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut reader = BufReader::new(socket);
     while let Some((head, raw)) = read_request(&mut reader) {
         let body = serde_json::from_slice(&raw).unwrap_or(Value::Null);

@@ -1,11 +1,8 @@
 //! Broken input for as long as asked (`make fuzz SECONDS=60 SEED=7`).
 
-#[path = "mod.rs"]
-mod scenarios;
-
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use scenarios::Effort;
+use super::broken_input::{self, Effort};
 
 /// What the environment asks for; the seed is printed, so that a failure can
 /// be repeated.
@@ -23,43 +20,43 @@ fn effort() -> Effort {
 #[test]
 #[ignore = "long"]
 fn broken_connections() {
-    scenarios::connections(effort());
+    broken_input::connections(effort());
 }
 
 #[test]
 #[ignore = "long"]
 fn broken_answers_of_the_model() {
-    scenarios::model_answers(effort());
+    broken_input::model_answers(effort());
 }
 
 #[test]
 #[ignore = "long"]
 fn broken_configurations() {
-    scenarios::configurations(effort());
+    broken_input::configurations(effort());
 }
 
 #[test]
 #[ignore = "long"]
 fn broken_imports() {
-    scenarios::imports(effort());
+    broken_input::imports(effort());
 }
 
 #[test]
 #[ignore = "long"]
 fn broken_backups() {
-    scenarios::backups(effort());
+    broken_input::backups(effort());
 }
 
 #[cfg(feature = "relay")]
 #[test]
 #[ignore = "long"]
 fn broken_frames_of_machines() {
-    scenarios::relayed_frames(effort());
+    broken_input::relayed_frames(effort());
 }
 
 #[cfg(feature = "tls")]
 #[test]
 #[ignore = "long"]
 fn broken_tls() {
-    scenarios::tls_connections(effort());
+    broken_input::tls_connections(effort());
 }
