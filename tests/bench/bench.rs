@@ -16,16 +16,15 @@ mod http;
 mod load;
 mod machine;
 mod model;
-mod process;
 mod receiver;
 #[cfg(feature = "relay")]
 mod relay;
 #[cfg(feature = "relay")]
 mod secured;
-mod served;
 mod statistics;
 mod table;
 mod websocket;
+mod words;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -33,6 +32,7 @@ use std::time::Instant;
 
 use families::{FAMILIES, Family};
 use machine::Machine;
+use support::process::raise_descriptor_limit;
 use table::Table;
 
 fn main() -> ExitCode {
@@ -60,7 +60,7 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    process::raise_descriptor_limit();
+    raise_descriptor_limit();
     let started = Instant::now();
     println!("{}\n", Machine::look());
     let mut table = Table::default();

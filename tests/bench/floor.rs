@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::process;
+use support::process;
 
 /// Begins the argument that names what to serve.
 pub const ROLE: &str = "--floor=";
@@ -142,11 +142,11 @@ impl Floor {
     }
 
     pub fn resident_kib(&self) -> f64 {
-        process::status_kib(self.child.id(), "VmRSS").expect("the floor runs")
+        process::status(self.child.id(), "VmRSS").expect("the floor runs") as f64
     }
 
     pub fn private_dirty_kib(&self) -> f64 {
-        process::private_dirty_kib(self.child.id()).expect("the floor runs")
+        process::private_dirty_kib(self.child.id()).expect("the floor runs") as f64
     }
 }
 

@@ -3,10 +3,17 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
 
-/// The longest that any answer may take.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+use support::PATIENCE;
+
+/// A bare connection whose every wait ends.
+pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
+    socket.set_read_timeout(Some(PATIENCE))?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    socket.set_nodelay(true)?;
+    Ok(socket)
+}
 
 /// A kept-alive connection.
 pub struct Http {
@@ -16,12 +23,8 @@ pub struct Http {
 
 impl Http {
     pub fn connect(address: SocketAddr) -> io::Result<Http> {
-        let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
-        socket.set_nodelay(true)?;
         Ok(Http {
-            socket,
+            socket: connect(address)?,
             buffer: vec![0; 16 * 1024],
         })
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-use crate::home::Folder;
+use crate::home::directory_on_disk;
 use crate::statistics::Latencies;
 
 /// How long the disk is looked at for the machine's own line.
@@ -90,7 +90,7 @@ fn repeat(time: Duration, mut work: impl FnMut()) -> Latencies {
 }
 
 fn sync(time: Duration) -> Latencies {
-    let folder = Folder::new();
+    let folder = directory_on_disk();
     let mut file = File::create(folder.path().join("sync")).unwrap();
     repeat(time, || {
         file.write_all(&[7; 4096]).unwrap();
@@ -105,7 +105,7 @@ pub fn commits() -> Latencies {
 }
 
 fn commits_for(time: Duration) -> Latencies {
-    let folder = Folder::new();
+    let folder = directory_on_disk();
     let connection = Connection::open(folder.path().join("commit.db")).unwrap();
     connection
         .execute_batch(

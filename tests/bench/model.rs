@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::served::{Served, ok};
+use support::model::{streamed, whole};
+use support::served::Served;
 
 /// When the model answers.
 #[derive(Clone, Copy)]
@@ -28,14 +29,14 @@ pub struct Model {
 
 /// A request as it came.
 pub struct Request {
-    pub head: Vec<u8>,
+    pub head: String,
     pub body: Vec<u8>,
 }
 
 impl Request {
     /// The bytes that were on the wire.
     pub fn bytes(&self) -> Vec<u8> {
-        [self.head.as_slice(), self.body.as_slice()].concat()
+        [self.head.as_bytes(), &self.body].concat()
     }
 }
 
@@ -44,11 +45,13 @@ impl Model {
         let first = Arc::new(OnceLock::new());
         let (stalled, waiting) = channel::<()>();
         let waiting = Mutex::new(waiting);
-        let (whole, streamed) = (whole(), streamed());
+        let message = json!({ "role": "assistant", "content": "Hello there." });
+        let [whole, streamed] = [whole(&message, "stop"), streamed(&message, "stop")]
+            .map(|response| Arc::<[u8]>::from(response.into_bytes()));
         let recorded = Arc::clone(&first);
-        let served = Served::start(Arc::new(move |head, body| {
+        let served = Served::answering(move |head, body| {
             recorded.get_or_init(|| Request {
-                head: head.to_vec(),
+                head: head.to_owned(),
                 body: body.to_vec(),
             });
             match pace {
@@ -61,7 +64,7 @@ impl Model {
             }
             let streams = body.windows(13).any(|window| window == br#""stream":true"#);
             Some(Arc::clone(if streams { &streamed } else { &whole }))
-        }));
+        });
         Model {
             served,
             first,
@@ -77,41 +80,4 @@ impl Model {
     pub fn first_request(&self) -> &Request {
         self.first.get().expect("the model was asked")
     }
-}
-
-fn whole() -> Arc<[u8]> {
-    let body = json!({
-        "id": "scripted", "object": "chat.completion", "model": "scripted",
-        "choices": [{
-            "index": 0, "finish_reason": "stop",
-            "message": { "role": "assistant", "content": "Hello there." },
-        }],
-        "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
-    });
-    ok("application/json", &body.to_string())
-}
-
-fn streamed() -> Arc<[u8]> {
-    let chunk = |delta, reason: Option<&str>| {
-        json!({
-            "id": "scripted", "object": "chat.completion.chunk", "model": "scripted",
-            "choices": [{ "index": 0, "delta": delta, "finish_reason": reason }],
-        })
-    };
-    let chunks = [
-        chunk(json!({ "role": "assistant", "content": "" }), None),
-        chunk(json!({ "content": "Hello" }), None),
-        chunk(json!({ "content": " there." }), None),
-        chunk(json!({}), Some("stop")),
-        json!({
-            "choices": [],
-            "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
-        }),
-    ];
-    let mut text: String = chunks
-        .iter()
-        .map(|chunk| format!("data: {chunk}\n\n"))
-        .collect();
-    text.push_str("data: [DONE]\n\n");
-    ok("text/event-stream", &text)
 }

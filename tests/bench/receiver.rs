@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::served::{Served, ok};
+use support::served::{Served, ok};
 
 #[derive(Default)]
 struct Count {
@@ -22,12 +22,12 @@ impl Receiver {
     pub fn start() -> Receiver {
         let counted = Arc::new(Count::default());
         let count = Arc::clone(&counted);
-        let taken = ok("application/json", "{}");
-        let served = Served::start(Arc::new(move |_, _| {
+        let taken: Arc<[u8]> = ok("application/json", "{}").into_bytes().into();
+        let served = Served::answering(move |_, _| {
             *count.count.lock().ok()? += 1;
             count.came.notify_all();
             Some(Arc::clone(&taken))
-        }));
+        });
         Receiver { served, counted }
     }
 

@@ -2,23 +2,14 @@
 //! sockets, whose frames are so small and regular that counting bytes is enough.
 
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::net::{SocketAddr, TcpStream};
 
-use base::ids::MachineId;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use protocol::relay::{ClientNumber, Frame, FrameKind, Greeting};
-use relay::noise::{PrivateKey, Purpose, respond};
-use tungstenite::{ClientRequestBuilder, Message, WebSocket};
+use protocol::relay::{ClientNumber, Frame, FrameKind};
+use support::home::TemporaryDirectory;
+use support::process;
+use support::program::Program;
+use support::relay_peers::{Line, Machine, TOKEN};
 
-use crate::home::BINARY;
-use crate::http::{Http, PATIENCE};
-use crate::process;
-
-/// Admits everybody here to the relay.
-pub const TOKEN: &str = "a-token-of-more-than-32-characters";
 /// So high that it never limits.
 const UNLIMITED: &str = "1000000";
 /// A WebSocket frame's first byte: final, text or binary.
@@ -30,115 +21,55 @@ const LINK_HEAD: usize = 5;
 
 /// The running relay; ended when dropped.
 pub struct Relay {
-    child: Child,
-    address: SocketAddr,
+    program: Program,
+    /// Where its log is.
+    _folder: TemporaryDirectory,
 }
 
 impl Relay {
     pub fn start() -> Relay {
-        let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let child = Command::new(BINARY)
-            .args(["relay", "--bind", "127.0.0.1", "--port", &port.to_string()])
-            .args(["--messages-per-second", UNLIMITED])
-            .args(["--connections-per-address", UNLIMITED])
-            .env("AUTH_TOKEN", TOKEN)
-            .env("HEARTH_LOG", "warn")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap_or_else(|error| panic!("{BINARY}: {error}"));
-        let relay = Relay {
-            child,
-            address: SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-        };
-        let began = Instant::now();
-        while !Http::is_healthy(relay.address) {
-            assert!(began.elapsed() < PATIENCE, "the relay did not start");
-            std::thread::sleep(Duration::from_millis(1));
+        let folder = TemporaryDirectory::new();
+        let program = Program::start_in(
+            folder.path(),
+            &[
+                "relay",
+                "--bind",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--messages-per-second",
+                UNLIMITED,
+                "--connections-per-address",
+                UNLIMITED,
+            ],
+            &[("AUTH_TOKEN", TOKEN), ("HEARTH_LOG", "warn")],
+        );
+        Relay {
+            program,
+            _folder: folder,
         }
-        relay
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.program.address
     }
 
     pub fn resident_kib(&self) -> f64 {
-        process::status_kib(self.child.id(), "VmRSS").expect("the relay runs")
+        process::status(self.program.id(), "VmRSS").expect("the relay runs") as f64
     }
 
     /// A linked machine with one client, which have met: each is blocking.
     pub fn pair(&self) -> Pair {
-        let key = PrivateKey::generate();
-        let id = key.public_key().machine_id();
-        let mut machine = self.dial(&id, "&role=machine");
-        let public_key = key.public_key().to_base64();
-        say(&mut machine, &Greeting::Machine { public_key });
-        let Greeting::Prove { noise } = serde_json::from_str(&text(&mut machine)).unwrap() else {
-            panic!("no challenge");
-        };
-        let first = STANDARD.decode(noise).unwrap();
-        let (answer, _) = respond(Purpose::Link, &key, &first).unwrap();
-        let noise = STANDARD.encode(answer);
-        say(&mut machine, &Greeting::Proof { noise });
-        assert!(text(&mut machine).contains("linked"));
-
-        let mut client = self.dial(&id, "");
-        client.send(Message::text("hello")).unwrap();
-        let open = machine.read().unwrap().into_data();
-        let number = Frame::decode(&open).unwrap().client;
-        let hello = machine.read().unwrap().into_data();
-        assert_eq!(
-            Frame::decode(&hello).unwrap().kind,
-            FrameKind::Text("hello"),
-            "they have met"
-        );
+        let mut machine = Machine::link(self.address());
+        let mut client = Line::client(self.address(), &machine.id);
+        client.send("hello");
+        let number = ClientNumber(machine.meet("hello"));
         Pair {
-            client: client.get_ref().try_clone().unwrap(),
-            machine: machine.get_ref().try_clone().unwrap(),
+            client: client.0.get_ref().try_clone().unwrap(),
+            machine: machine.line.0.get_ref().try_clone().unwrap(),
             number,
         }
     }
-
-    /// A WebSocket that names this machine.
-    pub fn dial(&self, id: &MachineId, more: &str) -> WebSocket<TcpStream> {
-        let url = format!("ws://{}/ws?machine_id={id}{more}", self.address);
-        let request = ClientRequestBuilder::new(url.parse().unwrap())
-            .with_header("Authorization", format!("Bearer {TOKEN}"));
-        tungstenite::client(request, connect(self.address))
-            .unwrap()
-            .0
-    }
-}
-
-impl Drop for Relay {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A blocking connection whose every wait ends.
-pub fn connect(address: SocketAddr) -> TcpStream {
-    let socket = TcpStream::connect_timeout(&address, PATIENCE).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
-    socket.set_write_timeout(Some(PATIENCE)).unwrap();
-    socket.set_nodelay(true).unwrap();
-    socket
-}
-
-fn say(machine: &mut WebSocket<TcpStream>, greeting: &Greeting) {
-    let text = serde_json::to_string(greeting).unwrap();
-    machine.send(Message::text(text)).unwrap();
-}
-
-fn text(machine: &mut WebSocket<TcpStream>) -> String {
-    machine.read().unwrap().into_text().unwrap().to_string()
 }
 
 /// A machine's link and its client.

@@ -1,6 +1,5 @@
 //! A machine of ours behind a relay, and clients whom the relay cannot read.
 
-use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use base::ids::MachineId;
@@ -13,8 +12,10 @@ use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
 use crate::home::{Home, Server, unlimited};
-use crate::http::PATIENCE;
-use crate::relay::{Relay, TOKEN};
+use crate::relay::Relay;
+use support::PATIENCE;
+use support::relay_peers::{Line, TOKEN};
+use support::socket::Socket;
 
 /// Between two looks whether the link stands: an address that asks for machines
 /// that are not there more than once a second is soon refused.
@@ -53,7 +54,7 @@ impl Machine {
 
 /// A client that has signed in.
 pub struct Client {
-    socket: WebSocket<TcpStream>,
+    socket: WebSocket<Socket>,
     secured: Secured,
 }
 
@@ -62,7 +63,7 @@ impl Client {
     pub fn open(relay: &Relay, machine: &Machine) -> Client {
         let began = Instant::now();
         loop {
-            let socket = relay.dial(&machine.id(), "");
+            let Line(socket) = Line::client(relay.address(), &machine.id());
             match Client::agree(socket, &machine.key) {
                 Some(mut client) => {
                     let token = &machine.home.token;
@@ -76,7 +77,7 @@ impl Client {
     }
 
     /// None where the machine is not there.
-    fn agree(mut socket: WebSocket<TcpStream>, key: &PublicKey) -> Option<Client> {
+    fn agree(mut socket: WebSocket<Socket>, key: &PublicKey) -> Option<Client> {
         let (initiator, first) = Initiator::begin(Purpose::Client, key).unwrap();
         let request = json!({ "type": "secure", "noise": STANDARD.encode(first) });
         socket.send(Message::text(request.to_string())).ok()?;

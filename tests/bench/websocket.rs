@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
 
-use crate::http::PATIENCE;
+use crate::http;
 
 const TEXT: u8 = 0x1;
 const CLOSE: u8 = 0x8;
@@ -34,10 +34,7 @@ impl WebSocket {
     }
 
     fn connect(address: SocketAddr) -> io::Result<WebSocket> {
-        let mut socket = TcpStream::connect_timeout(&address, PATIENCE)?;
-        socket.set_read_timeout(Some(PATIENCE))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
-        socket.set_nodelay(true)?;
+        let mut socket = http::connect(address)?;
         socket.write_all(
             b"GET /ws HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\n\
               Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\

@@ -1,7 +1,6 @@
 //! More than can be borne: with a model that does not answer the queue fills to
 //! its bound and no further, memory stays small, and the rest still works.
 
-use std::fs;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
@@ -11,6 +10,7 @@ use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
 use support::model::{Act, Model};
+use support::process::status;
 use support::program::Program;
 use support::receiver::Receiver;
 
@@ -105,11 +105,5 @@ fn post_until_refused(program: &Program, body: &serde_json::Value) -> usize {
 
 /// Resident memory in MiB.
 fn resident(program: &Program) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", program.id())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
-    let kib: u64 = line
-        .and_then(|line| line.split_whitespace().nth(1))
-        .and_then(|number| number.parse().ok())
-        .expect("the kernel tells VmRSS");
-    kib / 1024
+    status(program.id(), "VmRSS").unwrap() / 1024
 }

@@ -27,6 +27,7 @@ pub use relay::relayed_frames;
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
+use support::process::status;
 use support::program::{Program, printed, run};
 use support::socket;
 #[cfg(feature = "tls")]
@@ -220,10 +221,7 @@ impl Home {
         );
         let health = run(self.folder.path(), &["health"]);
         assert!(health.status.success(), "{count}: {}", printed(&health));
-        let status = fs::read_to_string(format!("/proc/{}/status", self.program.id())).unwrap();
-        let size = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let size = size.unwrap().trim().trim_end_matches(" kB");
-        size.parse().unwrap()
+        status(self.program.id(), "VmRSS").unwrap()
     }
 }
 

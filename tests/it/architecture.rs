@@ -1,5 +1,5 @@
 //! What cargo does not hold by itself: no circle of imports between the files of
-//! a member, no habits that panic, SQL in one place, and a short top level.
+//! a member, no habits that panic, SQL in one place, and short files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 const MEMBERS: [&str; 8] = [
     "base", "config", "protocol", "store", "net", "agent", "relay", "hearth",
 ];
+
+/// Most lines of a file, its tests and comments among them.
+const MOST_LINES: usize = 450;
 
 /// A module by its path from the crate's root, which is empty.
 type Module = Vec<String>;
@@ -30,8 +33,8 @@ fn is_test(path: &Path) -> bool {
     })
 }
 
-/// All Rust files below `folder` but those of tests.
-fn sources(folder: &Path) -> Vec<Source> {
+/// All Rust files below `folder`.
+fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -39,18 +42,26 @@ fn sources(folder: &Path) -> Vec<Source> {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs")
-                && !is_test(path.strip_prefix(root()).unwrap())
-            {
-                let text = fs::read_to_string(&path).unwrap();
-                let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
-                let lines = code.lines().map(|line| line.split("//").next().unwrap());
-                let code = lines.collect::<Vec<_>>().join("\n");
-                found.push(Source { path, code });
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                found.push(path);
             }
         }
     }
     found
+}
+
+/// All Rust files below `folder` but those of tests.
+fn sources(folder: &Path) -> Vec<Source> {
+    let mut found = files(folder);
+    found.retain(|path| !is_test(path.strip_prefix(root()).unwrap()));
+    let source = |path: PathBuf| {
+        let text = fs::read_to_string(&path).unwrap();
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap();
+        let lines = code.lines().map(|line| line.split("//").next().unwrap());
+        let code = lines.collect::<Vec<_>>().join("\n");
+        Source { path, code }
+    };
+    found.into_iter().map(source).collect()
 }
 
 fn modules(member: &str) -> BTreeMap<Module, Source> {
@@ -294,7 +305,7 @@ fn no_files_import_each_other_in_a_circle_but_a_parent_and_its_child() {
             }
         }
     }
-    assert!(seen > 10, "only {seen} imports were found");
+    assert!(seen > 1_000, "only {seen} imports were found");
     let wrong: Vec<String> = wrong.into_iter().collect();
     assert!(
         wrong.is_empty(),
@@ -335,6 +346,22 @@ fn nothing_panics_by_habit_and_nothing_is_unsafe() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_file_can_be_read_in_one_sitting() {
+    let mut wrong = Vec::new();
+    for path in files(&root()) {
+        let lines = fs::read_to_string(&path).unwrap().lines().count();
+        if lines > MOST_LINES {
+            wrong.push(format!("{}: {lines} lines", path.display()));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "more than {MOST_LINES}:\n{}",
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -5,8 +5,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use support::eventually;
 use support::home::TemporaryDirectory;
 use support::http::get;
@@ -23,16 +21,6 @@ pub fn installed() -> Option<&'static str> {
         .into_iter()
         .find(|place| Path::new(place).exists())
         .or_else(|| is_there("haproxy").then_some("haproxy"))
-}
-
-/// Lets this process, and those that it starts, open as many files as they may.
-pub fn raise_descriptor_limit() {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        maximum: limit.maximum,
-    };
-    setrlimit(Resource::Nofile, raised).unwrap();
 }
 
 /// A relay's own process, which may be lost and come again at the same address.

@@ -18,10 +18,11 @@ use protocol::relay::FrameKind;
 use relay::noise::PrivateKey;
 use serde_json::{Value, json};
 
-use balancer::{Balancer, raise_descriptor_limit};
+use balancer::Balancer;
 use person::Person;
 use support::eventually;
 use support::home::Home;
+use support::process::raise_descriptor_limit;
 use support::program::send_signal;
 use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 

@@ -13,6 +13,7 @@ use support::client::Client;
 use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
 use support::model::Model;
+use support::process::status;
 use support::program::{Program, hearth, skipped};
 
 const CLIENTS: usize = 500;
@@ -205,13 +206,8 @@ fn sign_in(program: &Program) -> u16 {
 fn sample(process: u32, over: &AtomicBool) -> (u64, u64) {
     let mut most = (0, 0);
     while !over.load(Ordering::SeqCst) {
-        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-        let number = |field: &str| -> u64 {
-            let line = status.lines().find(|line| line.starts_with(field));
-            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
-                .expect("the kernel tells it")
-        };
-        most = (most.0.max(number("Threads:")), most.1.max(number("VmRSS:")));
+        let number = |field: &str| status(process, field).unwrap();
+        most = (most.0.max(number("Threads")), most.1.max(number("VmRSS")));
         std::thread::park_timeout(Duration::from_millis(5));
     }
     most

@@ -11,6 +11,7 @@ use relay::noise::PrivateKey;
 
 use support::eventually;
 use support::home::TemporaryDirectory;
+use support::process::status;
 use support::program::Program;
 use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
@@ -34,15 +35,9 @@ struct Usage {
 
 impl Usage {
     fn of(process: u32) -> Usage {
-        let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-        let number = |field: &str| -> u64 {
-            let line = status.lines().find(|line| line.starts_with(field));
-            line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok())
-                .expect("the kernel tells it")
-        };
         Usage {
-            resident_kib: number("VmRSS:"),
-            threads: number("Threads:"),
+            resident_kib: status(process, "VmRSS").unwrap(),
+            threads: status(process, "Threads").unwrap(),
             descriptors: fs::read_dir(format!("/proc/{process}/fd")).unwrap().count(),
         }
     }

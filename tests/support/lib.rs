@@ -6,6 +6,7 @@ pub mod home;
 pub mod http;
 pub mod mcp_http;
 pub mod model;
+pub mod process;
 pub mod program;
 pub mod receiver;
 #[cfg(feature = "relay")]

@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::PATIENCE;
-use super::served::{Served, read_request};
+use super::served::{Served, ok, read_request};
 
 /// Longer than anybody waits for the model, so that a test that wants an answer
 /// without it cannot get one from it.
@@ -187,19 +187,9 @@ fn serve(socket: TcpStream, shared: &Shared) {
                 (json!({ "role": "assistant", "content": text }), "stop")
             }
         };
-        let answer = if request["stream"] == true {
-            streamed(&message, reason)
-        } else {
-            let body = json!({
-                "id": "scripted", "object": "chat.completion", "model": "scripted",
-                "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
-                "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
-            })
-            .to_string();
-            format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
-                body.len()
-            )
+        let answer = match request["stream"] == true {
+            true => streamed(&message, reason),
+            false => whole(&message, reason),
         };
         let half = answer[..answer.len() / 2].rfind("data: ").unwrap_or(0);
         let (first, rest) = answer.split_at(if pauses { half } else { 0 });
@@ -229,8 +219,18 @@ fn calling(calls: &[(String, Value)], number: usize) -> Value {
     json!({ "role": "assistant", "content": "", "tool_calls": calls })
 }
 
-/// The message as a stream of server-sent events, a word at a time.
-fn streamed(message: &Value, reason: &str) -> String {
+/// A response that holds the message.
+pub fn whole(message: &Value, reason: &str) -> String {
+    let body = json!({
+        "id": "scripted", "object": "chat.completion", "model": "scripted",
+        "choices": [{ "index": 0, "message": message, "finish_reason": reason }],
+        "usage": { "prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15 },
+    });
+    ok("application/json", &body.to_string())
+}
+
+/// A response that streams the message as server-sent events, a word at a time.
+pub fn streamed(message: &Value, reason: &str) -> String {
     let mut chunks = Vec::new();
     let mut push = |delta: Value, reason: Value| {
         chunks.push(json!({
@@ -262,8 +262,5 @@ fn streamed(message: &Value, reason: &str) -> String {
         .map(|chunk| format!("data: {chunk}\n\n"))
         .collect();
     text.push_str("data: [DONE]\n\n");
-    format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n{text}",
-        text.len()
-    )
+    ok("text/event-stream", &text)
 }

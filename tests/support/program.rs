@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::PATIENCE;
 
@@ -70,7 +70,12 @@ impl Program {
 
     /// Starts a command line that ends in `hearth serve`, and waits until it
     /// listens. What it prints goes to a file in `folder`.
-    pub fn launch(mut command: Command, folder: &Path) -> Program {
+    pub fn launch(command: Command, folder: &Path) -> Program {
+        Program::launch_looking(command, folder, Duration::from_millis(5))
+    }
+
+    /// The same, looking so often whether it listens.
+    pub fn launch_looking(mut command: Command, folder: &Path, every: Duration) -> Program {
         let log = folder.join("stderr.txt");
         let mut child = command
             .stdin(Stdio::null())
@@ -103,7 +108,7 @@ impl Program {
                 "it does not listen: {}",
                 lines.join("\n")
             );
-            std::thread::park_timeout(std::time::Duration::from_millis(5));
+            std::thread::park_timeout(every);
         }
     }
 
@@ -126,7 +131,7 @@ impl Program {
                 return status.code();
             }
             assert!(Instant::now() < deadline, "it does not end on {name}");
-            std::thread::park_timeout(std::time::Duration::from_millis(5));
+            std::thread::park_timeout(Duration::from_millis(5));
         }
     }
 }

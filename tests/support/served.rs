@@ -1,6 +1,6 @@
 //! The serving side of the tests' own HTTP servers.
 
-use std::io::BufRead;
+use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +18,23 @@ impl Served {
     /// Serves on a free port.
     pub fn start(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> Served {
         Served::on((Ipv4Addr::LOCALHOST, 0).into(), serve)
+    }
+
+    /// Serves HTTP on a free port: answers each request, given its head and its
+    /// body, with whole responses that are ready beforehand. None closes.
+    pub fn answering(
+        answer: impl Fn(&str, &[u8]) -> Option<Arc<[u8]>> + Send + Sync + 'static,
+    ) -> Served {
+        Served::start(move |socket| {
+            socket.set_nodelay(true).unwrap();
+            let mut reader = BufReader::new(socket);
+            while let Some((head, body)) = read_request(&mut reader) {
+                match answer(&head, &body) {
+                    Some(response) if reader.get_mut().write_all(&response).is_ok() => {}
+                    _ => return,
+                }
+            }
+        })
     }
 
     /// Serves on this address.
@@ -70,15 +87,20 @@ pub fn read_request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
     }
     let length = head
         .lines()
-        .find_map(|line| {
-            line.to_ascii_lowercase()
-                .strip_prefix("content-length:")
-                .map(str::to_owned)
-        })
-        .map_or(0, |length| length.trim().parse().unwrap());
+        .filter_map(|line| line.split_once(':'))
+        .find(|(name, _)| name.eq_ignore_ascii_case("content-length"))
+        .map_or(0, |(_, length)| length.trim().parse().unwrap());
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some((head, body))
+}
+
+/// A good answer, after which the connection goes on.
+pub fn ok(content_type: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    )
 }
 
 /// A good answer, the last of its connection.

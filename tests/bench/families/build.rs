@@ -5,16 +5,16 @@ use std::fs;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::home::Folder;
-use crate::process;
+use crate::home::directory_on_disk;
 use crate::table::{Figure, Table};
+use support::process;
 
 /// How often the compilers' memory is looked at. The system keeps each one's
 /// peak, so that only what it takes in its last moments can be missed.
 const LOOK: Duration = Duration::from_millis(50);
 
 pub fn measure(table: &mut Table) {
-    let folder = Folder::new();
+    let folder = directory_on_disk();
     let others = group_members();
     let before = process::children_cpu_seconds();
     let began = Instant::now();
@@ -32,7 +32,7 @@ pub fn measure(table: &mut Table) {
         .stdin(Stdio::null())
         .spawn()
         .unwrap();
-    let mut peak: f64 = 0.0;
+    let mut peak = 0;
     let status = loop {
         if let Some(status) = cargo.try_wait().unwrap() {
             break status;
@@ -40,8 +40,8 @@ pub fn measure(table: &mut Table) {
         peak = group_members()
             .difference(&others)
             .copied()
-            .filter_map(|process| process::status_kib(process, "VmHWM"))
-            .fold(peak, f64::max);
+            .filter_map(|process| process::status(process, "VmHWM"))
+            .fold(peak, u64::max);
         std::thread::sleep(LOOK);
     };
     assert!(status.success(), "the build failed: {status}");
@@ -53,7 +53,7 @@ pub fn measure(table: &mut Table) {
             .how(how),
     );
     table.add(
-        Figure::new("peak memory of one compiler", peak / 1024.0, "MiB")
+        Figure::new("peak memory of one compiler", peak as f64 / 1024.0, "MiB")
             .at_most(1024.0)
             .how("1 run"),
     );

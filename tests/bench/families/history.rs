@@ -1,4 +1,4 @@
-//! Whether reading gets slower as years of messages gather.
+//! Whether reading and searching get slower as years of messages gather.
 
 use base::ids::ConversationId;
 use rusqlite::{Connection, params};
@@ -9,6 +9,7 @@ use crate::load::one_by_one;
 use crate::statistics::{Latencies, median, milliseconds};
 use crate::table::{Figure, Table, number};
 use crate::websocket::WebSocket;
+use crate::words::Words;
 
 const FEW: i64 = 10_000;
 const MANY: i64 = 1_000_000;
@@ -16,13 +17,17 @@ const MESSAGES_PER_CONVERSATION: i64 = 50;
 const RUNS: usize = 7;
 const REQUESTS: usize = 1_000;
 const STARTS: usize = 5;
+/// Searches of a kind.
+const SEARCHES: usize = 200;
+/// The word that is in most messages.
+const COMMON: &str = "the";
 /// An id's step of one millisecond (see ids.rs).
 const MILLISECOND: i64 = 1 << 22;
 /// The id of the first conversation: some day in 2025.
 const FIRST: i64 = 10_000_000_000 * MILLISECOND;
 
 pub fn measure(table: &mut Table) {
-    let houses = [FEW, MANY].map(|messages| {
+    let homes = [FEW, MANY].map(|messages| {
         let home = Home::new(json!({ "limits": unlimited() }));
         fill(&home, messages);
         (home, messages)
@@ -38,7 +43,7 @@ pub fn measure(table: &mut Table) {
         });
         median(starts)
     };
-    let [few, many] = houses.each_ref().map(|(home, _)| start(home));
+    let [few, many] = homes.each_ref().map(|(home, _)| start(home));
     let name = format!("start with {} messages", number(MANY as f64));
     let how = format!("median of {STARTS}; floor: with {}", number(FEW as f64));
     table.add(
@@ -48,12 +53,12 @@ pub fn measure(table: &mut Table) {
             .how(how),
     );
 
-    let servers = houses.each_ref().map(|(home, _)| home.start());
+    let servers = homes.each_ref().map(|(home, _)| home.start());
     for (name, ask) in [
         ("get_messages", get_messages as fn(&mut Reader)),
         ("list_conversations", list_conversations),
     ] {
-        let mut readers = [0, 1].map(|place| Reader::new(&houses[place], &servers[place]));
+        let mut readers = [0, 1].map(|place| Reader::new(&homes[place], &servers[place]));
         let mut runs = [const { Vec::<Latencies>::new() }; 2];
         // In turns, so that what else the machine does meets both.
         for run in 0..=RUNS {
@@ -83,6 +88,38 @@ pub fn measure(table: &mut Table) {
                 )),
         );
     }
+    let mut person = WebSocket::signed_in(servers[1].address, &homes[1].0.token);
+    search(&mut person, table);
+}
+
+/// Searches as somebody makes them who has written for years.
+fn search(person: &mut WebSocket, table: &mut Table) {
+    let mut words = Words::new(99);
+    let mut search = |query: &mut dyn FnMut() -> String| {
+        one_by_one(SEARCHES, |_| {
+            let query = query();
+            person.ask(&format!(
+                r#"{{"type":"search_messages","query":"{query}","limit":50}}"#
+            ));
+        })
+    };
+    let common = search(&mut || COMMON.to_owned());
+    let random = search(&mut || words.text(3));
+    let how = format!("{SEARCHES} searches in {}", number(MANY as f64));
+    table.add(
+        Figure::new("search for a common word, p99", common.p99(), "ms")
+            .at_most(5.0)
+            .how(how.clone()),
+    );
+    table.add(
+        Figure::new(
+            "search for three words, longest",
+            random.percentile(1.0),
+            "ms",
+        )
+        .at_most(20.0)
+        .how(how),
+    );
 }
 
 /// Somebody who looks at one page after another.
@@ -129,8 +166,8 @@ fn conversation_id(number: i64) -> i64 {
     FIRST + number * (MESSAGES_PER_CONVERSATION + 1) * MILLISECOND
 }
 
-/// Writes messages straight into the database, without the index of words,
-/// which neither command reads.
+/// Writes messages straight into the database, and the index of their words at
+/// the end, which takes a third of the time.
 fn fill(home: &Home, messages: i64) {
     let connection = Connection::open(home.database()).unwrap();
     let trigger: String = connection
@@ -162,28 +199,33 @@ fn fill(home: &Home, messages: i64) {
             ],
         )
         .unwrap();
-    connection
-        .execute(
-            "WITH RECURSIVE n (i) AS (VALUES (0) UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1)
-             INSERT INTO messages (id, conversation_id, role, content, created_at)
-             SELECT ?2 + (i / ?4) * ?3 + (i % ?4 + 1) * ?5, ?2 + (i / ?4) * ?3,
-                 iif(i % 2, 'assistant', 'user'),
-                 'Message number ' || i || ' says that the heating in the living room has been '
-                     || 'at 21 degrees since the morning, and asks whether that is warm enough.',
-                 1750000000000 + i
-             FROM n",
-            params![
-                messages,
-                FIRST,
-                each,
-                MESSAGES_PER_CONVERSATION,
-                MILLISECOND
-            ],
+    let mut insert = connection
+        .prepare(
+            "INSERT INTO messages (id, conversation_id, role, content, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
         )
         .unwrap();
+    let mut words = Words::new(42);
+    for number in 0..messages {
+        let conversation = conversation_id(number / MESSAGES_PER_CONVERSATION);
+        let place = number % MESSAGES_PER_CONVERSATION + 1;
+        insert
+            .execute(params![
+                conversation + place * MILLISECOND,
+                conversation,
+                ["user", "assistant"][(number % 2) as usize],
+                words.message(),
+                1_750_000_000_000 + number,
+            ])
+            .unwrap();
+    }
+    drop(insert);
     connection
         .execute_batch(&format!(
-            "{trigger}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE);"
+            "{trigger};
+             INSERT INTO messages_fts (messages_fts) VALUES ('rebuild');
+             COMMIT;
+             PRAGMA wal_checkpoint(TRUNCATE);"
         ))
         .unwrap();
 }

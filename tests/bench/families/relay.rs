@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use rustix::process::{Resource, getrlimit};
 
 use crate::floor::{self, Floor};
+use crate::http::connect;
 use crate::load::one_by_one;
-use crate::relay::{Batch, Pair, Relay, connect};
+use crate::relay::{Batch, Pair, Relay};
 use crate::secured::{Client, Machine};
 use crate::statistics::median;
 use crate::table::{Figure, Table, number};
@@ -58,7 +59,7 @@ fn latency(table: &mut Table) {
         }
     });
     let floor = Floor::start(floor::ECHO);
-    let mut direct = connect(floor.address);
+    let mut direct = connect(floor.address).unwrap();
     let straight = Batch {
         back: ask.out.len(),
         ..ask.clone()
@@ -199,8 +200,8 @@ fn throughput(table: &mut Table) {
     let pairs: Vec<_> = (0..PAIRS)
         .map(|_| {
             // It joins each two that come one after the other.
-            let one = connect(splice.address);
-            let other = connect(splice.address);
+            let one = connect(splice.address).unwrap();
+            let other = connect(splice.address).unwrap();
             ((one, batch.clone()), (other, batch.clone()))
         })
         .collect();

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::time::Duration;
 
 use crate::floor::{self, Floor};
-use crate::home::{BINARY, Home};
+use crate::home::Home;
 #[cfg(feature = "web")]
 use crate::http::Http;
 use crate::statistics::{median, milliseconds};
 use crate::table::{Figure, Table};
+use support::program::binary;
 
 const STARTS: usize = 21;
 const IDLE_RUNS: usize = 3;
@@ -27,7 +28,7 @@ pub fn measure(table: &mut Table) {
 
     // The pages of a program that was just linked count as dirty until they are on
     // the disk.
-    File::open(BINARY).unwrap().sync_all().unwrap();
+    File::open(binary()).unwrap().sync_all().unwrap();
     let wait = || std::thread::sleep(Duration::from_secs(1));
     let (mut dirty, mut resident) = (vec![], vec![]);
     for _ in 0..IDLE_RUNS {
@@ -51,7 +52,7 @@ pub fn measure(table: &mut Table) {
             .how("the rest is what the system can take back; * without TLS and web"),
     );
 
-    let size = std::fs::metadata(BINARY).unwrap().len() as f64 / (1024.0 * 1024.0);
+    let size = std::fs::metadata(binary()).unwrap().len() as f64 / (1024.0 * 1024.0);
     table.add(
         Figure::new("program file, stripped", size, "MiB")
             .rival("2.9; 39")

@@ -1,8 +1,8 @@
 //! Streamed replies: how soon the first piece comes, and whether many listeners
 //! slow a turn down; and tools that run side by side.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io::{BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::sync::{Arc, Barrier};
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use serde_json::json;
 
 use crate::home::{Home, Server};
 use crate::http::post;
-use crate::served::{Served, ok};
 use crate::statistics::{Latencies, median};
 use crate::table::{Figure, Table};
 use crate::websocket::WebSocket;
+use support::served::{Served, ok, read_request};
 
 const RUNS: usize = 5;
 const TURNS: usize = 100;
@@ -42,7 +42,7 @@ pub fn measure(table: &mut Table) {
 
 fn first_piece(table: &mut Table) {
     let model = stream_model(&SHORT);
-    let home = Home::with_model(model, json!({}));
+    let home = Home::with_model(model.address, json!({}));
     let server = home.start();
     let mut person = WebSocket::signed_in(server.address, &home.token);
     let request = r#"{"type":"chat","message":"What is the weather like?","stream":true}"#;
@@ -63,7 +63,9 @@ fn first_piece(table: &mut Table) {
     for _ in 0..RUNS {
         let firsts = (0..TURNS).map(|_| turn(&mut person)).collect();
         ours.push(Latencies::new(firsts));
-        let bare = (0..TURNS).map(|_| bare_first_piece(model)).collect();
+        let bare = (0..TURNS)
+            .map(|_| bare_first_piece(model.address))
+            .collect();
         calls.push(Latencies::new(bare));
     }
     let call = median(calls.iter().map(Latencies::p50));
@@ -100,7 +102,8 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 }
 
 fn listeners(table: &mut Table) {
-    let home = Home::with_model(stream_model(&LONG), json!({}));
+    let model = stream_model(&LONG);
+    let home = Home::with_model(model.address, json!({}));
     let server = home.start();
     let alone = long_reply(&home, &server, 0);
     let crowded = long_reply(&home, &server, LISTENERS);
@@ -188,29 +191,17 @@ struct Script {
 }
 
 /// A model that streams `script` to every request.
-fn stream_model(script: &'static Script) -> SocketAddr {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-    let address = listener.local_addr().unwrap();
-    // Ends with the process; nothing comes once its server is gone.
-    std::thread::spawn(move || {
-        for socket in listener.incoming() {
-            std::thread::spawn(move || stream(socket.unwrap(), script));
-        }
-    });
-    address
+fn stream_model(script: &'static Script) -> Served {
+    Served::start(move |socket| {
+        // Its end is that the server under measurement has gone.
+        let _ = stream(socket, script);
+    })
 }
 
 fn stream(socket: TcpStream, script: &Script) -> Option<()> {
     socket.set_nodelay(true).ok()?;
     let mut reader = BufReader::new(socket);
-    let (mut head, mut length) = (String::new(), 0);
-    while reader.read_line(&mut head).ok()? > 2 {
-        let line = head.lines().last().unwrap_or_default().to_ascii_lowercase();
-        if let Some(value) = line.strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    reader.read_exact(&mut vec![0; length]).ok()?;
+    read_request(&mut reader)?;
     let socket = reader.get_mut();
     let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
     socket.write_all(head.as_bytes()).ok()?;
@@ -238,14 +229,14 @@ fn tools(table: &mut Table) {
         .collect();
     let reply = |message| {
         let body = json!({ "choices": [{ "index": 0, "message": message }] });
-        ok("application/json", &body.to_string())
+        Arc::<[u8]>::from(ok("application/json", &body.to_string()).into_bytes())
     };
     let calling = reply(json!({ "role": "assistant", "content": "", "tool_calls": calls }));
     let done = reply(json!({ "role": "assistant", "content": "Done." }));
-    let model = Served::start(Arc::new(move |_, body| {
+    let model = Served::answering(move |_, body| {
         let has_results = body.windows(13).any(|window| window == br#""role":"tool""#);
         Some(Arc::clone(if has_results { &done } else { &calling }))
-    }));
+    });
     let home = Home::with_model(
         model.address,
         json!({

@@ -7,25 +7,25 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// Clock ticks per second in /proc: 100 on every Linux that people run.
 const TICKS: f64 = 100.0;
 
-/// A field of /proc/PID/status in KiB, such as `VmRSS`; none when the process
-/// has gone.
-pub fn status_kib(process: u32, field: &str) -> Option<f64> {
-    kib(process, "status", field)
+/// A number of /proc/PID/status, such as `Threads`, or `VmRSS` in KiB; none when
+/// the process has gone.
+pub fn status(process: u32, field: &str) -> Option<u64> {
+    number(process, "status", field)
 }
 
 /// What a process has written to in memory and shares with none, in KiB: what the
 /// system cannot take back while it runs. None when the process has gone.
-pub fn private_dirty_kib(process: u32) -> Option<f64> {
-    kib(process, "smaps_rollup", "Private_Dirty")
+pub fn private_dirty_kib(process: u32) -> Option<u64> {
+    number(process, "smaps_rollup", "Private_Dirty")
 }
 
-/// A line `FIELD: NUMBER kB` of a file in /proc/PID.
-fn kib(process: u32, file: &str, field: &str) -> Option<f64> {
+/// The number in a line `FIELD: NUMBER` of a file in /proc/PID.
+fn number(process: u32, file: &str, field: &str) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/{file}")).ok()?;
     let value = text
         .lines()
         .find_map(|line| line.strip_prefix(field)?.strip_prefix(':'))?;
-    value.trim().strip_suffix(" kB")?.parse().ok()
+    value.split_whitespace().next()?.parse().ok()
 }
 
 /// Numbered fields of /proc/PID/stat, from field 3 (`state`) on.
@@ -68,7 +68,8 @@ pub fn written_bytes(process: u32) -> Option<f64> {
     value.parse().ok()
 }
 
-/// Thousands of connections need as many descriptors.
+/// Lets this process, and those that it starts, open as many files as they may:
+/// thousands of connections need as many descriptors.
 pub fn raise_descriptor_limit() {
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(
