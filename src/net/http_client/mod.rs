@@ -16,6 +16,7 @@ mod connector;
 mod error;
 mod own_network;
 mod resolver;
+mod response;
 #[cfg(any(test, feature = "testing"))]
 #[expect(missing_docs, reason = "only tests use it")]
 pub mod test_server;
@@ -23,8 +24,8 @@ pub mod test_server;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use ureq::http::{HeaderMap, HeaderValue, Method, Request, Uri};
-use ureq::{Agent, BodyReader, Proxy, ProxyProtocol};
+use ureq::http::{HeaderValue, Method, Request, Uri};
+use ureq::{Agent, Proxy, ProxyProtocol};
 
 use base::address::is_local_host;
 
@@ -34,9 +35,9 @@ pub use error::ClientError;
 pub use own_network::is_own_network;
 pub use resolver::AddressCheck;
 use resolver::CachingResolver;
+pub use response::ClientResponse;
 
 use crate::tls::Trust;
-use crate::wait::time_left;
 
 /// Most bytes of a whole answer that callers should read.
 pub const BODY_LIMIT: usize = 10 * 1024 * 1024;
@@ -52,10 +53,6 @@ const WRITE_LIMIT: Duration = Duration::from_secs(30);
 /// Buffers of one connection, each way: ureq's own default is 128 KiB.
 const BUFFER_BYTES: usize = 16 * 1024;
 const HEAD_BYTES: usize = 32 * 1024;
-/// How long [`ClientResponse::finish`] waits for the rest of a body.
-const FINISH_LIMIT: Duration = Duration::from_millis(20);
-/// Most bytes of that rest.
-const FINISH_BYTES: usize = 2 * 1024;
 
 /// A request to send.
 pub struct ClientRequest<'a> {
@@ -72,95 +69,6 @@ pub struct ClientRequest<'a> {
     pub deadline: Instant,
     /// Breaks the exchange from another thread.
     pub cancel: &'a Cancel,
-}
-
-/// An answer whose head has arrived. Redirects are answers like any other.
-pub struct ClientResponse {
-    status: u16,
-    headers: HeaderMap,
-    body: BodyReader<'static>,
-    read_limit: Arc<ReadLimit>,
-    ended: bool,
-}
-
-impl ClientResponse {
-    /// The HTTP status.
-    pub fn status(&self) -> u16 {
-        self.status
-    }
-
-    /// A header's value, when it is there and ASCII.
-    pub fn header(&self, name: &str) -> Option<&str> {
-        self.headers.get(name).and_then(|value| value.to_str().ok())
-    }
-
-    /// Lets each of the following reads wait no longer than `limit`, beside the
-    /// deadline. [`ClientError::Silent`] when one does.
-    pub fn limit_silence(&self, limit: Duration) {
-        self.read_limit.set(Some(limit));
-    }
-
-    /// Reads what has arrived of the body, at least one byte; 0 at its end.
-    ///
-    /// # Errors
-    /// The connection broke, or the deadline or the limit on silence has passed.
-    pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, ClientError> {
-        let count = std::io::Read::read(&mut self.body, buffer)
-            .map_err(|error| ClientError::from_ureq(error.into(), &self.read_limit))?;
-        self.ended |= count == 0 && !buffer.is_empty();
-        Ok(count)
-    }
-
-    /// Reads the whole body.
-    ///
-    /// # Errors
-    /// [`ClientError::TooLarge`] beyond `limit` bytes; those of
-    /// [`ClientResponse::read`].
-    pub fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, ClientError> {
-        let announced = self
-            .header("content-length")
-            .and_then(|length| length.parse().ok())
-            .unwrap_or(0usize);
-        let mut body = Vec::with_capacity(announced.min(64 * 1024));
-        let mut piece = [0; 8 * 1024];
-        loop {
-            let count = self.read(&mut piece)?;
-            if count == 0 {
-                return Ok(body);
-            }
-            if body.len() + count > limit {
-                return Err(ClientError::TooLarge(limit));
-            }
-            body.extend_from_slice(&piece[..count]);
-        }
-    }
-
-    /// Reads the little that may follow what the caller knows to be the end, so
-    /// that the connection can be used again. Does not wait for a server that
-    /// leaves the body open: then the connection is closed.
-    pub fn finish(&mut self) {
-        self.discard(FINISH_LIMIT, FINISH_BYTES);
-    }
-
-    /// Reads the rest of the body and drops it, so that the connection can be
-    /// used again. A rest that takes longer than `within`, or has more than
-    /// `most` bytes, costs the connection.
-    pub fn discard(&mut self, within: Duration, most: usize) {
-        let deadline = Instant::now() + within;
-        let mut piece = [0; 4 * 1024];
-        let mut discarded = 0;
-        while !self.ended && discarded <= most {
-            let left = time_left(deadline);
-            if left.is_zero() {
-                return;
-            }
-            self.read_limit.set(Some(left));
-            match self.read(&mut piece) {
-                Ok(count) => discarded += count,
-                Err(_) => return,
-            }
-        }
-    }
 }
 
 /// Sends requests and keeps connections. Shared by threads; dropping it closes
