@@ -12,7 +12,7 @@ use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
 use net::http_client::test_server::{Act, TestServer, chunk};
-use store::ToolCall;
+use store::{ToolCall, Usage};
 
 /// The key of every test provider.
 pub const KEY: &str = "sk-test-0123456789abcdefWXYZ";
@@ -93,18 +93,10 @@ impl Ask {
         let results: Vec<ChatMessage> = reply
             .calls
             .iter()
-            .map(|call| ChatMessage::ToolResult {
-                call_id: call.id.clone(),
-                tool: call.tool.clone(),
-                content: result.to_owned(),
-                ok,
-            })
+            .map(|call| tool_result(&call.id, result, ok))
             .collect();
-        self.messages.push(ChatMessage::Assistant {
-            text: reply.text,
-            calls: reply.calls,
-            extra: reply.extra,
-        });
+        let message = assistant(&reply.text, reply.calls, reply.extra);
+        self.messages.push(message);
         self.messages.extend(results);
     }
 }
@@ -116,11 +108,39 @@ pub fn user(text: &str) -> ChatMessage {
     }
 }
 
+/// A message of the model.
+pub fn assistant(text: &str, calls: Vec<ToolCall>, extra: Option<Value>) -> ChatMessage {
+    ChatMessage::Assistant {
+        text: text.to_owned(),
+        calls,
+        extra,
+    }
+}
+
+/// The result of a call of `light`.
+pub fn tool_result(call_id: &str, content: &str, ok: bool) -> ChatMessage {
+    ChatMessage::ToolResult {
+        call_id: call_id.to_owned(),
+        tool: "light".to_owned(),
+        content: content.to_owned(),
+        ok,
+    }
+}
+
+/// The tokens of a request.
+pub fn usage(input: u64, output: u64, cached: u64) -> Usage {
+    Usage {
+        input,
+        output,
+        cached,
+    }
+}
+
 /// A call.
-pub fn call(id: &str, arguments: &str) -> ToolCall {
+pub fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
-        tool: "light".to_owned(),
+        tool: tool.to_owned(),
         arguments: arguments.to_owned(),
         extra: None,
     }

@@ -3,12 +3,11 @@
 use serde_json::{Value, json};
 
 use super::Anthropic;
-use crate::model::{ChatMessage, ModelReply};
+use crate::model::ModelReply;
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
-use store::Usage;
 
 fn provider(server: &TestServer) -> Remote {
     super::super::testing::provider(server, Box::new(Anthropic), "anthropic")
@@ -73,13 +72,8 @@ fn a_stream_is_put_together_and_thoughts_go_back_unchanged() {
         let reply = reply.unwrap();
         assert_eq!(heard.concat(), "I look it üp.");
         assert_eq!(reply.text, "I look it üp.");
-        assert_eq!(reply.calls, [call("toolu_1", "{\"on\":true}")]);
-        let usage = Usage {
-            input: 1000,
-            output: 25,
-            cached: 900,
-        };
-        assert_eq!(reply.usage, usage);
+        assert_eq!(reply.calls, [call("toolu_1", "light", "{\"on\":true}")]);
+        assert_eq!(reply.usage, usage(1000, 25, 900));
         ask.go_on(reply, "on", true);
         ask.stream = false;
         assert_eq!(ask.reply(&provider).text, "Done.");
@@ -102,24 +96,17 @@ fn a_request_has_the_documented_form() {
     let mut ask = Ask::hello(false);
     ask.messages = vec![
         user("Light on"),
-        ChatMessage::Assistant {
-            text: "  ".to_owned(),
+        assistant(
+            "  ",
             // As another provider gave them, and the model wrote them.
-            calls: vec![call("call:1", "{\"on\":true}"), call("call_2", "{broken")],
-            extra: Some(json!({"origin": "https://else.example", "members": {"x": 1}})),
-        },
-        ChatMessage::ToolResult {
-            call_id: "call:1".to_owned(),
-            tool: "light".to_owned(),
-            content: "on".to_owned(),
-            ok: true,
-        },
-        ChatMessage::ToolResult {
-            call_id: "call_2".to_owned(),
-            tool: "light".to_owned(),
-            content: "not JSON".to_owned(),
-            ok: false,
-        },
+            vec![
+                call("call:1", "light", "{\"on\":true}"),
+                call("call_2", "light", "{broken"),
+            ],
+            Some(json!({"origin": "https://else.example", "members": {"x": 1}})),
+        ),
+        tool_result("call:1", "on", true),
+        tool_result("call_2", "not JSON", false),
         user("And?"),
     ];
     ask.reply(&provider(&server));
@@ -164,12 +151,8 @@ fn the_beginning_stays_the_same_through_a_conversation() {
     let provider = provider(&server);
     let mut ask = Ask::hello(false);
     ask.reply(&provider);
-    ask.messages.push(ChatMessage::Assistant {
-        text: "Hi".to_owned(),
-        calls: Vec::new(),
-        extra: None,
-    });
-    ask.messages.push(user("more"));
+    ask.messages
+        .extend([assistant("Hi", Vec::new(), None), user("more")]);
     ask.reply(&provider);
     let heard = server.heard();
     let text = |place: usize| String::from_utf8(heard[place].body.clone()).unwrap();
@@ -235,7 +218,7 @@ fn broken_input_of_a_call_is_handed_on_and_does_not_break_the_conversation() {
     let provider = provider(&server);
     let mut ask = Ask::hello(true);
     let reply = ask.reply(&provider);
-    assert_eq!(reply.calls, [call("toolu_1", "{\"on\":tr")]);
+    assert_eq!(reply.calls, [call("toolu_1", "light", "{\"on\":tr")]);
     ask.go_on(reply, "these are not JSON", false);
     ask.stream = false;
     ask.reply(&provider);

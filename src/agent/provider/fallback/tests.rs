@@ -3,11 +3,12 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::ChatMessage;
 use crate::provider::dialect::Options;
-use crate::provider::testing::{Ask, call, user};
+use crate::provider::testing::{Ask, assistant, call, tool_result, user};
 use crate::provider::{fallback_of, provider_of};
-use net::http_client::test_server::{Act, TestServer, json as answer, stream};
+use net::http_client::test_server::{
+    Act, TestServer, chunk, json as answer, stream, stream_head, whole,
+};
 use net::tls::Trust;
 
 fn said(text: &str) -> Vec<Act> {
@@ -83,7 +84,7 @@ fn the_next_is_asked_when_one_does_not_answer_and_then_at_once() {
 
 #[test]
 fn a_server_that_keeps_failing_is_given_up_after_its_tries() {
-    let busy = || net::http_client::test_server::whole(503, "retry-after: 0\r\n", "busy");
+    let busy = || whole(503, "retry-after: 0\r\n", "busy");
     let first = TestServer::new(vec![busy(), busy(), busy()]);
     let second = TestServer::new(vec![said("Hi")]);
     let third = nobody();
@@ -131,11 +132,7 @@ fn what_another_would_refuse_too_is_not_asked_again() {
 #[test]
 fn a_reply_that_was_heard_in_part_is_not_begun_again() {
     let half = "data: {\"choices\":[{\"delta\":{\"content\":\"Half\"}}]}\n\n";
-    let first = TestServer::new(vec![vec![
-        net::http_client::test_server::stream_head(),
-        net::http_client::test_server::chunk(half),
-        Act::Close,
-    ]]);
+    let first = TestServer::new(vec![vec![stream_head(), chunk(half), Act::Close]]);
     let second = TestServer::new(vec![said("Hi")]);
     let (public, _) = asked().failure(&of(&[&first.url(), &second.url()]));
     assert!(public.ends_with("cut the reply short"), "{public}");
@@ -170,23 +167,18 @@ fn a_conversation_goes_over_to_another_kind_of_api() {
         Options::default(),
         &Trust::default(),
     );
-    let mut signed = call("call_1", "{}");
+    let mut signed = call("call_1", "light", "{}");
     signed.extra = Some(json!({"origin": first, "members": {"signature": "s"}}));
     let mut ask = asked();
     ask.stream = false;
     ask.messages = vec![
         user("Light on"),
-        ChatMessage::Assistant {
-            text: String::new(),
-            calls: vec![signed],
-            extra: Some(json!({"origin": first, "members": {"reasoning_content": "hm"}})),
-        },
-        ChatMessage::ToolResult {
-            call_id: "call_1".to_owned(),
-            tool: "light".to_owned(),
-            content: "on".to_owned(),
-            ok: true,
-        },
+        assistant(
+            "",
+            vec![signed],
+            Some(json!({"origin": first, "members": {"reasoning_content": "hm"}})),
+        ),
+        tool_result("call_1", "on", true),
     ];
     assert_eq!(ask.reply(&fallback).text, "Hi");
     let body: Value = second.heard()[0].json();

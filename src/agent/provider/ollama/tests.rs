@@ -7,7 +7,6 @@ use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
 use net::http_client::test_server::{TestServer, json as answer, whole};
-use store::Usage;
 
 const NDJSON: &str = "application/x-ndjson";
 
@@ -51,12 +50,7 @@ fn lines_are_put_together_and_calls_go_back_as_objects() {
         let reply = reply.unwrap();
         assert_eq!(heard.concat(), "I look it üp.");
         assert_eq!(reply.text, "I look it üp.");
-        let usage = Usage {
-            input: 26,
-            output: 40,
-            cached: 0,
-        };
-        assert_eq!(reply.usage, usage);
+        assert_eq!(reply.usage, usage(26, 40, 0));
         let arguments: Vec<&str> = reply.calls.iter().map(|call| &*call.arguments).collect();
         assert_eq!(arguments, ["{\"on\":true}", "{}"]);
         assert_ne!(reply.calls[0].id, reply.calls[1].id);

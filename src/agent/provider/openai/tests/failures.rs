@@ -252,11 +252,8 @@ fn members_that_the_server_does_not_want_back_are_left_out() {
         answer(200, &said("Hi")),
     ]);
     let mut ask = hello();
-    ask.messages.push(ChatMessage::Assistant {
-        text: "x".to_owned(),
-        calls: Vec::new(),
-        extra: Some(json!({"origin": server.url(), "members": {"reasoning_content": "hm"}})),
-    });
+    let extra = json!({"origin": server.url(), "members": {"reasoning_content": "hm"}});
+    ask.messages.push(assistant("x", Vec::new(), Some(extra)));
     assert_eq!(ask.reply(&provider(&server)).text, "Hi");
     let bodies: Vec<Value> = server.heard().iter().map(|heard| heard.json()).collect();
     assert_eq!(bodies[0]["messages"][2]["reasoning_content"], "hm");

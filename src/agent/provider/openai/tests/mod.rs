@@ -11,17 +11,19 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::model::{ChatMessage, ModelRequest, Provider, ProviderError, ToolSpec};
+use crate::model::{ModelRequest, Provider, ProviderError, ToolSpec};
 use crate::provider::dialect::Options;
 use crate::provider::endpoint::Endpoint;
 use crate::provider::remote::Remote;
-use crate::provider::testing::{Ask, KEY};
+use crate::provider::testing::{
+    Ask, KEY, assistant, call, events, streamed, tool_result, usage, user,
+};
 use base::secret::Secret;
 use config::Preset;
 use net::http_client::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,
 };
-use store::{ToolCall, Usage};
+use store::ToolCall;
 
 fn provider(server: &TestServer) -> Remote {
     provider_with(server, Options::default(), "openai-compatible")
@@ -79,13 +81,4 @@ fn delta(delta: Value) -> Value {
 
 fn end(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
-}
-
-fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
-    ToolCall {
-        id: id.to_owned(),
-        tool: tool.to_owned(),
-        arguments: arguments.to_owned(),
-        extra: None,
-    }
 }

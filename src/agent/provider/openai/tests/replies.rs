@@ -14,26 +14,14 @@ fn a_request_has_the_documented_form() {
     foreign.extra = Some(json!({"origin": "elsewhere", "members": {"signature": "x"}}));
     let ask = Ask {
         messages: vec![
-            ChatMessage::User {
-                text: "Light on".to_owned(),
-            },
-            ChatMessage::Assistant {
-                text: String::new(),
-                calls: vec![first, foreign],
-                extra: own(json!({"reasoning_content": "hm"})),
-            },
-            ChatMessage::ToolResult {
-                call_id: "call_1".to_owned(),
-                tool: "light".to_owned(),
-                content: "on".to_owned(),
-                ok: true,
-            },
-            ChatMessage::ToolResult {
-                call_id: "call_2".to_owned(),
-                tool: "light".to_owned(),
-                content: "not JSON".to_owned(),
-                ok: false,
-            },
+            user("Light on"),
+            assistant(
+                "",
+                vec![first, foreign],
+                own(json!({"reasoning_content": "hm"})),
+            ),
+            tool_result("call_1", "on", true),
+            tool_result("call_2", "not JSON", false),
         ],
         temperature: Some(0.7),
         max_tokens: Some(100),
@@ -41,12 +29,7 @@ fn a_request_has_the_documented_form() {
     };
     let reply = ask.reply(&provider);
     assert_eq!(reply.text, "Hi");
-    let usage = Usage {
-        input: 52,
-        output: 17,
-        cached: 40,
-    };
-    assert_eq!(reply.usage, usage);
+    assert_eq!(reply.usage, usage(52, 17, 40));
     let heard = &server.heard()[0];
     assert!(
         heard

@@ -23,7 +23,14 @@ fn items() -> Value {
     ])
 }
 
-fn usage() -> Value {
+fn completed() -> Vec<Act> {
+    answer(
+        200,
+        &json!({"status": "completed", "output": items(), "usage": token_counts()}),
+    )
+}
+
+fn token_counts() -> Value {
     json!({"input_tokens": 30, "output_tokens": 7, "input_tokens_details": {"cached_tokens": 20}})
 }
 
@@ -33,10 +40,7 @@ fn thinking_is_given_up_first_and_then_the_other_api_is_taken() {
         needs_responses(),
         answer(200, &said("Hi")),
         needs_responses(),
-        answer(
-            200,
-            &json!({"status": "completed", "output": items(), "usage": usage()}),
-        ),
+        completed(),
     ]);
     let provider = provider(&server);
     let ask = with_tools(hello());
@@ -44,10 +48,7 @@ fn thinking_is_given_up_first_and_then_the_other_api_is_taken() {
     let reply = ask.reply(&provider);
     assert_eq!(reply.text, "I look.");
     assert_eq!(reply.calls.len(), 1);
-    assert_eq!(
-        (reply.usage.input, reply.usage.output, reply.usage.cached),
-        (30, 7, 20)
-    );
+    assert_eq!(reply.usage, usage(30, 7, 20));
     let heard = server.heard();
     let paths: Vec<&str> = heard
         .iter()
@@ -61,13 +62,7 @@ fn thinking_is_given_up_first_and_then_the_other_api_is_taken() {
 
 #[test]
 fn with_reasoning_effort_the_responses_api_is_used_at_once() {
-    let server = TestServer::new(vec![
-        needs_responses(),
-        answer(
-            200,
-            &json!({"status": "completed", "output": items(), "usage": usage()}),
-        ),
-    ]);
+    let server = TestServer::new(vec![needs_responses(), completed()]);
     let options = Options {
         reasoning_effort: Some("high"),
         ..Options::default()
@@ -80,25 +75,7 @@ fn with_reasoning_effort_the_responses_api_is_used_at_once() {
 
 #[test]
 fn items_go_back_as_they_came_and_results_by_their_call() {
-    let events = |events: &[Value]| -> Vec<Act> {
-        let text: String = events
-            .iter()
-            .map(|event| {
-                format!(
-                    "event: {}\ndata: {event}\n\n",
-                    event["type"].as_str().unwrap()
-                )
-            })
-            .collect();
-        let mut script = vec![stream_head()];
-        script.extend(
-            text.as_bytes()
-                .chunks(37)
-                .map(|piece| chunk(std::str::from_utf8(piece).unwrap())),
-        );
-        script.push(Act::Send(b"0\r\n\r\n".to_vec()));
-        script
-    };
+    let stream = |list: &[Value]| streamed("text/event-stream", &events(list), 37);
     let done = |item: &Value| json!({"type": "response.output_item.done", "item": item});
     let mut first: Vec<Value> = vec![
         json!({"type": "response.created", "response": {"error": null}}),
@@ -106,15 +83,15 @@ fn items_go_back_as_they_came_and_results_by_their_call() {
         json!({"type": "response.output_text.delta", "delta": "look."}),
     ];
     first.extend(items().as_array().unwrap().iter().map(done));
-    first.push(json!({"type": "response.completed", "response": {"usage": usage()}}));
+    first.push(json!({"type": "response.completed", "response": {"usage": token_counts()}}));
     let server = TestServer::new(vec![
         answer(
             404,
             &json!({"error": {"message":
             "This model is only supported in v1/responses and not in v1/chat/completions."}}),
         ),
-        events(&first),
-        events(&[
+        stream(&first),
+        stream(&[
             json!({"type": "response.output_text.delta", "delta": "Done."}),
             json!({"type": "response.incomplete", "response": {"output": [],
                    "incomplete_details": {"reason": "max_output_tokens"}}}),
@@ -128,17 +105,7 @@ fn items_go_back_as_they_came_and_results_by_their_call() {
         (heard.concat(), &*reply.text),
         ("I look.".to_owned(), "I look.")
     );
-    ask.messages.push(ChatMessage::Assistant {
-        text: reply.text,
-        calls: reply.calls,
-        extra: reply.extra,
-    });
-    ask.messages.push(ChatMessage::ToolResult {
-        call_id: "call_1".to_owned(),
-        tool: "light".to_owned(),
-        content: "broken".to_owned(),
-        ok: false,
-    });
+    ask.go_on(reply, "broken", false);
     assert_eq!(ask.reply(&provider).text, "Done.");
     let body = server.heard()[2].json();
     let mut input = vec![json!({"type": "message", "role": "user", "content": "hello"})];
@@ -184,21 +151,11 @@ fn ids_and_schemas_take_the_form_that_a_server_wants() {
     let provider = provider_with(&server, Options::default(), "mistral");
     let mut ask = with_tools(hello());
     ask.tools[0].parameters = json!({"type": "object", "additionalProperties": false});
-    ask.messages.push(ChatMessage::Assistant {
-        text: String::new(),
-        calls: vec![
-            call("toolu_01ABC", "light", "{}"),
-            call("abcdefgh1", "light", "{}"),
-        ],
-        extra: None,
-    });
-    for id in ["toolu_01ABC", "abcdefgh1"] {
-        ask.messages.push(ChatMessage::ToolResult {
-            call_id: id.to_owned(),
-            tool: "light".to_owned(),
-            content: "on".to_owned(),
-            ok: true,
-        });
+    let ids = ["toolu_01ABC", "abcdefgh1"];
+    let calls = ids.map(|id| call(id, "light", "{}")).to_vec();
+    ask.messages.push(assistant("", calls, None));
+    for id in ids {
+        ask.messages.push(tool_result(id, "on", true));
     }
     ask.reply(&provider);
     let body = server.heard()[1].json();
