@@ -1,5 +1,6 @@
 //! Runs tool calls in parallel.
 
+use base::sync::lock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -22,7 +23,7 @@ pub fn run_parallel<T: Send>(
                 return;
             }
             let result = work(number);
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut done = lock(&done);
             done[number] = Some(result);
         }
     };

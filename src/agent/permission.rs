@@ -156,7 +156,14 @@ mod tests {
     use super::*;
     use crate::tool::{Definition, ToolContext};
 
-    const ALL: [Permission; 3] = [Ask, Allow, Deny];
+    /// What is decided once a person has allowed the tool for the conversation: an
+    /// approval answers a question and widens nothing else.
+    fn approved(decided: Permission) -> Permission {
+        match decided {
+            Ask => Allow,
+            other => other,
+        }
+    }
 
     fn with_override(verdict: Option<Permission>) -> BTreeMap<String, Permission> {
         let other = ("other".to_owned(), Allow);
@@ -189,11 +196,9 @@ mod tests {
                 overrides: &overrides,
                 narrowing: None,
             };
-            assert_eq!(
-                decide("light", &rules, false),
-                expected,
-                "{mode:?} {of_tool:?}"
-            );
+            let case = format!("{mode:?} {of_tool:?}");
+            assert_eq!(decide("light", &rules, false), expected, "{case}");
+            assert_eq!(decide("light", &rules, true), approved(expected), "{case}");
         }
     }
 
@@ -240,28 +245,8 @@ mod tests {
                     let expected = if on_the_list { narrowed } else { Deny };
                     let case = format!("{rules:?}");
                     assert_eq!(decide("light", &rules, false), expected, "{case}");
-                    let remembered = if expected == Ask { Allow } else { expected };
-                    assert_eq!(decide("light", &rules, true), remembered, "{case}");
+                    assert_eq!(decide("light", &rules, true), approved(expected), "{case}");
                 }
-            }
-        }
-    }
-
-    #[test]
-    fn a_remembered_approval_answers_questions_only() {
-        for mode in ALL {
-            for of_tool in [None, Some(Ask), Some(Allow), Some(Deny)] {
-                let overrides = with_override(of_tool);
-                let rules = Rules {
-                    mode,
-                    overrides: &overrides,
-                    narrowing: None,
-                };
-                let expected = match decide("light", &rules, false) {
-                    Ask => Allow,
-                    other => other,
-                };
-                assert_eq!(decide("light", &rules, true), expected, "{rules:?}");
             }
         }
     }

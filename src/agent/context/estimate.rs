@@ -5,9 +5,10 @@
 //! corrects the estimates of the next ones to the same model.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::model::{ChatMessage, ToolSpec};
+use base::sync::lock;
 
 /// The tokens of a message beside its text.
 const MESSAGE_TOKENS: usize = 4;
@@ -126,7 +127,7 @@ impl TokenCalibration {
     }
 
     fn samples(&self) -> MutexGuard<'_, HashMap<(String, String), TokenSample>> {
-        self.samples.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.samples)
     }
 }
 

@@ -35,10 +35,11 @@ mod transport;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use super::tool::Tool;
+use base::sync::lock;
 use config::McpServer;
 use names::tool_names;
 use net::cancel::Cancel;
@@ -87,7 +88,7 @@ impl Mcp {
     }
 
     fn servers(&self) -> MutexGuard<'_, Servers> {
-        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.servers)
     }
 
     /// Stops the servers that were removed from the configuration or changed in

@@ -9,6 +9,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 
 use super::message::{self, Incoming, RpcError};
+use base::sync::lock;
 
 /// Why a request has no result.
 #[derive(Clone, Debug, PartialEq)]
@@ -98,7 +99,7 @@ struct Waiting {
 
 impl Peer {
     fn state(&self) -> MutexGuard<'_, PeerState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Announces a request before it is sent. The sender is for the hook that

@@ -12,6 +12,7 @@ use super::session::{RemoteTool, Session};
 use super::stdio::{Start, StdioTransport};
 use super::streamable_http::HttpTransport;
 use super::transport::{Transport, seconds};
+use base::sync::lock;
 use base::threads;
 use config::{McpServer, McpWay};
 use net::cancel::Cancel;
@@ -174,7 +175,7 @@ impl SharedServer {
     }
 
     fn present(&self) -> MutexGuard<'_, CurrentState> {
-        self.present.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.present)
     }
 
     /// What it is doing, its tools, and what is wrong with it.

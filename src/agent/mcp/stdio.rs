@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use super::lines::{IncomingLines, Line};
@@ -18,6 +18,7 @@ use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Peer};
 use super::transport::{Call, Revision, Transport};
 use base::secret::Secret;
+use base::sync::lock;
 use base::threads;
 use net::process::{Control, End, Limits, Process, StopMode, Stream, exit_reason, keep_only};
 
@@ -123,11 +124,7 @@ impl Transport for StdioTransport {
         } else {
             StopMode::Gentle
         });
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {

@@ -4,7 +4,7 @@
 //! where the server offers one.
 
 use std::cell::Cell;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -16,6 +16,7 @@ use super::transport::{Call, Revision, Transport};
 use crate::provider::event_stream::{EventStream, Source};
 use crate::tool::output::shorten;
 use base::secret::Secret;
+use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
@@ -154,10 +155,7 @@ impl Transport for HttpTransport {
         );
         match thread {
             Ok(thread) => {
-                let mut listening = self
-                    .listening
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut listening = lock(&self.listening);
                 *listening = Some(thread);
             }
             Err(error) => log::warn!(
@@ -169,11 +167,7 @@ impl Transport for HttpTransport {
 
     fn close(&self, at_once: bool) {
         self.stop_listening.cancel();
-        let thread = self
-            .listening
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let thread = lock(&self.listening).take();
         if let Some(thread) = thread
             && thread.join().is_err()
         {
@@ -193,7 +187,7 @@ impl Drop for HttpTransport {
 
 impl Shared {
     fn state(&self) -> MutexGuard<'_, SessionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn is_stateless(&self) -> bool {

@@ -2,7 +2,7 @@
 //! reply, retries, and remembers what the server does not accept.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::attempt_error::AttemptError;
@@ -14,6 +14,7 @@ use super::reply_stream::ReplyStream;
 use super::retry::{Retry, RetryDecision, with_retries};
 use super::server_capabilities::ServerCapabilities;
 use crate::model::{ModelReply, ModelRequest, Provider, ProviderError};
+use base::sync::lock;
 use config::Quirks;
 use net::http_client::{ClientRequest, HttpClient};
 use net::tls::Trust;
@@ -86,8 +87,7 @@ impl Remote {
     }
 
     fn known_capabilities(&self) -> MutexGuard<'_, BTreeMap<String, ServerCapabilities>> {
-        let capabilities = self.capabilities.lock();
-        capabilities.unwrap_or_else(PoisonError::into_inner)
+        lock(&self.capabilities)
     }
 
     fn remember(&self, model: &str, capabilities: ServerCapabilities, change: &str) {

@@ -76,15 +76,17 @@ pub fn text_of(mut bytes: Vec<u8>) -> Option<String> {
     if bytes.contains(&0) {
         return None;
     }
-    if let Err(error) = std::str::from_utf8(&bytes)
+    drop_cut_character(&mut bytes);
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Removes the beginning of a character from the end of a text that was cut.
+fn drop_cut_character(bytes: &mut Vec<u8>) {
+    if let Err(error) = std::str::from_utf8(bytes)
         && error.error_len().is_none()
     {
         bytes.truncate(error.valid_up_to());
     }
-    Some(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
-    })
 }
 
 /// A time to the minute, as in `2026-11-21 09:30 UTC`.
@@ -156,12 +158,7 @@ impl Captured {
         }
         let mut kept = self.kept;
         if cut {
-            // The cut may be within a character.
-            if let Err(error) = std::str::from_utf8(&kept)
-                && error.error_len().is_none()
-            {
-                kept.truncate(error.valid_up_to());
-            }
+            drop_cut_character(&mut kept);
         }
         let length = kept.len();
         let (mut text, replaced) = match String::from_utf8(kept) {

@@ -2,10 +2,11 @@
 
 mod breaker;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::model::{Cause, ModelHealth, ModelReply, ModelRequest, Provider, ProviderError};
+use base::sync::lock;
 use breaker::Breaker;
 use config::ModelChoice;
 
@@ -26,7 +27,7 @@ struct Entry {
 
 impl Entry {
     fn breaker(&self) -> MutexGuard<'_, Breaker> {
-        self.breaker.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.breaker)
     }
 
     fn start_cooldown(&self) -> Duration {

@@ -1,82 +1,24 @@
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::thread::JoinHandle;
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use serde_json::json;
 
 use super::*;
 use config::CustomRun;
+use net::http_client::test_server::{Act, TestServer};
 
 /// Longest that something which should happen at once may take.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A request as it arrived.
-struct Received {
-    line: String,
-    /// Names in lower case.
-    headers: Vec<(String, String)>,
-    body: String,
-}
-
-impl Received {
-    fn header(&self, name: &str) -> Option<&str> {
-        let mut found = self.headers.iter().filter(|(known, _)| known == name);
-        let value = found.next().map(|(_, value)| value.as_str());
-        assert!(found.next().is_none(), "{name} is there twice");
-        value
-    }
-}
-
-/// Answers one request with `answer` on an address of its own.
-fn serve(answer: impl FnOnce(&mut TcpStream) + Send + 'static) -> (String, JoinHandle<Received>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let server = std::thread::spawn(move || {
-        let (stream, _) = listener.accept().unwrap();
-        stream.set_read_timeout(Some(SOON)).unwrap();
-        let mut reader = BufReader::new(stream);
-        let mut next_line = || {
-            let mut line = String::new();
-            reader.read_line(&mut line).unwrap();
-            line.trim_end().to_owned()
-        };
-        let line = next_line();
-        let headers: Vec<(String, String)> = std::iter::repeat_with(&mut next_line)
-            .take_while(|line| !line.is_empty())
-            .map(|line| {
-                let (name, value) = line.split_once(": ").unwrap();
-                (name.to_ascii_lowercase(), value.to_owned())
-            })
-            .collect();
-        let mut received = Received {
-            line,
-            headers,
-            body: String::new(),
-        };
-        let length = received
-            .header("content-length")
-            .map_or(0, |length| length.parse().unwrap());
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        received.body = String::from_utf8(body).unwrap();
-        answer(&mut reader.into_inner());
-        received
-    });
-    (address, server)
-}
-
-fn respond(status: &str, body: &[u8]) -> impl FnOnce(&mut TcpStream) + Send + 'static {
+fn respond(status: &str, body: &[u8]) -> TestServer {
     let mut response = format!(
         "HTTP/1.1 {status}\r\nContent-Length: {}\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
         body.len()
     )
     .into_bytes();
     response.extend_from_slice(body);
-    move |stream| {
-        // The client may have left before the end.
-        let _ = stream.write_all(&response);
-    }
+    TestServer::new(vec![vec![Act::Send(response)]])
 }
 
 fn tool(method: &str, url: String, headers: &[(&str, &str)], body: Option<Value>) -> HttpTool {
@@ -117,6 +59,15 @@ fn run(tool: &HttpTool, arguments: &Value) -> Result<String, String> {
         Instant::now() + SOON,
         &Cancel::default(),
     )
+}
+
+/// The value of a header that comes at most once.
+fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+    let headers = head.lines().filter_map(|line| line.split_once(": "));
+    let mut found = headers.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+    let value = found.next().map(|(_, value)| value);
+    assert!(found.next().is_none(), "{name} is there twice");
+    value
 }
 
 #[test]
@@ -210,19 +161,19 @@ fn templates_become_the_request() {
     ];
     let arguments = json!({"room": "a b/&", "level": 7});
     for case in cases {
-        let (address, server) = serve(respond("200 OK", b"done\n"));
+        let server = respond("200 OK", b"done\n");
         let tool = tool(
             case.method,
-            format!("{address}{}", case.path),
+            format!("http://{}{}", server.address, case.path),
             case.headers,
             case.body,
         );
         assert_eq!(run(&tool, &arguments), Ok("done".to_owned()));
-        let received = server.join().unwrap();
-        assert_eq!(received.line, case.line);
-        assert_eq!(received.body, case.sent, "{}", case.line);
-        assert_eq!(received.header("content-type"), case.media_type);
-        assert_eq!(received.header("x-room"), Some("<7>"));
+        let heard = &server.heard()[0];
+        assert_eq!(heard.head.lines().next(), Some(case.line));
+        assert_eq!(heard.body, case.sent.as_bytes(), "{}", case.line);
+        assert_eq!(header(&heard.head, "content-type"), case.media_type);
+        assert_eq!(header(&heard.head, "x-room"), Some("<7>"));
     }
 }
 
@@ -264,10 +215,9 @@ fn the_response_becomes_the_result() {
             answered("status 302, a redirect, which is not followed"),
         ),
     ] {
-        let (address, server) = serve(respond(status, &body));
-        let tool = tool("GET", address, &[], None);
+        let server = respond(status, &body);
+        let tool = tool("GET", server.url(), &[], None);
         assert_eq!(run(&tool, &json!({})), result, "{status}");
-        server.join().unwrap();
     }
 }
 
@@ -315,60 +265,44 @@ fn a_request_that_cannot_be_made_is_an_error_without_its_secrets() {
 
 #[test]
 fn a_silent_server_does_not_hold_the_turn() {
-    for beginning in [
-        &b""[..],
-        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-    ] {
-        let (leave, stay) = crossbeam_channel::bounded::<()>(0);
-        let (address, server) = serve(move |stream| {
-            stream.write_all(beginning).unwrap();
-            // Until the test has its result.
-            let _ = stay.recv_timeout(SOON * 2);
-        });
-        let tool = tool("GET", address, &[], None);
-        let began = Instant::now();
-        let result = tool.execute(
-            &Arguments::new(),
-            Instant::now() + Duration::from_millis(500),
-            &Cancel::default(),
-        );
-        assert_eq!(
-            result.unwrap_err(),
-            "the tool \"lamp\" was stopped: the time for this turn is up"
-        );
-        assert!(began.elapsed() < SOON);
-        drop(leave);
-        server.join().unwrap();
-    }
-}
-
-#[test]
-fn cancelling_breaks_the_request() {
-    for beginning in [
-        &b""[..],
-        b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf",
-    ] {
-        let cancel = Cancel::default();
-        let canceller = cancel.clone();
-        let (leave, stay) = crossbeam_channel::bounded::<()>(0);
-        let (address, server) = serve(move |stream| {
-            stream.write_all(beginning).unwrap();
-            canceller.cancel();
-            let _ = stay.recv_timeout(SOON * 2);
-        });
-        let tool = tool("GET", address, &[], None);
-        let began = Instant::now();
-        let result = tool.execute(
-            &Arguments::new(),
-            Instant::now() + Duration::from_secs(60),
-            &cancel,
-        );
-        assert_eq!(
-            result.unwrap_err(),
-            "the tool \"lamp\" was stopped because the turn was cancelled"
-        );
-        assert!(began.elapsed() < SOON);
-        drop(leave);
-        server.join().unwrap();
+    for beginning in ["", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"] {
+        for (is_cancelled, time, problem) in [
+            (
+                false,
+                Duration::from_millis(500),
+                ": the time for this turn is up",
+            ),
+            (
+                true,
+                Duration::from_secs(60),
+                " because the turn was cancelled",
+            ),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let url = format!("http://{}", listener.local_addr().unwrap());
+            let tool = tool("GET", url, &[], None);
+            let cancel = Cancel::default();
+            let (leave, stay) = crossbeam_channel::bounded::<()>(0);
+            let began = Instant::now();
+            let result = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    let (mut stream, _) = listener.accept().unwrap();
+                    stream.set_read_timeout(Some(SOON)).unwrap();
+                    assert_ne!(stream.read(&mut [0; 4096]).unwrap(), 0);
+                    stream.write_all(beginning.as_bytes()).unwrap();
+                    if is_cancelled {
+                        cancel.cancel();
+                    }
+                    // Until the test has its result.
+                    let _ = stay.recv_timeout(SOON * 2);
+                });
+                let result = tool.execute(&Arguments::new(), began + time, &cancel);
+                drop(leave);
+                result
+            });
+            let expected = format!("the tool \"lamp\" was stopped{problem}");
+            assert_eq!(result.unwrap_err(), expected);
+            assert!(began.elapsed() < SOON);
+        }
     }
 }
