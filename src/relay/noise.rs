@@ -65,8 +65,8 @@ impl Purpose {
     }
 }
 
-/// Why a handshake or a message failed. Chance, damage and
-/// attack look the same, so each ends the connection.
+/// Why a handshake or a message failed. An accident and an attack look the same, so
+/// each error ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoiseError {
     /// A handshake message is malformed, or made for another key or purpose.
@@ -215,7 +215,7 @@ fn write(handshake: &mut HandshakeState) -> Result<Vec<u8>, NoiseError> {
     Ok(message)
 }
 
-/// Our handshakes carry no payload: one is refused with what is malformed.
+/// Our handshakes carry no payload: one with a payload is malformed.
 fn read(handshake: &mut HandshakeState, message: &[u8]) -> Result<(), NoiseError> {
     match handshake.read_message(message, &mut []) {
         Ok(0) => Ok(()),

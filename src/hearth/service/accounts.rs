@@ -25,7 +25,7 @@ impl Service {
     /// # Errors
     /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
-        // What comes through a relay cannot lock anybody out at home.
+        // Clients of a relay must not be able to lock out the people at home.
         let name = (peer.relay.clone(), username.to_lowercase());
         self.check_guesses(peer)?;
         self.login_names.check(&name)?;
@@ -63,8 +63,8 @@ impl Service {
             .ok_or_else(|| Error::invalid_token("the token is wrong, expired or revoked"))
     }
 
-    /// Who holds this token, which `peer` sent. A token cannot be guessed, but what
-    /// comes through a relay is throttled as sign-ins are.
+    /// Who holds this token, which `peer` sent. A token cannot be guessed, but tokens
+    /// that come through a relay are throttled like sign-ins.
     ///
     /// # Errors
     /// `invalid_token`, `rate_limited`.

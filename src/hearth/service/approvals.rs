@@ -10,7 +10,7 @@ use protocol::command::Remember;
 use protocol::event::{Event, EventKind};
 use store::{Approval, Decision, Verdict};
 
-/// Named as the one who decided when nobody did in time.
+/// The decider on record when nobody decided in time.
 const BY_TIME: &str = "timeout";
 
 impl Service {

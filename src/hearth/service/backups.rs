@@ -1,5 +1,5 @@
 //! The backups that the server makes by itself at night, and what every backup
-//! holds beside the database.
+//! holds besides the database.
 
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
@@ -37,8 +37,8 @@ pub const IDENTITY: &str = "identity.key";
 /// The description of a backup, inside it.
 pub const ABOUT: &str = "about.json";
 
-/// The files that a backup of this data directory holds beside the database, and
-/// why the configuration is not among them, if so.
+/// The files that a backup of this data directory holds besides the database, and
+/// why the configuration is not among them, if it is not.
 pub fn enclosed(
     data_dir: &Path,
     with_secrets: bool,
@@ -155,7 +155,7 @@ fn latest_night(now: Timestamp, at: TimeOfDay, zone: &TimeZone) -> Option<(Date,
     Some((yesterday, begin(yesterday)?))
 }
 
-/// Starts a backup when one is due, in a thread of its own, which ends with the
+/// Starts a backup when one is due, on its own thread, which ends with the
 /// timekeeper.
 pub(super) struct Nightly {
     look_at: Instant,
@@ -216,7 +216,7 @@ impl Nightly {
 }
 
 impl Service {
-    /// The night whose backup is still to be made. A night before the first user was
+    /// The night whose backup has yet to be made. A night before the first user was
     /// added needs none.
     fn due_night(&self) -> Option<Date> {
         let config = &self.settings.current().backup;
@@ -272,7 +272,7 @@ impl Service {
     ) -> Result<BackupSummary, String> {
         let directory = directory(config, &self.data_dir);
         match &config.directory {
-            // A disk that is not mounted must not fill the one beneath it.
+            // While its disk is not mounted, a backup would fill the disk below.
             Some(_) if !directory.is_dir() => {
                 return Err(format!(
                     "{} does not exist; is its disk mounted?",
@@ -324,7 +324,7 @@ impl Service {
     }
 }
 
-/// Deletes what a crash has left of nightly backups.
+/// Deletes unfinished nightly backups that a crash has left.
 fn remove_leftovers(directory: &Path) {
     let Ok(entries) = fs::read_dir(directory) else {
         return;

@@ -35,7 +35,7 @@ pub struct Responder {
     pub outbox: Arc<Outbox>,
     /// The request's place on its connection.
     pub ticket: Ticket,
-    /// The client's own name for the request.
+    /// The id that the client gave the request.
     pub id: Option<RequestId>,
 }
 

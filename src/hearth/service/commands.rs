@@ -72,8 +72,8 @@ impl Authenticated {
     }
 }
 
-/// Runs a command. Its response goes through `responder`: before this returns,
-/// but for `chat`, whose response waits for its turn.
+/// Runs a command. Its response goes through `responder` before this returns,
+/// except for `chat`, whose response waits for its turn.
 pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: Responder) {
     let needed = command.needed_role();
     if caller.identity.role < needed {
@@ -283,7 +283,7 @@ fn server_info(service: &Service) -> Result<Value> {
 }
 
 impl Service {
-    /// Publishes what became of a conversation.
+    /// Publishes a change of a conversation.
     fn conversation_changed(&self, conversation: ConversationId, kind: EventKind) {
         self.hub.publish(Event {
             turn_id: None,

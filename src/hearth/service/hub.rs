@@ -1,9 +1,9 @@
-//! Events: numbered, kept for a while, and passed to those who asked for them.
+//! Events: numbered, kept for a while, and passed to their subscribers.
 //!
-//! This is also the one place where anybody waits for a turn. A [`Watcher`] gets
-//! the turn's events as values and, once that is on disk, its end. What a watcher
-//! does with them is its own: a chat's responder answers its request, a response
-//! of the model API grows, a webhook's caller stops waiting.
+//! All waiting for turns goes through here, too. A [`Watcher`] gets the turn's events
+//! as values and, once it is on disk, its end. Each kind of watcher uses them in its
+//! own way: a chat's responder answers its request, a response of the model API
+//! grows, a webhook's caller stops waiting.
 
 #[cfg(test)]
 mod tests;
@@ -47,8 +47,8 @@ pub struct Reply {
 pub struct TurnEnded {
     /// The reply, or why there is none.
     pub result: Result<Reply>,
-    /// The callback that was put off because somebody watched the turn: a
-    /// response takes its place.
+    /// The callback that was delayed because somebody watched the turn: a
+    /// response replaces it.
     pub delivery: Option<DeliveryId>,
 }
 
@@ -74,19 +74,19 @@ pub trait Watcher: Send {
         let _ = kind;
     }
 
-    /// The turn is over, and that is on disk. Nothing follows.
+    /// The turn has ended, and its end is on disk. Nothing follows.
     fn ended(self: Box<Self>, end: &TurnEnded);
 }
 
-/// A watcher's place, to give it up.
+/// Identifies a watcher, so that it can be removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Watch {
     turn: TurnId,
     number: u64,
 }
 
-/// Gives every event its number and passes it on. Publishing never waits for a
-/// subscriber: a full outbox closes its connection instead.
+/// Numbers every event and passes it on. Publishing never waits for a subscriber:
+/// a full outbox closes its connection instead.
 pub struct Hub {
     state: Mutex<HubState>,
 }
@@ -124,7 +124,7 @@ struct Watching {
     connection: Option<ConnectionId>,
 }
 
-/// What `subscribe` is answered.
+/// The answer to `subscribe`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subscribed {
     /// The number of the newest event.
@@ -193,7 +193,7 @@ impl Hub {
                 .is_some()
     }
 
-    /// Subscribes a connection, in place of what it had subscribed before.
+    /// Subscribes a connection; this replaces its earlier subscription.
     /// `answer` is called before any event can reach the outbox; then the kept
     /// events after `since` follow.
     pub fn subscribe(
@@ -208,7 +208,7 @@ impl Hub {
         let mut state = self.lock();
         state.subscriber(connection, outbox, is_admin).events = events;
         let oldest = state.kept.front().map_or(state.seq + 1, |kept| kept.seq);
-        // A number of the future comes from another database: all bets are off.
+        // A number that was never given out comes from another database.
         let events_lost =
             since.is_some_and(|since| since > state.seq || since.saturating_add(1) < oldest);
         answer(Subscribed {
@@ -230,7 +230,7 @@ impl Hub {
         }
     }
 
-    /// Forgets a connection. What it watches goes on without its events.
+    /// Forgets a connection. The turns that it watches continue.
     pub fn leave(&self, connection: ConnectionId) {
         let mut state = self.lock();
         state.subscribers.remove(&connection);
@@ -241,8 +241,8 @@ impl Hub {
         }
     }
 
-    /// Notifies `watcher` of what happens in a turn from now on. Whoever watches a
-    /// turn before it is started misses nothing.
+    /// Notifies `watcher` of what happens in a turn from now on. A watcher that is
+    /// added before the turn starts misses nothing.
     pub fn watch(&self, turn: TurnId, watcher: Box<dyn Watcher>) -> Watch {
         let mut state = self.lock();
         let number = state.next_watch;
@@ -273,7 +273,7 @@ impl Hub {
         }
     }
 
-    /// Gives a place up; returns the watcher unless it was notified of the end.
+    /// Removes a watcher; returns it unless it was notified of the end.
     pub fn unwatch(&self, watch: Watch) -> Option<Box<dyn Watcher>> {
         let mut state = self.lock();
         let watchers = state.watchers.get_mut(&watch.turn)?;
@@ -290,7 +290,7 @@ impl Hub {
         self.lock().watchers.contains_key(&turn)
     }
 
-    /// Notifies a turn's watchers of its end, which is on disk; returns whether
+    /// Notifies a turn's watchers of its end, once that is on disk; returns whether
     /// there were any.
     pub fn turn_ended(&self, turn: TurnId, end: &TurnEnded) -> bool {
         let watchers = self.lock().watchers.remove(&turn).unwrap_or_default();

@@ -34,7 +34,7 @@ pub struct Meter {
     pub cancelled: Counter,
     /// Callbacks that were delivered.
     pub delivered: Counter,
-    /// Callbacks that were given up.
+    /// Callbacks that were abandoned.
     pub dead: Counter,
 }
 

@@ -1,9 +1,8 @@
 //! Who may do what: sessions, commands, events, approvals, and the workers that
 //! run turns.
 //!
-//! Everything that people and programs ask for comes to the one [`Service`]. Its
-//! fields stand in `state`; each of the other files adds what it does about one
-//! thing.
+//! Every request of a person or a program reaches the one [`Service`]. `state` holds
+//! its fields; each of the other files adds its methods for one subject.
 //!
 //! # The walk of a chat message
 //!

@@ -23,7 +23,7 @@ const CARRIED_BYTES: usize = 4 * 1024;
 pub struct TurnJob {
     pub turn: TurnId,
     pub conversation: ConversationId,
-    /// The turn as it was just stored, when nothing has happened in it yet: it
+    /// The turn as it was just stored, if nothing has happened in it yet: it
     /// may run before it can be read from the database.
     pub fresh: Option<Box<(Turn, Message)>>,
 }
@@ -34,7 +34,7 @@ pub enum Job {
     Deliver(DeliveryId),
 }
 
-/// What runs and waits.
+/// How much runs and how much waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Load {
     /// Turns that run.
@@ -268,7 +268,7 @@ impl WorkQueue {
         self.wake(&guard, 1);
     }
 
-    /// A person has decided: the turn goes on.
+    /// A person has decided: the turn continues.
     pub fn resume(&self, turn: TurnId, conversation: ConversationId) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -325,7 +325,7 @@ impl WorkQueue {
         let mut state = self.lock();
         let mut offered = 0;
         for delivery in due {
-            // What finds no room stays due in the database and is offered again.
+            // The rest stay due in the database and are offered again.
             if state.due.len() < DUE_DELIVERIES && state.delivering.insert(delivery) {
                 state.due.push_back(delivery);
                 offered += 1;
@@ -334,7 +334,7 @@ impl WorkQueue {
         self.wake(&state, offered);
     }
 
-    /// A delivery's attempt is over.
+    /// An attempt at a delivery has ended.
     pub fn delivery_ended(&self, delivery: DeliveryId) {
         let mut state = self.lock();
         state.deliveries_running -= 1;
@@ -342,7 +342,7 @@ impl WorkQueue {
         self.wake(&state, 1);
     }
 
-    /// What runs and waits now.
+    /// How much runs and how much waits now.
     pub fn load(&self) -> Load {
         let state = self.lock();
         Load {
@@ -358,7 +358,7 @@ impl WorkQueue {
         self.lock().is_stopping
     }
 
-    /// Gives no more work, waits until what runs is over or `grace` has
+    /// Gives out no more work, waits until the running jobs have ended or `grace` has
     /// passed, then signals the rest to stop.
     pub fn stop(&self, grace: Duration) {
         let deadline = Instant::now() + grace;
@@ -383,9 +383,8 @@ impl WorkQueue {
         }
     }
 
-    /// Wakes as many workers as there is new work for: woken all at once, most
-    /// of them would only find that another has it already. While the server
-    /// stops, the one that waits for that to be over waits here, too.
+    /// Wakes as many workers as there are new jobs; more would find nothing to do.
+    /// While the server stops, wakes everyone: [`WorkQueue::stop`] waits here, too.
     fn wake(&self, state: &QueueState, jobs: usize) {
         if state.is_stopping {
             self.changed.notify_all();

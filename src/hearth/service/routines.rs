@@ -1,7 +1,7 @@
 //! Reminders and routines: prompts that run at a set time.
 //!
-//! The timekeeper asks the database what is due; a run is a turn like any other
-//! from then on. What fell due while the server was off runs once when it starts.
+//! The timekeeper asks the database what is due; each run is then a turn like any
+//! other. What fell due while the server was off runs once when it starts.
 
 use std::time::Duration;
 

@@ -14,8 +14,8 @@ use net::cancel::Cancel;
 use protocol::event::EventKind;
 use store::{Message, Turn, TurnEnd, Usage};
 
-/// How long a turn that goes on after a restart waits for MCP servers to start:
-/// it may have been asked about one of their tools.
+/// How long a turn that continues after a restart waits for MCP servers to start:
+/// it may need one of their tools.
 const MCP_LIMIT: Duration = Duration::from_secs(15);
 
 impl Service {
@@ -95,7 +95,7 @@ impl Service {
                 );
                 self.conclude(&turn, TurnEnd::Done { reply }, ran.usage, &ran.model);
             }
-            // It failed for want of a disk, not of an answer.
+            // It failed because the disk did, not the model.
             Outcome::Failed(error) if !self.store.is_writable() => {
                 log::warn!("turn {id}: put off until the database can be written");
                 self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
@@ -108,8 +108,8 @@ impl Service {
                 log::warn!("turn {id}: failed after {took} ms: {error}");
                 self.conclude(&turn, TurnEnd::Failed(error), ran.usage, &ran.model);
             }
-            // Told to stop because the server stops: it is unfinished on disk
-            // and goes on at the next start.
+            // The server stops: the turn is unfinished on disk and continues at
+            // the next start.
             Outcome::Cancelled if self.queue.is_stopping() => {
                 log::info!("turn {id}: put off until the next start");
                 self.store.note_usage(id, ran.usage, &ran.model);
@@ -122,8 +122,8 @@ impl Service {
         }
     }
 
-    /// The turn, its message and whether it may have steps already; nothing
-    /// when it is over.
+    /// The turn, its message and whether it may have steps already; `None`
+    /// when it has ended.
     fn load_turn(&self, id: TurnId) -> Result<Option<(Turn, Message, bool)>> {
         let turn = self.find_turn(id)?;
         if turn.state.is_final() {
@@ -157,9 +157,8 @@ impl Service {
         self.publish(turn, kind);
     }
 
-    /// Ends a turn: one commit for its state, reply and callback. After it come the
-    /// events and the notice to the watchers, and the conversation's next turn may
-    /// run.
+    /// Ends a turn: commits its state, reply and callback at once, then publishes the
+    /// events, notifies the watchers and lets the conversation's next turn run.
     pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
         let (delivery, is_awaited) = self.callback_of(turn, &end);
         let failure = match &end {

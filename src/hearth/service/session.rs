@@ -19,7 +19,7 @@ use store::Identity;
 
 /// Most bytes of responses that wait behind an earlier request's.
 const HELD_BYTES: usize = 8 * 1024 * 1024;
-/// Most responses that wait so, refusals included.
+/// Most responses that wait in this way, refusals included.
 const HELD_RESPONSES: usize = 1_024;
 
 /// The state of one connection: who it is, what is in flight, what order the
@@ -89,8 +89,8 @@ impl Session {
     }
 
     fn authenticate(&mut self, credential: Credential, responder: Responder) {
-        // A password takes long to check: one try for each connection, since a
-        // wrong one closes it.
+        // A password takes long to check. A wrong one closes the connection, so
+        // each connection has one try.
         if self.identity.is_some() && matches!(credential, Credential::Password { .. }) {
             return responder.send(Err::<(), _>(Error::invalid_request(
                 "this connection is signed in already; sign in with a password on a new one",
@@ -120,7 +120,7 @@ impl Session {
         }
     }
 
-    /// Who that is, and the session token that was made for a password.
+    /// The identity, and the session token that was made for a password.
     fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
         match credential {
             Credential::Token(token) => Ok((self.service.identify_peer(&self.peer, &token)?, None)),
@@ -229,7 +229,7 @@ impl ClientHandler for Session {
                 send(&text);
             }
         }
-        // Whoever asks on and on behind a slow request makes us hold it all.
+        // A client that keeps asking behind a slow request would fill the memory.
         if self.held_bytes > HELD_BYTES || self.ordered.len() > HELD_RESPONSES {
             self.outbox.close(Close::TOO_MANY);
         }

@@ -1,5 +1,5 @@
-//! What the parts of the service share: the [`Service`] and what it is made of.
-//! What it does stands in the files beside this one.
+//! The [`Service`] and what it is made of. The other files of this folder add its
+//! methods.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ use net::tls::Trust;
 use net::token_bucket::TokenBucket;
 use store::{Delivery, Store, Turn, TurnEnd, Usage};
 
-/// Numbers of events that are reserved on disk at a time: after a crash the
-/// next event gets a number above any that was given out before.
+/// How many event numbers are reserved on disk at a time: after a crash, the
+/// next event gets a number above all earlier ones.
 const EVENT_NUMBERS: u64 = 1_000_000;
 const EVENT_NUMBERS_KEY: &str = "event_numbers_reserved";
 
@@ -80,7 +80,7 @@ pub struct Parts {
 }
 
 impl Service {
-    /// A service that does not work yet: [`Workers::start`](super::workers::Workers::start) does.
+    /// A service that runs no turns until [`Workers::start`](super::workers::Workers::start).
     ///
     /// # Errors
     /// The database cannot be read or written.
@@ -226,7 +226,7 @@ impl Service {
 /// Makes one attempt at a delivery and stores its outcome. The `webhook` module,
 /// which builds on this one, implements it.
 pub trait Deliver: Send + Sync {
-    /// The delivery as it stands after the attempt; nothing when it was not due.
+    /// The delivery after the attempt; `None` when it was not due.
     ///
     /// # Errors
     /// Those of the store.
@@ -240,7 +240,7 @@ pub(super) enum Deferred {
         turn: TurnId,
         conversation: ConversationId,
     },
-    /// It is over; only its end is not stored. The model is not asked again.
+    /// It has ended, but its end is not stored. The model is not asked again.
     Conclude {
         turn: Box<Turn>,
         end: TurnEnd,

@@ -1,5 +1,5 @@
-//! Slows down guessing: after a few failures within a window, a key must wait,
-//! each time twice as long.
+//! Slows down guessing: after a few failures within a window, a key must wait, and
+//! each further failure doubles the wait.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -25,7 +25,7 @@ pub struct Asker {
     pub identity: Option<Identity>,
 }
 
-/// A message from a client that sends the whole past with it.
+/// A message from a client that sends the whole conversation with it.
 #[derive(Debug)]
 pub struct Question {
     /// What was said before, oldest first.
@@ -49,7 +49,7 @@ pub enum TurnProgress {
     Text(String),
     /// The model called a tool: text that follows is a new beginning.
     ToolCall,
-    /// A person has to decide before it goes on.
+    /// A person has to decide before it continues.
     AwaitsApproval,
 }
 
@@ -88,7 +88,7 @@ struct Collector {
 pub struct TurnNews {
     /// In the order in which it happened.
     pub progress: Vec<TurnProgress>,
-    /// Set once the turn is over; nothing follows.
+    /// Set once the turn has ended; nothing follows.
     pub end: Option<Result<Reply>>,
     /// Set when nothing more may be sent: the token was revoked.
     pub is_cut: bool,
@@ -112,7 +112,7 @@ impl Watcher for Collector {
                 pending.progress.push(TurnProgress::Text(text.clone()));
             }
             EventKind::ToolCall { .. } => pending.progress.push(TurnProgress::ToolCall),
-            // A person is asked; what is asked is not passed on.
+            // The client learns that a person is asked, not what.
             EventKind::ApprovalRequested { .. } => {
                 pending.progress.push(TurnProgress::AwaitsApproval);
             }

@@ -1,9 +1,9 @@
 //! HTTP requests that wait for the end of their turn (`Prefer: wait`).
 //!
-//! The response to such a request takes the place of the turn's callback. So the
-//! callback of a turn that somebody waits for is stored as always, but with a
-//! delay; once the response has been sent, it counts as delivered. After a crash
-//! in between it is sent: a reply may come twice, but is never lost.
+//! The response to such a request replaces the turn's callback. The callback is
+//! still stored, but with a delay, and counts as delivered once the response has
+//! been sent. After a crash in between it is sent: a reply may come twice, but is
+//! never lost.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -20,7 +20,7 @@ impl Watcher for Sender<TurnEnded> {
     }
 }
 
-/// A request's place among those that wait. Dropping it gives the place up.
+/// A request's place among those that wait. Dropping it frees the place.
 pub struct TurnWait<'a> {
     hub: &'a Hub,
     waiting: &'a AtomicUsize,
@@ -50,19 +50,19 @@ impl<'a> TurnWait<'a> {
         })
     }
 
-    /// The place as the hub knows it.
+    /// The hub's number for the place.
     pub fn watch(&self) -> Watch {
         self.watch
     }
 
-    /// Waits for the turn's end, at most so long. Whoever ends the turn relies
-    /// on it that a notice which was handed over is sent on.
+    /// Waits for the turn's end, at most this long. The caller must send on any
+    /// notice that it gets: the turn's end relies on that.
     pub fn wait(self, longest: Duration) -> Option<TurnEnded> {
         match self.end.recv_timeout(longest) {
             Ok(end) => Some(end),
             Err(RecvTimeoutError::Disconnected) => None,
             Err(RecvTimeoutError::Timeout) if self.hub.unwatch(self.watch).is_some() => None,
-            // It is being handed over, or the server stops: both at once.
+            // The notice is on its way, or the server stops: neither takes long.
             Err(RecvTimeoutError::Timeout) => self.end.recv().ok(),
         }
     }

@@ -1,5 +1,5 @@
-//! Turns: stored with their message and started, looked at, and stopped. How one
-//! runs is in `running`.
+//! Stores turns with their messages, starts, reads and stops them. `running` runs
+//! them.
 
 use serde_json::Value;
 
@@ -18,7 +18,7 @@ use store::{
     Verdict,
 };
 
-/// Whether a message has to be on disk before anything else happens.
+/// Whether a message must be on disk before anything else happens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Durability {
     /// The caller is about to acknowledge it.
@@ -105,8 +105,8 @@ impl Service {
         })
     }
 
-    /// Starts the turn of a stored message. Whoever `watch`es the earlier turn of a
-    /// repeated idempotency key is notified now if that is over.
+    /// Starts the turn of a stored message. For a repeated idempotency key whose
+    /// earlier turn has ended, `watch` is notified now.
     pub(super) fn start(&self, stored: StoredMessage<'_>, watch: Option<Watch>) {
         match (stored.begun, watch) {
             (Begun::New { turn, message }, _) => self.start_turn(turn, message),
@@ -164,8 +164,8 @@ impl Service {
         self.settled(|| self.store.turn(id))
     }
 
-    /// What `read` finds, also when it has not reached the disk yet: subscribers
-    /// learn of a turn up to 5 ms before that.
+    /// What `read` finds, even if it has not reached the disk yet: subscribers
+    /// learn of a turn up to 5 ms earlier.
     pub(super) fn settled<T>(&self, read: impl Fn() -> Result<T>) -> Result<T> {
         match read() {
             Err(error) if error.code() == Code::NotFound => {
@@ -176,7 +176,7 @@ impl Service {
         }
     }
 
-    /// Stops a turn, whoever began it.
+    /// Stops a turn, no matter who began it.
     pub(super) fn cancel(&self, id: TurnId, by: &str) -> Result<Value> {
         let turn = self.find_turn(id)?;
         if turn.state.is_final() {

@@ -18,7 +18,7 @@ use store::{
     Attempt, Delivery, DeliveryState, IdempotencyKey, NewDelivery, NewTurn, Target, Turn, TurnEnd,
 };
 
-/// How long a response may take that stands for a callback. After that the
+/// How long a response may take that replaces a callback. After that the
 /// callback is sent.
 const RESPONSE_TIME: Duration = Duration::from_secs(30);
 
@@ -28,7 +28,7 @@ pub struct WebhookRequest {
     pub message: String,
     /// The speaker's name for the model, chosen by the caller.
     pub user_id: Option<String>,
-    /// The caller's own name of the conversation.
+    /// The caller's own name for the conversation.
     pub conversation_id: Option<String>,
     /// A repeat within 24 hours gets the first answer and begins no second
     /// turn.
@@ -88,7 +88,7 @@ impl Service {
         let stored = self.store_message(new, Durability::Committed)?;
         let turn_id = stored.turn().id;
         let conversation_id = external_name(stored.turn());
-        // Before the turn can end: its end looks whether anybody waits.
+        // Before the turn can end: its end checks whether anybody waits.
         let wait = may_wait
             .then(|| {
                 let most = limits.webhook_waiting;
@@ -136,7 +136,7 @@ impl Service {
                 log::info!("delivery {} to {:?}: {how}", delivery.id, delivery.account);
                 self.delivery_changed(&delivery);
             }
-            // It stays due, and is sent when its delay is over.
+            // It stays due, and is sent after its delay.
             Err(error) => log::warn!("delivery {delivery}: {error}"),
         }
     }
@@ -162,8 +162,8 @@ impl Service {
         }
     }
 
-    /// The callback that a turn's end owes, and whether a request waits for it:
-    /// then the callback is delayed, to leave the response some time.
+    /// The callback for a turn's end, and whether a request waits for the turn: if
+    /// so, the callback is delayed to give the response time.
     pub(super) fn callback_of(&self, turn: &Turn, end: &TurnEnd) -> (Option<NewDelivery>, bool) {
         let is_awaited = self.hub.is_watched(turn.id);
         let delivery = turn.account.as_ref().map(|account| NewDelivery {

@@ -19,7 +19,7 @@ use base::threads;
 use net::cancel::Cancel;
 use store::{TurnEnd, TurnState, Usage};
 
-/// How often the timekeeper checks what has no due time of its own.
+/// How often the timekeeper checks what has no due time.
 const TICK: Duration = Duration::from_secs(1);
 /// How often old rows are purged.
 const PURGE: Duration = Duration::from_secs(3600);
@@ -77,8 +77,8 @@ impl Workers {
         Ok(Workers(pool))
     }
 
-    /// Lets running turns and deliveries go on for `grace`, puts the rest off
-    /// until the next start, and joins the threads.
+    /// Gives running turns and deliveries `grace` to finish, leaves the rest for the
+    /// next start, and joins the threads.
     pub fn stop(&self, grace: Duration) {
         let service = &self.0.service;
         service.queue.stop(grace);
@@ -94,7 +94,7 @@ impl Workers {
                 log::error!("thread {name} ended in a panic");
             }
         }
-        // No turn ends any more: whoever still waits for one is released.
+        // No turn ends any more: release those who still wait for one.
         service.hub.close();
     }
 }
@@ -196,7 +196,7 @@ impl Service {
         }
     }
 
-    /// Defers a turn that cannot go on until the database can be written again.
+    /// Defers a turn until the database can be written again.
     /// Its conversation waits with it.
     pub(super) fn defer(&self, deferred: Deferred) {
         let (turn, conversation) = deferred.ids();
@@ -205,18 +205,18 @@ impl Service {
         self.queue.turn_suspended(turn, conversation);
     }
 
-    /// Has the timekeeper look for due deliveries now.
+    /// Makes the timekeeper check for due deliveries now.
     pub(super) fn look_for_deliveries(&self) {
         // A full channel wakes it already.
         let _ = self.wakes.0.try_send(Wake::Look);
     }
 
-    /// Has everything notice that the clock was advanced.
+    /// Makes everything notice that the clock was advanced.
     pub fn clock_advanced(&self) {
         let _ = self.wakes.0.try_send(Wake::Everything);
     }
 
-    /// Has the turns that run stop now; they continue at the next start.
+    /// Stops the running turns now; they continue at the next start.
     pub fn abandon_turns(&self) {
         self.queue.stop(Duration::ZERO);
     }
@@ -313,8 +313,8 @@ impl Service {
     }
 
     fn time_to_next_delivery(&self) -> Duration {
-        // What is due already has been offered; it is looked at again with the
-        // next tick or wake-up.
+        // What is already due has been offered; the next tick or wake-up checks it
+        // again.
         self.time_to(self.store.next_delivery_at().unwrap_or_default())
     }
 

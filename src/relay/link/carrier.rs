@@ -1,8 +1,8 @@
 //! An open link: frames between the relay and the clients' threads.
 //!
 //! The relay waits while it writes, so this end must not: two ends that write
-//! and do not read wait for each other. While the relay takes nothing, what it
-//! sends is read all the same, into the clients' bounded inboxes.
+//! and do not read wait for each other. Even while the relay takes nothing, this end
+//! reads what the relay sends, into the clients' bounded inboxes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -30,19 +30,19 @@ use protocol::relay::{Client as Arrived, ClientNumber, Frame, FrameKind};
 const MOST_CLIENTS: usize = 64;
 /// Threads of former clients that are finishing their last command.
 const MOST_LEAVING: usize = 64;
-/// A silent relay is pinged after so long, and is considered dead after so long
-/// (protocol section 6).
+/// How long a relay may be silent before it is pinged, and before it is considered
+/// dead (protocol section 6).
 const PING: Duration = Duration::from_secs(25);
 const DEAD: Duration = Duration::from_secs(60);
 /// How long the relay may take to read what is written to it.
 const WRITE: Duration = Duration::from_secs(20);
-/// Messages that are read before those to the relay have their turn.
+/// Most messages that are read before writing has its turn.
 const READ_MESSAGES: usize = 64;
 /// Bytes that one client may send before the next one has its turn.
 const TURN_BYTES: usize = 64 * 1024;
-/// Refusals that may wait for the relay; beyond them, it is not read from.
+/// Refusals that may wait for the relay; beyond that, reading pauses.
 const MOST_REFUSED: usize = 1024;
-/// How long clients may take to send what still waits when the server stops.
+/// How long clients have to send what still waits when the server stops.
 const CLOSING: Duration = Duration::from_secs(2);
 
 const FULL: Close = Close {
@@ -62,7 +62,7 @@ pub(super) struct Carrier<'a> {
     most_clients: usize,
     clients: BTreeMap<ClientNumber, Client>,
     leaving: Vec<JoinHandle<()>>,
-    /// Closes of clients that were never let in.
+    /// Close frames for clients that were refused.
     refused: Vec<Vec<u8>>,
     /// What was taken from the clients and not yet given to the socket.
     unsent: VecDeque<Message>,
@@ -114,7 +114,7 @@ impl<'a> Carrier<'a> {
             self.leaving.push(client.release());
         }
         for thread in self.leaving {
-            // A panic in it was reported when it happened.
+            // Its panic, if any, was already reported.
             let _ = thread.join();
         }
         end
@@ -146,12 +146,12 @@ impl<'a> Carrier<'a> {
         }
     }
 
-    /// Whether what comes from the relay can be taken in.
+    /// Whether there is room for more messages from the relay.
     fn may_read(&self) -> bool {
         self.common.have_room() && self.refused.len() < MOST_REFUSED
     }
 
-    /// Reads and writes once; tells whether there is more to do at once.
+    /// Reads and writes once; returns whether there is more to do now.
     fn turn(&mut self) -> Result<bool, End> {
         let unread = self.read()?;
         let unsent = self.write()?;
@@ -174,14 +174,14 @@ impl<'a> Carrier<'a> {
         let waker = Some(&*self.control.waker);
         let woken = wait(stream.as_fd(), interest, waker, Some(deadline))
             .map_err(|error| End::Lost(format!("cannot wait for the link: {error}")))?;
-        // Nothing would be read that could tell.
+        // Without a read, nothing else would notice.
         match interest == Interest::Hangup && woken.gone {
             true => Err(End::lost("the link broke")),
             false => Ok(()),
         }
     }
 
-    /// Reads what has arrived; tells whether there may be more.
+    /// Reads what has arrived; returns whether there may be more.
     fn read(&mut self) -> Result<bool, End> {
         for _ in 0..READ_MESSAGES {
             if !self.may_read() {
@@ -262,13 +262,13 @@ impl<'a> Carrier<'a> {
             .push(Frame::new(number, FrameKind::Close { code, reason }).encode());
     }
 
-    /// Sends what the clients have to say, each in its turn; tells whether
-    /// there is more that can be sent at once.
+    /// Sends the clients' frames, each client in turn; returns whether there is more
+    /// that can be sent now.
     fn write(&mut self) -> Result<bool, End> {
         if self.stuck.is_some() && !self.is_sent()? {
             return Ok(false);
         }
-        // Where something is left over, the clients are asked the next time.
+        // What is left over goes first; the clients follow the next time.
         let mut is_more = !self.unsent.is_empty();
         if !is_more {
             let mut frames = std::mem::take(&mut self.refused);
@@ -280,7 +280,7 @@ impl<'a> Carrier<'a> {
         while let Some(message) = self.unsent.pop_front() {
             match self.socket.write(message) {
                 Ok(()) => {}
-                // It is kept by the socket, which shall hold no other.
+                // The socket keeps this message, and must hold no other.
                 Err(error) if would_block(&error) => break,
                 Err(error) => return Err(broken(error)),
             }
@@ -303,7 +303,7 @@ impl<'a> Carrier<'a> {
         Ok(is_sent)
     }
 
-    /// Lets go of clients that have ended.
+    /// Releases the clients that have ended.
     fn reap(&mut self) {
         let over: Vec<ClientNumber> = self
             .clients

@@ -27,7 +27,8 @@ use protocol::relay::{ClientNumber, Frame, FrameKind};
 const INBOX_MESSAGES: usize = 256;
 /// Bytes of them, in messages of the largest size.
 const INBOX_LARGEST: usize = 2;
-/// While more bytes of all its clients' messages wait, a link is not read from.
+/// Bytes of all clients' messages that may wait; beyond that, the link is not read
+/// from.
 const LINK_INBOX_BYTES: usize = 16 * 1024 * 1024;
 /// Longest wait of a client when nothing is due.
 const LONG: Duration = Duration::from_secs(60 * 60);
@@ -137,7 +138,7 @@ impl Drop for Counted {
 }
 
 impl Client {
-    /// Opens a session for a client in a thread of its own.
+    /// Opens a session for a client, on its own thread.
     ///
     /// # Errors
     /// No thread can be started.
@@ -223,7 +224,7 @@ impl Client {
         !is_empty
     }
 
-    /// Whether it has ended and everything of it was taken.
+    /// Whether it has ended and all its frames were taken.
     pub fn is_over(&self) -> bool {
         let outlet = self.shared.outlet();
         outlet.is_over && outlet.frames.is_empty()

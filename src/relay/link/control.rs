@@ -1,4 +1,4 @@
-//! Stops a link from another thread, whatever it waits for.
+//! Stops a link from another thread, no matter what the link waits for.
 
 use std::io;
 use std::net::{Shutdown, TcpStream};
@@ -19,7 +19,7 @@ pub(super) struct Control {
 #[derive(Default)]
 struct Stopping {
     is_stopping: bool,
-    /// The connection of a link that is not open yet: stopping cuts it.
+    /// The connection of a link that is not open yet: stopping shuts it down.
     opening: Option<Arc<TcpStream>>,
 }
 
@@ -36,7 +36,7 @@ impl Control {
         })
     }
 
-    /// Ends the link, whatever it waits for.
+    /// Ends the link, no matter what it waits for.
     pub fn stop(&self) {
         let mut state = self.lock();
         state.is_stopping = true;

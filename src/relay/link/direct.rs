@@ -1,5 +1,5 @@
 //! Clients that connect directly to this machine and name it in the address. They
-//! speak as through a relay, so that one address and one protocol serve both.
+//! use the relay's protocol, so that one address and one protocol serve both ways.
 
 use std::sync::{Arc, OnceLock};
 
@@ -79,7 +79,7 @@ impl ClientHandler for Named {
             return self.say(answer);
         }
         let most = self.client_handler.message_bytes();
-        // Nobody stands between: whether to encrypt is the client's affair.
+        // There is no relay in between, so encryption is up to the client.
         let demand = Encryption::Optional;
         let verdict = self.privacy.text(text.to_owned(), most, &self.key, demand);
         self.act(verdict);

@@ -11,7 +11,7 @@ use net::dial::shown;
 pub(super) enum End {
     /// The server stops it.
     Stopped,
-    /// A newer link of the same key has taken its place.
+    /// A newer link with the same key has replaced it.
     Replaced,
     /// Anything else, as a sentence for people.
     Lost(String),

@@ -12,8 +12,8 @@ use net::dial::{OpenSocket, envelope_error};
 use net::stream::ReadTimeout;
 use protocol::relay::Greeting;
 
-/// Fewest bytes of a message that a relay must carry: a piece of an encrypted
-/// text with all around it.
+/// Message size that a relay must carry at least: a piece of an encrypted text with
+/// its framing.
 const LEAST_MESSAGE_BYTES: usize = 70_000;
 /// Most that it may announce.
 const MOST_MESSAGE_BYTES: usize = 16 * 1024 * 1024;

@@ -82,7 +82,7 @@ pub struct Server {
 pub struct Links {
     server: Server,
     data_dir: PathBuf,
-    /// This machine's key, once there is or was a link.
+    /// This machine's key, once the first link has started.
     key: Arc<OnceLock<PrivateKey>>,
     running: Mutex<Vec<Running>>,
 }
@@ -211,13 +211,13 @@ impl Drop for Links {
     }
 }
 
-/// Ends links, all at once.
+/// Ends links, all at the same time.
 fn end(relays: &RelayLinks, links: Vec<Running>) {
     for link in &links {
         link.control.stop();
     }
     for link in links {
-        // A panic in it was reported when it happened.
+        // Its panic, if any, was already reported.
         let _ = link.thread.join();
         relays.remove(&link.entry);
     }

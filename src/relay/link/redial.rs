@@ -6,7 +6,7 @@ use std::time::Duration;
 const FIRST: Duration = Duration::from_secs(1);
 /// The longest wait.
 const LONGEST: Duration = Duration::from_secs(60);
-/// A link that lasted so long resets the count of failures.
+/// A link that lasted this long resets the count of failures.
 const GOOD: Duration = Duration::from_secs(60);
 /// How long a link that was replaced waits, at least half of it: two servers with
 /// one key would otherwise replace each other for ever.
@@ -19,9 +19,9 @@ pub(super) struct Redial {
 }
 
 impl Redial {
-    /// The wait after a link that `lasted` so long, or was never open.
+    /// The wait after a link that was open for `lasted`, zero if it never opened.
     /// `random` is in `0.0..1.0`: the whole wait is jitter, so that the machines of
-    /// a relay that restarts do not all come back at once.
+    /// a relay that restarts do not all return at the same time.
     pub fn lost(&mut self, lasted: Duration, random: f64) -> Duration {
         if lasted >= GOOD {
             self.failures = 0;

@@ -1,5 +1,5 @@
-//! One client's connection: admitted by the relay's token, then connected to its
-//! machine.
+//! One client's connection: the relay's token admits it, then it joins its
+//! machine's link.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

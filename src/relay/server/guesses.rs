@@ -19,7 +19,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// so that many addresses cannot evict one that must wait.
 const ADDRESSES: usize = 4_096;
 
-/// Failures by address, at most so many a minute.
+/// Failures by address, with a limit per minute.
 pub struct Guesses {
     most: u32,
     failures: Mutex<HashMap<AddressKey, Failures>>,
@@ -43,7 +43,7 @@ impl Guesses {
     /// Whether this address may try now.
     ///
     /// # Errors
-    /// `rate_limited`, with the seconds until the minute is over.
+    /// `rate_limited`, with the seconds until the minute ends.
     pub fn check(&self, address: AddressKey, now: Instant) -> Result<()> {
         let failures = sync::lock(&self.failures);
         match failures.get(&address) {

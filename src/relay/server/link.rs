@@ -19,8 +19,8 @@ use protocol::envelope;
 use protocol::public_key::PublicKey;
 use protocol::relay::{Frame, FrameKind, Greeting, HEADER_BYTES};
 
-/// Frames for former clients that a machine may send at once, and per second: as
-/// many as may be in transit when a client leaves.
+/// Frames for former clients that a machine may send per second, and in one burst:
+/// as many as may be in transit when a client leaves.
 const STALE_BURST: u32 = 4_096;
 const STALE_PER_SECOND: u32 = 256;
 
@@ -214,8 +214,8 @@ impl From<Error> for Refusal {
     }
 }
 
-/// Frames per second and at once that a machine may send: what all its clients
-/// together may send to it.
+/// Frames that a machine may send per second, and in one burst: as many as all its
+/// clients together may send to it.
 fn frame_rate(relay: &Relay) -> (u32, u32) {
     let clients = u32::try_from(relay.rules.clients_per_machine).unwrap_or(u32::MAX);
     let rate = relay.rules.messages_per_second.saturating_mul(clients);

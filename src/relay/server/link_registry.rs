@@ -49,7 +49,7 @@ struct Clients {
     over: bool,
 }
 
-/// What became of a frame for a client.
+/// The outcome of a frame for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
     Sent,
@@ -60,7 +60,7 @@ pub enum Delivery {
 }
 
 impl LinkRegistry {
-    /// For at most so many machines.
+    /// A registry for at most this many machines.
     pub fn new(machines: usize) -> LinkRegistry {
         LinkRegistry {
             machines,
@@ -137,7 +137,7 @@ impl Link {
             return Ok(None);
         }
         let Some(last) = clients.last.checked_add(1) else {
-            // After four thousand million clients: a new link starts again at 1.
+            // After four billion clients: a new link starts again at 1.
             self.outbox.close(REPLACED);
             return Ok(None);
         };

@@ -1,5 +1,5 @@
-//! The relay: machines link to it from where nobody can dial them, and clients
-//! reach them by their machine_id (protocol section 6).
+//! The relay: machines that cannot be dialled link to it, and clients reach them by
+//! their machine_id (protocol section 6).
 //!
 //! ```text
 //! client --> RelayClient --Frame--> link's outbox --> machine
@@ -8,9 +8,9 @@
 //!
 //! It keeps nothing on disk and never dials. A machine's link is bound to its
 //! machine_id only after the machine has proved that it holds the key. A client's
-//! message waits as one frame in the link's outbox; while too many wait there, only
-//! that client is not read from. What a client does not read fills its own outbox,
-//! until it is closed. So neither delays others.
+//! message waits as one frame in the link's outbox; a client with too many waiting
+//! frames is not read from. What a client does not read fills its own outbox, until
+//! it is closed. So no client delays another.
 //!
 //! - [`Relay::open`] checks the token ([`entrance`]) and makes the handler of a
 //!   WebSocket: `RelayLink` for a machine, `RelayClient` for a client.
@@ -47,8 +47,8 @@ pub const MESSAGE_BYTES: usize = 1024 * 1024;
 /// Connections from one address (IPv6: from one /64 network), unless it is set.
 pub const CONNECTIONS_PER_ADDRESS: usize = 256;
 
-/// A machine's link is pinged so often, and considered dead after so much silence
-/// (protocol section 6).
+/// How often a machine's link is pinged, and how long it may be silent before it is
+/// considered dead (protocol section 6).
 const PING_SECONDS: u64 = 25;
 const DEAD_SECONDS: u64 = 60;
 
@@ -59,7 +59,7 @@ pub struct Options {
     pub token: Token,
     /// Machines that may be linked at once.
     pub machines: usize,
-    /// Clients that each may have at once.
+    /// Clients that each machine may have at once.
     pub clients_per_machine: usize,
     /// Most bytes of a message.
     pub message_bytes: usize,

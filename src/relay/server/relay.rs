@@ -26,14 +26,14 @@ const FAILED_LOOK_UPS: u32 = 60;
 pub struct Rules {
     /// Machines that may be linked at once.
     pub machines: usize,
-    /// Clients that each may have at once.
+    /// Clients that each machine may have at once.
     pub clients_per_machine: usize,
     /// Most bytes of a message.
     pub message_bytes: usize,
     /// Most bytes of a first message, before the sender is known.
     pub first_message_bytes: usize,
-    /// Messages per second of each client, with twice as many at once. A
-    /// machine may send so many for each client that it may have.
+    /// Messages per second of each client, with bursts of twice as many. A
+    /// machine may send as many for each client that it may have.
     pub messages_per_second: u32,
     /// Seconds between two pings of a link.
     pub ping_seconds: u64,

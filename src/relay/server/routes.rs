@@ -53,7 +53,7 @@ impl Relay {
         }))
     }
 
-    /// Whether a registration is the relay's to answer: it is at /register, or
+    /// Whether the relay answers a registration: it is at /register, or
     /// carries the relay's token.
     pub fn takes(&self, head: &Head) -> bool {
         head.path == "/register" || self.entrance.recognises(head)
@@ -109,7 +109,7 @@ impl Named {
             Error::invalid_request("a relay is reached at /ws?machine_id=<machine_id>")
         })?;
         Ok(Named {
-            // A malformed one is not found, like any other that is not linked.
+            // A malformed id is not found, like that of any machine that is not linked.
             machine: named.parse().ok(),
             is_machine,
         })
