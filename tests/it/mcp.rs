@@ -185,7 +185,7 @@ fn a_servers_tool_is_listed_and_runs_after_an_approval() {
 }
 
 #[test]
-fn an_approval_survives_a_restart_of_the_house() {
+fn an_approval_survives_a_restart_of_the_server() {
     let stub = Stub::new();
     let mut home = Home::start(config(json!({"stub": stub.entry(json!({}))}), json!({})));
     let mut client = home.admin();
