@@ -26,6 +26,10 @@ use std::time::{Duration, Instant};
 /// show, and so long that a busy machine is not one.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How often a state is looked at that no event announces: rarely enough for
+/// `limits.commands_per_second`, which is 50.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
 /// Waits until `condition` gives something, looking again and again until
 /// [`PATIENCE`] is over. For states that no event announces.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
@@ -35,7 +39,6 @@ pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T 
             return found;
         }
         assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
-        std::thread::yield_now();
-        std::thread::park_timeout(Duration::from_millis(2));
+        std::thread::park_timeout(POLL_INTERVAL);
     }
 }
