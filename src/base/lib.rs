@@ -8,6 +8,7 @@
 //! - [`url::Url`] and [`address::AddressScope`]: the one URL parser, and the one table
 //!   of local and other special addresses.
 //! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
+//! - [`nearest`]: what a mistyped word was meant to be.
 
 #![warn(clippy::missing_errors_doc)]
 
@@ -19,6 +20,7 @@ mod columns;
 pub mod error;
 pub mod ids;
 pub mod measure;
+pub mod nearest;
 pub mod role;
 pub mod secret;
 pub mod sync;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::key_path::KeyPath;
 use super::lines::Lines;
+use base::nearest::nearest;
 
 /// Everything that is wrong with a configuration file; one line for each in its
 /// text, `config.json line 4: unknown key "modell" (did you mean "model"?)`.
@@ -123,54 +124,5 @@ impl std::error::Error for Problems {}
 /// ` (did you mean "x"?)` for the known word nearest to a mistyped one, or
 /// nothing when none is near.
 pub(super) fn suggestion<'k>(word: &str, known: impl IntoIterator<Item = &'k str>) -> String {
-    let most = (word.chars().count() / 3).clamp(1, 3);
-    let word = word.to_lowercase();
-    known
-        .into_iter()
-        .map(|candidate| (distance(&word, &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= most)
-        .min()
-        .map_or_else(String::new, |(_, nearest)| {
-            format!(" (did you mean {nearest:?}?)")
-        })
-}
-
-/// Edits (insert, remove, replace, swap neighbours) from one word to the other.
-fn distance(from: &str, to: &str) -> usize {
-    let from: Vec<char> = from.chars().take(64).collect();
-    let to: Vec<char> = to.chars().take(64).collect();
-    let mut rows: Vec<Vec<usize>> = vec![(0..=to.len()).collect()];
-    for i in 1..=from.len() {
-        let mut row = vec![i; to.len() + 1];
-        for j in 1..=to.len() {
-            let replaced = rows[i - 1][j - 1] + usize::from(from[i - 1] != to[j - 1]);
-            row[j] = replaced.min(rows[i - 1][j] + 1).min(row[j - 1] + 1);
-            let swapped = i > 1 && j > 1 && from[i - 1] == to[j - 2] && from[i - 2] == to[j - 1];
-            if swapped {
-                row[j] = row[j].min(rows[i - 2][j - 2] + 1);
-            }
-        }
-        rows.push(row);
-    }
-    rows[from.len()][to.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_nearest_word_is_suggested() {
-        for (word, nearest) in [
-            ("permision_mode", " (did you mean \"permission_mode\"?)"),
-            ("modle", " (did you mean \"model\"?)"),
-            ("Model", " (did you mean \"model\"?)"),
-            ("prot", " (did you mean \"port\"?)"),
-            ("colour", ""),
-            ("", ""),
-        ] {
-            let known = ["model", "permission_mode", "port"];
-            assert_eq!(suggestion(word, known), nearest, "{word}");
-        }
-    }
+    nearest(word, known).map_or_else(String::new, |near| format!(" (did you mean {near:?}?)"))
 }

@@ -12,7 +12,7 @@ use std::str::FromStr;
 use lexopt::Arg;
 
 use super::context::CliError;
-use super::suggestion::nearest;
+use base::nearest::nearest;
 
 /// A positional argument.
 pub struct Operand {

@@ -2,7 +2,7 @@
 
 use super::arguments::{Arguments, CommandOption, Operand};
 use super::context::{CliError, CliResult, Context};
-use super::suggestion::nearest;
+use base::nearest::nearest;
 
 /// One command, a group of commands, or both.
 pub struct Command {

@@ -5,8 +5,8 @@ use std::fmt::Write;
 use super::arguments::Arity;
 use super::command::{Command, find};
 use super::context::CliError;
-use super::suggestion::nearest;
 use crate::handbook::{TOPICS, topic};
+use base::nearest::nearest;
 
 /// Width of the column before a description.
 const COLUMN: usize = 26;

@@ -42,7 +42,6 @@ mod schedule;
 mod search;
 mod serve;
 mod service_manager;
-mod suggestion;
 mod table;
 #[cfg(feature = "tls")]
 mod tls;
