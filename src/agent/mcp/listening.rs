@@ -52,7 +52,9 @@ impl Shared {
                     return;
                 }
                 Err(Failure::Connection(ClientError::Cancelled)) => return,
-                Err(Failure::Connection(error @ ClientError::Unreachable(_))) => {
+                Err(Failure::Connection(
+                    error @ (ClientError::Unreachable(_) | ClientError::Refused(_)),
+                )) => {
                     return peer.close(&error.to_string());
                 }
                 Err(Failure::Connection(error)) => log::debug!("mcp {}: {error}", self.name),

@@ -93,7 +93,9 @@ impl AttemptError {
                 error: endpoint.unanswered(&error, answered),
                 retry: match error {
                     ClientError::Interrupted { stale: true, .. } => Retry::Now,
-                    ClientError::Interrupted { .. } | ClientError::Unreachable(_) => Retry::Backoff,
+                    ClientError::Interrupted { .. }
+                    | ClientError::Unreachable(_)
+                    | ClientError::Refused(_) => Retry::Backoff,
                     _ => Retry::Never,
                 },
             },

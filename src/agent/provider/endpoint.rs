@@ -149,8 +149,12 @@ impl Endpoint {
         let says = match error {
             ClientError::Cancelled => return ProviderError::Cancelled,
             ClientError::TimedOut => return ProviderError::TimedOut,
-            ClientError::Unreachable(_) if self.is_local => "cannot be reached: is it running?",
-            ClientError::Unreachable(_) | ClientError::Forbidden(_) => "cannot be reached",
+            ClientError::Unreachable(_) | ClientError::Refused(_) if self.is_local => {
+                "cannot be reached: is it running?"
+            }
+            ClientError::Unreachable(_) | ClientError::Refused(_) | ClientError::Forbidden(_) => {
+                "cannot be reached"
+            }
             ClientError::Address(_) => "has an address that cannot be used: see base_url",
             ClientError::Untrusted(_) => "has no trusted TLS certificate",
             ClientError::NotHttp(_) => "answered something that is not HTTP",

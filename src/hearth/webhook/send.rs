@@ -102,6 +102,7 @@ fn reason(error: &ClientError, limit: Duration) -> String {
         ClientError::TimedOut => format!("no answer within {} s", limit.as_secs()),
         ClientError::Address(_) => "outgoing_url is not a usable http or https address".to_owned(),
         ClientError::Unreachable(reason)
+        | ClientError::Refused(reason)
         | ClientError::Untrusted(reason)
         | ClientError::NotHttp(reason)
         | ClientError::Interrupted { reason, .. } => {

@@ -17,6 +17,8 @@ pub enum ClientError {
     Address(String),
     /// No connection was made: nothing has been sent.
     Unreachable(String),
+    /// Nothing listens at the address: nothing has been sent.
+    Refused(String),
     /// The address is none that may be dialled (see `HttpClient::checking`):
     /// nothing has been sent.
     Forbidden(String),
@@ -60,8 +62,8 @@ impl ClientError {
                 ClientError::Unreachable("no address is known for this name".to_owned())
             }
             Error::Io(error) => match error.kind() {
-                io::ErrorKind::ConnectionRefused
-                | io::ErrorKind::HostUnreachable
+                io::ErrorKind::ConnectionRefused => ClientError::Refused(error.to_string()),
+                io::ErrorKind::HostUnreachable
                 | io::ErrorKind::NetworkUnreachable
                 | io::ErrorKind::AddrNotAvailable => ClientError::Unreachable(error.to_string()),
                 // rustls reports certificates and broken records this way.
@@ -104,7 +106,9 @@ impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ClientError::Address(reason) => write!(f, "the address cannot be used: {reason}"),
-            ClientError::Unreachable(reason) => write!(f, "no connection: {reason}"),
+            ClientError::Unreachable(reason) | ClientError::Refused(reason) => {
+                write!(f, "no connection: {reason}")
+            }
             ClientError::Forbidden(reason) => f.write_str(reason),
             ClientError::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),
             ClientError::NotHttp(reason) => write!(f, "the answer is not HTTP: {reason}"),

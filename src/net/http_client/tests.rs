@@ -71,6 +71,15 @@ fn addresses_that_cannot_be_used_are_named() {
         matches!(unknown, Err(ClientError::Unreachable(_))),
         "{unknown:?}"
     );
+    // A port that was just free; nobody listens on it now.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    drop(listener);
+    let refused = get(&outbound, &url);
+    assert!(
+        matches!(refused, Err(ClientError::Refused(_))),
+        "{refused:?}"
+    );
 }
 
 #[test]

@@ -237,7 +237,7 @@ fn log_in(
     let auth = url.http("/auth").text();
     let (status, text) =
         http::send(trust, "POST", &auth, &[], Some(&body), AUTH).map_err(|error| match error {
-            ClientError::Unreachable(reason) if reason.contains("refused") => not_running(url),
+            ClientError::Refused(_) => not_running(url),
             ClientError::Untrusted(reason) => untrusted(url, &reason),
             error => CliError::failed(format!("{server} cannot be reached: {error}")),
         })?;
