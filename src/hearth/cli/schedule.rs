@@ -259,41 +259,19 @@ mod tests {
     #[test]
     fn mistakes_are_explained() {
         let root = home();
-        for (line, code, says) in [
-            ("schedule add Bins", 2, "give either --at"),
-            ("schedule add --at +1m", 2, "PROMPT is missing"),
-            (
-                "schedule add --at 2020-01-01T00:00 Bins",
-                1,
-                "is in the past",
-            ),
-            ("schedule add --at soon Bins", 1, "must be a time as"),
-            ("schedule add --cron 1 Bins", 1, "five fields"),
-            (
-                "schedule add --at +1m --webhook ci Bins",
-                1,
-                "no webhook account",
-            ),
-            (
-                "schedule add --at +1m --conversation x Bins",
-                1,
-                "no conversation",
-            ),
-            (
-                "schedule add --at +1m --conversation conv_0000000000001 Bins",
-                1,
-                "there is no conversation",
-            ),
-            (
-                "schedule pause sched_0000000000001",
-                1,
-                "there is no schedule",
-            ),
-            ("schedule resume x", 1, "there is no schedule"),
-        ] {
-            let ran = root.run(line, "");
-            assert_eq!(ran.code, code, "{line}: {}", ran.errors);
-            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
-        }
+        root.check(
+            "
+                2 | schedule add Bins                            | give either --at
+                2 | schedule add --at +1m                        | PROMPT is missing
+                1 | schedule add --at 2020-01-01T00:00 Bins      | is in the past
+                1 | schedule add --at soon Bins                  | must be a time as
+                1 | schedule add --cron 1 Bins                   | five fields
+                1 | schedule add --at +1m --webhook ci Bins      | no webhook account
+                1 | schedule add --at +1m --conversation x Bins  | no conversation
+                1 | schedule add --at +1m --conversation conv_0000000000001 Bins | there is no conversation
+                1 | schedule pause sched_0000000000001           | there is no schedule
+                1 | schedule resume x                            | there is no schedule
+            ",
+        );
     }
 }

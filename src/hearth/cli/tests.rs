@@ -27,9 +27,32 @@ impl DataDirectoryUnderTest {
         run_with(&words, input, &[])
     }
 
+    /// Runs each line of a table, `CODE | COMMAND LINE < INPUT | PART OF THE ERRORS`,
+    /// and checks that it prints nothing to the output.
+    pub fn check(&self, table: &str) {
+        for [code, line, says] in rows(table) {
+            let (line, input) = match line.split_once(" < ") {
+                Some((line, input)) => (line, format!("{input}\n")),
+                None => (line, String::new()),
+            };
+            let ran = self.run(line, &input);
+            assert_eq!(ran.code.to_string(), code, "{line}: {}", ran.errors);
+            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
+            assert_eq!(ran.output, "", "{line}");
+        }
+    }
+
     pub fn data_directory(&self) -> DataDirectory {
         DataDirectory::resolve(Some(self.0.as_os_str()), &|_| None).unwrap()
     }
+}
+
+/// The rows of a table whose cells are separated by ` | `.
+pub fn rows<const N: usize>(table: &str) -> Vec<[&str; N]> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    let cells = |line| -> Vec<&str> { str::split(line, " | ").map(str::trim).collect() };
+    let row = |line| <[&str; N]>::try_from(cells(line)).expect(line);
+    lines.map(row).collect()
 }
 
 /// What came of a command line.
@@ -73,77 +96,33 @@ fn run_line(line: &str) -> Ran {
 
 #[test]
 fn a_wrong_command_line_is_named_and_has_code_2() {
-    for (line, says) in [
-        ("", "no command given (see `hearth --help`)"),
-        (
-            "sevre",
-            "unknown command `hearth sevre`; did you mean `hearth serve`? (see `hearth --help`)",
-        ),
-        (
-            "teapot",
-            "unknown command `hearth teapot`; there are serve, init, chat, ",
-        ),
-        (
-            "user ad",
-            "unknown command `hearth user ad`; did you mean `hearth user add`? (see `hearth user --help`)",
-        ),
-        ("help teapot", "unknown command `hearth teapot`"),
-        (
-            "serve now",
-            "unexpected argument \"now\" (see `hearth serve --help`)",
-        ),
-        (
-            "serve --prot 5",
-            "unknown option --prot; did you mean --port?",
-        ),
-        ("serve --zzzzzzzzz", "unknown option --zzzzzzzzz ("),
-        ("serve -p 5", "unknown option -p"),
-        ("serve --port", "missing argument for option '--port'"),
-        ("serve --port 1 --port 2", "--port is given more than once"),
-        (
-            "serve --port 65536",
-            "--port must be a number from 0 to 65535, not 65536",
-        ),
-        (
-            "serve --port x",
-            "--port must be a number from 0 to 65535, not \"x\"",
-        ),
-        (
-            "serve --bind here",
-            "--bind must be an IP address, not \"here\"",
-        ),
-        ("user add", "NAME is missing (see `hearth user add --help`)"),
-        (
-            "user list --json=yes",
-            "unexpected argument for option '--json'",
-        ),
-        (
-            "user add ada --role king --data-dir /x",
-            "--role must be viewer, user or admin, not \"king\"",
-        ),
-        ("token create", "--name is missing"),
-        (
-            "token create --name x --expires-days 0",
-            "--expires-days must be a number from 1 to 3650, not 0",
-        ),
-        ("config set provider", "VALUE is missing"),
-        (
-            "deliveries list --state lost",
-            "--state must be pending, held, delivered or dead, not \"lost\"",
-        ),
-        (
-            "chat --new --conversation conv_0000000000001",
-            "--conversation and --new cannot be used together",
-        ),
-        (
-            "chat --url ws://h --token t --user u",
-            "--token and --user cannot be used together",
-        ),
-        (
-            "chat --url ws://h",
-            "with --user NAME, or a token in HEARTH_TOKEN",
-        ),
-    ] {
+    let nothing = ["", "no command given (see `hearth --help`)"];
+    let table = r#"
+        sevre                                        | unknown command `hearth sevre`; did you mean `hearth serve`? (see `hearth --help`)
+        teapot                                       | unknown command `hearth teapot`; there are serve, init, chat,
+        user ad                                      | unknown command `hearth user ad`; did you mean `hearth user add`? (see `hearth user --help`)
+        help teapot                                  | unknown command `hearth teapot`
+        serve now                                    | unexpected argument "now" (see `hearth serve --help`)
+        serve --prot 5                               | unknown option --prot; did you mean --port?
+        serve --zzzzzzzzz                            | unknown option --zzzzzzzzz (
+        serve -p 5                                   | unknown option -p
+        serve --port                                 | missing argument for option '--port'
+        serve --port 1 --port 2                      | --port is given more than once
+        serve --port 65536                           | --port must be a number from 0 to 65535, not 65536
+        serve --port x                               | --port must be a number from 0 to 65535, not "x"
+        serve --bind here                            | --bind must be an IP address, not "here"
+        user add                                     | NAME is missing (see `hearth user add --help`)
+        user list --json=yes                         | unexpected argument for option '--json'
+        user add ada --role king --data-dir /x       | --role must be viewer, user or admin, not "king"
+        token create                                 | --name is missing
+        token create --name x --expires-days 0       | --expires-days must be a number from 1 to 3650, not 0
+        config set provider                          | VALUE is missing
+        deliveries list --state lost                 | --state must be pending, held, delivered or dead, not "lost"
+        chat --new --conversation conv_0000000000001 | --conversation and --new cannot be used together
+        chat --url ws://h --token t --user u         | --token and --user cannot be used together
+        chat --url ws://h                            | with --user NAME, or a token in HEARTH_TOKEN
+    "#;
+    for [line, says] in [nothing].into_iter().chain(rows(table)) {
         let ran = run_line(line);
         assert_eq!(
             (ran.code, ran.output.as_str()),
@@ -197,17 +176,15 @@ fn what_fails_is_named_and_has_code_1() {
         "nothing was made"
     );
 
-    for (line, says) in [
-        ("user list", "HOME is not set"),
-        ("token revoke 7", "there is no token \"7\""),
-        ("deliveries retry x", "there is no delivery \"x\""),
-        ("chat --conversation x", "there is no conversation \"x\""),
-        (
-            "chat --url wss://127.0.0.1:1 --token x",
-            "no server answers at 127.0.0.1:1",
-        ),
-        ("chat --url ftp://h", "is not the address of a server"),
-    ] {
+    let table = r#"
+        user list                              | HOME is not set
+        token revoke 7                         | there is no token "7"
+        deliveries retry x                     | there is no delivery "x"
+        chat --conversation x                  | there is no conversation "x"
+        chat --url wss://127.0.0.1:1 --token x | no server answers at 127.0.0.1:1
+        chat --url ftp://h                     | is not the address of a server
+    "#;
+    for [line, says] in rows(table) {
         let ran = run_line(line);
         assert_eq!(ran.code, 1, "{line}: {}", ran.errors);
         assert!(

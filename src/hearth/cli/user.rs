@@ -201,61 +201,28 @@ mod tests {
         let root = DataDirectoryUnderTest::default();
         let path = root.data_directory().database();
         Store::open(&path, Clock::system()).unwrap().close();
-        for (line, input, code, says) in [
-            ("user list", "", 0, "There are no users"),
-            (
-                "user add ada --role admin",
-                "correct horse\n",
-                0,
-                "Added user ada, an admin.",
-            ),
-            (
-                "user add bob",
-                "correct horse\n",
-                0,
-                "Added user bob, a user.",
-            ),
-            (
-                "user add ADA",
-                "correct horse\n",
-                1,
-                "there is already a user \"ada\"",
-            ),
-            ("user add eve", "short\n", 1, "at least 8 characters"),
-            ("user add eve", "", 1, "standard input ended"),
-            (
-                "user passwd bob --password-stdin",
-                "another horse\n",
-                0,
-                "Changed the password of bob",
-            ),
-            (
-                "user passwd eve",
-                "another horse\n",
-                1,
-                "there is no user \"eve\"",
-            ),
-            (
-                "user role bob king",
-                "",
-                2,
-                "ROLE must be viewer, user or admin, not \"king\"",
-            ),
-            ("user role bob", "", 2, "ROLE is missing"),
-            ("user role ada user", "", 1, "last admin"),
-            ("user role eve user", "", 1, "there is no user \"eve\""),
-            ("user role bob user", "", 0, "bob is already a user."),
-            ("user role bob admin", "", 0, "bob is now an admin."),
-            ("user role Bob viewer", "", 0, "bob is now a viewer."),
-            ("user remove eve", "", 1, "there is no user \"eve\""),
-            ("user remove ada", "", 1, "last admin"),
-            ("user remove bob", "", 0, "Removed bob."),
-        ] {
-            let ran = root.run(line, input);
-            assert_eq!(ran.code, code, "{line}: {}", ran.errors);
-            assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
-            assert_eq!(ran.output, "", "{line}");
-        }
+        root.check(
+            r#"
+                0 | user list                                    | There are no users
+                0 | user add ada --role admin < correct horse    | Added user ada, an admin.
+                0 | user add bob < correct horse                 | Added user bob, a user.
+                1 | user add ADA < correct horse                 | there is already a user "ada"
+                1 | user add eve < short                         | at least 8 characters
+                1 | user add eve                                 | standard input ended
+                0 | user passwd bob --password-stdin < another horse | Changed the password of bob
+                1 | user passwd eve < another horse              | there is no user "eve"
+                2 | user role bob king                           | ROLE must be viewer, user or admin, not "king"
+                2 | user role bob                                | ROLE is missing
+                1 | user role ada user                           | last admin
+                1 | user role eve user                           | there is no user "eve"
+                0 | user role bob user                           | bob is already a user.
+                0 | user role bob admin                          | bob is now an admin.
+                0 | user role Bob viewer                         | bob is now a viewer.
+                1 | user remove eve                              | there is no user "eve"
+                1 | user remove ada                              | last admin
+                0 | user remove bob                              | Removed bob.
+            "#,
+        );
         let listed: Value = serde_json::from_str(&root.run("user list --json", "").output).unwrap();
         assert_eq!(listed[0]["name"], "ada");
         assert_eq!(listed[0]["role"], "admin");

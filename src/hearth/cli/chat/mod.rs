@@ -119,7 +119,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     outcome
 }
 
-/// SignalSockets as bytes on sockets, which can be polled.
+/// Signals as bytes on sockets, which can be polled.
 struct SignalSockets {
     interrupts: UnixStream,
     ends: UnixStream,

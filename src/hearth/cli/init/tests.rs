@@ -98,36 +98,23 @@ fn every_answer_is_an_option() {
 
 #[test]
 fn a_missing_answer_is_named_and_nothing_written() {
-    for (options, code, says) in [
-        ("--provider opnai", 2, "--provider must be one of"),
-        ("--provider openai --model gpt", 2, "--api-key-env NAME"),
-        ("--provider openai-compatible --model m", 2, "--base-url"),
-        (
-            "--provider ollama --base-url http://127.0.0.1:1 --no-test",
-            2,
-            "--model",
-        ),
-        ("--relay wss://relay.example", 1, "HEARTH_RELAY_TOKEN"),
-        (
-            "--provider groq --model m --api-key-env NOT_SET",
-            1,
-            "NOT_SET is not set",
-        ),
-        (
-            "--provider ollama --base-url http://127.0.0.1:1 --model m",
-            1,
-            "nothing was written",
-        ),
-        ("--lan --local-only", 2, "cannot be used together"),
-        ("--relay relay.example", 2, "--relay must be a URL"),
-        ("--admin-password-stdin", 1, "standard input ended"),
-    ] {
+    let table = "
+        2 | init --provider opnai                        | --provider must be one of
+        2 | init --provider openai --model gpt           | --api-key-env NAME
+        2 | init --provider openai-compatible --model m  | --base-url
+        2 | init --provider ollama --base-url http://127.0.0.1:1 --no-test | --model
+        1 | init --relay wss://relay.example             | HEARTH_RELAY_TOKEN
+        1 | init --provider groq --model m --api-key-env NOT_SET | NOT_SET is not set
+        1 | init --provider ollama --base-url http://127.0.0.1:1 --model m | nothing was written
+        2 | init --lan --local-only                      | cannot be used together
+        2 | init --relay relay.example                   | --relay must be a URL
+        1 | init --admin-password-stdin                  | standard input ended
+    ";
+    for line in table.lines().filter(|line| !line.trim().is_empty()) {
         let root = DataDirectoryUnderTest::default();
-        let ran = root.run(&format!("init {options}"), "");
-        assert_eq!(ran.code, code, "{options}: {}", ran.errors);
-        assert!(ran.errors.contains(says), "{options}: {}", ran.errors);
-        assert!(!root.path().join("config.json").exists(), "{options}");
-        assert!(!root.path().join("hearth.db").exists(), "{options}");
+        root.check(line);
+        assert!(!root.path().join("config.json").exists(), "{line}");
+        assert!(!root.path().join("hearth.db").exists(), "{line}");
     }
 }
 
