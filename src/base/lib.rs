@@ -10,8 +10,6 @@
 //! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
 //! - [`nearest`]: what a mistyped word was meant to be.
 
-#![warn(clippy::missing_errors_doc)]
-
 pub mod address;
 pub mod calendar;
 pub mod clock;

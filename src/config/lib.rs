@@ -16,8 +16,6 @@
 //! A new setting is one entry in a `section!`, from which the struct's field, the
 //! reader, the default and the documentation are made.
 
-#![warn(clippy::missing_errors_doc)]
-
 mod address_patterns;
 mod channels;
 mod collections;

@@ -38,6 +38,9 @@ pub trait Stream: Read + Write + AsFd + Send {
     fn set_read_timeout(&mut self, patience: ReadTimeout);
 
     /// Sets the time of [`ReadTimeout::Idle`].
+    ///
+    /// # Errors
+    /// The system does not take the socket option.
     fn set_idle_time(&mut self, time: Duration) -> io::Result<()>;
 
     /// Sets when writes give up from now on.
@@ -55,10 +58,17 @@ pub trait Stream: Read + Write + AsFd + Send {
     /// that; it is then taken to be there still.
     fn has_left(&mut self) -> bool;
 
-    /// Tells the client that nothing more will be sent.
+    /// Ends the sending side; the client sees the end of input.
+    ///
+    /// # Errors
+    /// The connection is already gone, or TLS could not send its last record.
     fn finish(&mut self) -> io::Result<()>;
 
-    /// Lets the system find out by itself that a silent client is gone.
+    /// Turns on TCP keep-alive, by which the system notices that a silent client
+    /// is gone.
+    ///
+    /// # Errors
+    /// The system does not take the socket options.
     fn keep_alive(&mut self, probe_after: Duration) -> io::Result<()>;
 }
 

@@ -1,4 +1,4 @@
-//! A token bucket: so many a second, with a burst.
+//! A token bucket: an average rate and a burst.
 
 use std::time::Instant;
 
@@ -18,7 +18,10 @@ impl TokenBucket {
         }
     }
 
-    /// Takes one; otherwise the whole seconds after which there is one again.
+    /// Takes one token.
+    ///
+    /// # Errors
+    /// The bucket is empty; holds the whole seconds until it has a token again.
     pub fn take(&mut self, per_second: u32, burst: u32, now: Instant) -> Result<(), u32> {
         let rate = f64::from(per_second.max(1));
         let passed = now.saturating_duration_since(self.filled_at).as_secs_f64();

@@ -81,6 +81,9 @@ pub enum Interest {
 
 /// Waits until `descriptor` is ready, `waker` is used or `deadline` passes;
 /// without a deadline for as long as it takes.
+///
+/// # Errors
+/// `poll` failed: the kernel is out of memory.
 pub fn wait(
     descriptor: BorrowedFd<'_>,
     interest: Interest,

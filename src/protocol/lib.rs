@@ -10,8 +10,6 @@
 //! 3. [`envelope::success`] or [`envelope::failure`] makes the response's text.
 //! 4. [`event::Event::to_text`] makes that of an event.
 
-#![warn(clippy::missing_errors_doc)]
-
 pub mod command;
 pub mod envelope;
 pub mod event;

@@ -22,7 +22,6 @@
 //! the process because of it: whatever is sent, answered or run with an effect
 //! depends on a row that a reader has seen, or on a write that has returned from
 //! its commit.
-#![warn(clippy::missing_errors_doc)]
 
 mod approvals;
 mod backup;

@@ -1,4 +1,4 @@
-//! One server for one data directory.
+//! The lock that keeps a second server out of a data directory.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, Write};
@@ -12,15 +12,15 @@ use rustix::fs::{FlockOperation, flock};
 use super::StartError;
 
 /// The lock file's name in the data directory. Its first line is the process
-/// id of the running server, the lines after it are where it listens and, where
-/// that is with TLS, `certificate` and the file of its certificate. What
-/// counts is the lock on it, which ends with the process.
+/// id of the running server. Its addresses follow, one a line, and with TLS
+/// `certificate` and the certificate's file. Only the lock on the file counts;
+/// it ends with the process.
 pub const LOCK_FILE: &str = "hearth.lock";
 
-/// How long somebody may hold the lock who is no server.
+/// How long the command line may hold the lock to see whether a server runs.
 const LOOKED_AT: Duration = Duration::from_millis(100);
 
-/// Holds the data directory as long as it lives.
+/// Keeps other servers out of the data directory until it is dropped.
 pub struct Lock {
     file: File,
 }
@@ -29,8 +29,7 @@ impl Lock {
     /// Takes the lock.
     ///
     /// # Errors
-    /// Another server holds it, or the directory
-    /// cannot be written.
+    /// Another server holds it, or the directory cannot be written.
     pub fn take(data_dir: &Path) -> Result<Lock, StartError> {
         let path = data_dir.join(LOCK_FILE);
         let mut file = OpenOptions::new()
@@ -53,15 +52,18 @@ impl Lock {
             });
         }
         let mut lock = Lock { file };
-        match lock.tell(&[], None) {
+        match lock.write_details(&[], None) {
             Ok(()) => Ok(lock),
             Err(source) => Err(StartError::Unwritable { path, source }),
         }
     }
 
-    /// Writes who holds the lock, where they listen and with which certificate,
-    /// for the command line.
-    pub fn tell(
+    /// Writes the process id, the addresses and the certificate's file into the
+    /// lock file, where the command line reads them.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_details(
         &mut self,
         addresses: &[SocketAddr],
         certificate: Option<&Path>,
@@ -78,17 +80,16 @@ impl Lock {
         self.file.write_all(text.as_bytes())
     }
 
-    /// Tells the command line, which waits for it, that the configuration was
-    /// reread: by the file's time.
-    pub fn stamp(&self) {
+    /// Sets the file's modification time. The command line waits for that to see
+    /// that the server has reread its configuration.
+    pub fn touch(&self) {
         if let Err(error) = self.file.set_modified(SystemTime::now()) {
             log::debug!("hearth.lock: {error}");
         }
     }
 }
 
-/// Locks the file, unless another server holds it. The command line holds it
-/// for a moment when it looks whether a server runs.
+/// Locks the file, unless another server holds it.
 fn lock(file: &File) -> bool {
     let deadline = Instant::now() + LOOKED_AT;
     while flock(file, FlockOperation::NonBlockingLockExclusive).is_err() {

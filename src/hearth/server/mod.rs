@@ -1,5 +1,5 @@
-//! The whole server as one value: built from a data directory, stopped when
-//! asked. The command line and the tests start it alike.
+//! The whole server as one value: [`Server::start`] builds it from a data
+//! directory, [`Server::stop`] ends it. The command line and the tests use both.
 
 mod identity;
 mod lock;
@@ -35,8 +35,8 @@ pub use start_error::StartError;
 /// The configuration file's name in the data directory.
 pub const CONFIG_FILE: &str = "config.json";
 
-/// How long running turns may go on when the server stops; the rest goes on
-/// at the next start.
+/// How long running turns may take to finish when the server stops; the next
+/// start resumes the others.
 const DRAIN: Duration = Duration::from_secs(10);
 
 /// How to start a server.
@@ -64,7 +64,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server; when this returns, it serves.
+    /// Starts a server. It accepts connections when this returns.
+    ///
+    /// # Errors
+    /// Another server uses the data directory, or the configuration, the database,
+    /// a certificate or a port cannot be used.
     pub fn start(options: Options) -> Result<Server, StartError> {
         let mut lock = Lock::take(&options.data_dir)?;
         finish_restore(&options.data_dir)?;
@@ -87,8 +91,8 @@ impl Server {
                 };
                 StartError::Database { error, advice }
             })?;
-        // Ports are bound before anything runs, so that a second start that
-        // cannot serve does no work either.
+        // Ports are bound before anything runs, so that a start that cannot serve
+        // does no work either.
         let sockets = ports::bind(&config, options.bind, options.port)?;
         let deliver: Arc<dyn Deliver> = Arc::new(Deliverer::new(
             Arc::clone(&settings),
@@ -123,7 +127,7 @@ impl Server {
             open.push(serve(&service, &listeners, port, above.clone())?);
         }
         let certificate = config.tls.identity().map(|(certificate, _)| certificate);
-        if let Err(error) = lock.tell(&addrs, certificate) {
+        if let Err(error) = lock.write_details(&addrs, certificate) {
             log::warn!("hearth.lock: {error}");
         }
         service.start_mcp();
@@ -160,39 +164,43 @@ impl Server {
         self.service.store().is_writable()
     }
 
-    /// When the timekeeper last had looked after everything, as it does each
-    /// second: longer ago when it, or the database that it asks, hangs.
+    /// When the timekeeper last finished its round, which it does each second.
+    /// Longer ago means that it, or the database, hangs.
     pub fn last_tick(&self) -> Instant {
         self.service.last_tick()
     }
 
     /// Rereads the configuration file; returns the top-level fields that
-    /// changed. Ports and the number of workers keep until the next start.
+    /// changed. Ports and the number of workers stay as they are until the next
+    /// start.
+    ///
+    /// # Errors
+    /// What is wrong with the file; the settings in force stay.
     pub fn reload(&self) -> Result<Vec<String>, Problems> {
         let changed = self.service.settings().reload();
         if let Ok(changed) = &changed {
             self.service.config_changed(changed);
             self.links.apply(&self.service.settings().current());
         }
-        self.lock.stamp();
+        self.lock.touch();
         changed
     }
 
-    /// Lets `duration` pass at once: for tests of what takes hours.
+    /// Advances the clock by `duration`, for tests of what takes hours.
     pub fn advance_clock(&self, duration: Duration) {
         self.service.clock().advance(duration);
         self.service.clock_advanced();
     }
 
-    /// Stops: running turns get 10 seconds, and what is not over then goes on
-    /// at the next start. Everything is on disk when this returns. Stopping
-    /// again does nothing.
+    /// Stops. Running turns get 10 seconds to finish; the next start resumes the
+    /// others. Everything is on disk when this returns. Stopping again does
+    /// nothing.
     pub fn stop(&self) {
         self.shut_down(DRAIN);
     }
 
-    /// Stops without waiting for turns, also while [`Server::stop`] waits for
-    /// them in another thread.
+    /// Stops without waiting for turns, even while [`Server::stop`] waits for them
+    /// in another thread.
     pub fn stop_now(&self) {
         self.service.abandon_turns();
         self.shut_down(Duration::ZERO);
@@ -221,7 +229,7 @@ impl Server {
     }
 }
 
-/// What the router leads to in rooms above it.
+/// What the router gets from the modules above it.
 #[derive(Clone)]
 struct Above {
     pages: Option<Arc<dyn Pages>>,
@@ -259,11 +267,11 @@ pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
     finish_restore(data_dir)
 }
 
-/// Checks what the configuration names outside itself, as the start does:
-/// certificates, their key, and the token of a relay.
+/// Checks what the configuration refers to, as the start does: certificates,
+/// their key, and the token of a relay.
 ///
 /// # Errors
-/// Why a server would not start with it.
+/// A server would not start with it.
 pub fn check(config: &Config) -> Result<(), StartError> {
     identity::open(config)?;
     relay::open(config)?;

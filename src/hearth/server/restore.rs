@@ -1,10 +1,10 @@
-//! Putting a restored database in place, so that a crash at any moment leaves
-//! the old data, the new, or a step that the next start finishes.
+//! Puts a restored database in place, so that a crash at any moment leaves the
+//! old data, the new data, or a step that the next start finishes.
 //!
-//! What is to come is made whole in `restore.partial`, which counts for
-//! nothing. Renaming that to `restore.ready` decides: from then on the restore
-//! happens, by whoever comes first, and each of its steps is a rename that is
-//! left out when it has been done.
+//! The new files are completed in `restore.partial`, which has no effect by
+//! itself. Renaming it to `restore.ready` commits the restore: this process or
+//! the next start then moves the files into place, one rename at a time, and
+//! skips the renames that are already done.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -18,13 +18,16 @@ use super::lock::LOCK_FILE;
 pub const DATABASE_FILE: &str = "hearth.db";
 const PARTIAL: &str = "restore.partial";
 const READY: &str = "restore.ready";
-/// Names the directory for what is replaced, inside [`READY`].
+/// Inside [`READY`]: names the directory for the replaced files.
 const ASIDE: &str = "aside";
 /// Files that SQLite keeps beside a database.
 const BESIDE: [&str; 2] = ["hearth.db-shm", "hearth.db-wal"];
 
-/// An empty directory for what is to come, on the same disk. What an earlier
-/// attempt has left there is gone.
+/// Makes an empty directory for the new files, on the same disk. Removes what an
+/// earlier attempt left there.
+///
+/// # Errors
+/// The data directory cannot be written.
 pub fn begin(data_dir: &Path) -> io::Result<PathBuf> {
     let partial = data_dir.join(PARTIAL);
     discard(data_dir)?;
@@ -32,7 +35,10 @@ pub fn begin(data_dir: &Path) -> io::Result<PathBuf> {
     Ok(partial)
 }
 
-/// Removes what [`begin`] has made.
+/// Removes the directory of [`begin`].
+///
+/// # Errors
+/// It cannot be removed. A directory that does not exist is no error.
 pub fn discard(data_dir: &Path) -> io::Result<()> {
     match fs::remove_dir_all(data_dir.join(PARTIAL)) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
@@ -40,9 +46,13 @@ pub fn discard(data_dir: &Path) -> io::Result<()> {
     }
 }
 
-/// Decides that what lies in the directory of [`begin`] takes the place of the
-/// files of the same names; they go to `aside`, a new directory in the data
-/// directory. [`finish`] does it.
+/// Commits the restore: [`finish`] will replace the files of the data directory
+/// by those of the same names in the directory of [`begin`], and move the
+/// replaced ones to `aside`, a new directory in the data directory.
+///
+/// # Errors
+/// A file cannot be written, synced or given to the owner of the data directory;
+/// then nothing is restored.
 pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
     let partial = data_dir.join(PARTIAL);
     fs::write(partial.join(ASIDE), aside)?;
@@ -58,13 +68,16 @@ pub fn commit(data_dir: &Path, aside: &str) -> io::Result<()> {
     sync(data_dir)
 }
 
-/// Whether a restore was decided and is not finished.
+/// Whether a restore is committed and not finished.
 pub fn is_pending(data_dir: &Path) -> bool {
     data_dir.join(READY).exists()
 }
 
-/// Finishes the restore that was decided, if there is one. Nobody may use the
-/// data directory meanwhile. Returns where the replaced files are.
+/// Finishes the committed restore, if there is one. Returns where the replaced
+/// files are. Nothing else may use the data directory meanwhile.
+///
+/// # Errors
+/// A file cannot be moved; the next call continues.
 pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
     let ready = data_dir.join(READY);
     let aside = match fs::read_to_string(ready.join(ASIDE)) {
@@ -88,8 +101,7 @@ pub fn finish(data_dir: &Path) -> io::Result<Option<PathBuf>> {
     names.retain(|name| name != ASIDE);
     for name in names {
         if name == DATABASE_FILE {
-            // The log belongs to the old database; with the new one it would
-            // be poison.
+            // The log belongs to the old database and would corrupt the new one.
             for beside in BESIDE {
                 move_aside(data_dir, &aside, beside.as_ref())?;
             }
@@ -134,7 +146,7 @@ mod tests {
 
     use super::*;
 
-    /// A data directory with an old household and a decided restore.
+    /// A data directory with an old household and a prepared restore.
     fn scene() -> TemporaryDirectory {
         let folder = TemporaryDirectory::new();
         for file in ["hearth.db", "hearth.db-wal", "hearth.db-shm", "config.json"] {
