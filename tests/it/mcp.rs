@@ -216,7 +216,7 @@ fn an_approval_survives_a_restart_of_the_server() {
 #[test]
 fn what_a_server_does_wrong_stays_with_its_call() {
     let stub = Stub::new();
-    let (mut home, mut client) = ready(&stub, json!({"timeout_seconds": 20}));
+    let (mut home, mut client) = ready(&stub, json!({"timeout_seconds": 50}));
     for (call, said) in [
         ("fail", "failed: no such room"),
         ("big", "it sent a message of more than 8 MiB"),
