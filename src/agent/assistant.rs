@@ -1,4 +1,4 @@
-//! What answers under one configuration.
+//! The provider and the tools of one configuration.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::provider;
 use crate::tool::Toolbox;
 use config::Config;
 
-/// What answers under one configuration: a provider and the tools. Made
-/// anew when the configuration changes; a turn keeps the one it began with.
+/// The provider and the tools of one configuration. A new configuration makes a new
+/// one; a turn keeps the one that it began with.
 pub struct Assistant {
     /// The settings that it was made from.
     pub config: Arc<Config>,

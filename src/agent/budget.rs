@@ -6,7 +6,7 @@ use config::{Config, OFFLINE};
 use store::{Store, Usage};
 
 /// Checks that the budget allows another request. `unsaved` is what the turn has
-/// used so far and the database does not count yet.
+/// used so far and the database does not yet count.
 ///
 /// # Errors
 /// `server_error` with HTTP 503 when the month's tokens are used up.

@@ -1,19 +1,18 @@
-//! The text of messages as a model sees it, written here and read back here.
+//! Writes the text of messages as a model sees it, and reads it back.
 //!
-//! **Who speaks.** A message of a known speaker begins with `[Name] `. Names
+//! **The speaker.** A message of a known speaker begins with `[Name] `. Names
 //! are reduced to letters, digits and a few marks, so that a name cannot end
 //! its bracket; a message of an unknown speaker that itself begins with a
-//! bracket is given `[unknown] `. Whatever the text holds, only its first
-//! bracket counts.
+//! bracket gets `[unknown] `. Only the first bracket of a text counts.
 //!
-//! **What comes from outside.** A webhook's messages, and the results of tools
-//! that bring in text from outside the household, are put between
-//! `<outside CODE>` and `</outside CODE>`. The code is a digest of the very
-//! text inside. So nobody can write a text that holds its own end, and the same
-//! message stays the same in the next turn, as it would not with a random number.
+//! **Text from outside.** A webhook's messages, and the results of tools that bring
+//! in text from outside the household, are put between `<outside CODE>` and
+//! `</outside CODE>`. The code is a digest of the text inside. So nobody can write a
+//! text that contains its own end, and the message is the same in every turn, which
+//! a random number would prevent.
 //!
-//! **What a schedule brings** ends with a mark. The mark is part of the message,
-//! so that people see it, too.
+//! **A schedule's message** ends with a mark. The mark is part of the message, so
+//! that people see it, too.
 
 use base::secret::{base32_lower, sha256};
 use store::Message;

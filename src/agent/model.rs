@@ -32,7 +32,7 @@ pub enum ChatMessage {
     ToolResult {
         /// The [`ToolCall::id`] that it answers.
         call_id: String,
-        /// The tool's name: some APIs require it beside the id.
+        /// The tool's name: some APIs require it in addition to the id.
         tool: String,
         /// The result, or what went wrong, cut to the limit of
         /// [`tool::output`](crate::tool::output).
@@ -55,7 +55,7 @@ pub struct ToolSpec {
 
 /// One request to a model.
 pub struct ModelRequest<'a> {
-    /// The provider's own name of the model.
+    /// The provider's name for the model.
     pub model: &'a str,
     /// The system prompt; may be empty.
     pub system: &'a str,
@@ -165,7 +165,7 @@ pub enum Cause {
 
 impl ProviderError {
     /// As an error of Hearth: `server_error`, with HTTP 504 after a timeout. A
-    /// stopped turn gives 409, but the turn loop ends such a turn by itself.
+    /// stopped turn would give 409, but the turn loop ends it before that.
     pub fn into_error(self) -> Error {
         match self {
             ProviderError::Cancelled => {

@@ -59,7 +59,7 @@ mod tests {
     #[test]
     fn so_many_run_at_a_time_and_no_more() {
         let (running, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        // Passed only when four are there at once.
+        // Passed only when four threads have reached it.
         let barrier = Barrier::new(4);
         run_parallel(8, 4, |_| {
             most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);

@@ -14,7 +14,7 @@ use config::{Permission, WebhookAccount};
 
 /// Characters of the arguments that a question to a person shows.
 const ARGUMENT_CHARS: usize = 300;
-/// Characters of a tool's [`Tool::intent`]: a command should be read to its end.
+/// Characters of a tool's [`Tool::intent`]: people should see a whole command.
 const INTENT_CHARS: usize = 1_000;
 
 /// How a webhook account restricts its turns.
@@ -22,13 +22,13 @@ const INTENT_CHARS: usize = 1_000;
 pub struct Narrowing<'a> {
     /// The most that any tool may be permitted.
     pub mode: Option<Permission>,
-    /// The only tools available; all when absent.
+    /// The only tools available; `None` means all.
     pub tools: Option<&'a [String]>,
 }
 
 impl<'a> Narrowing<'a> {
-    /// The restrictions of a turn's account. A turn may outlive its account: then
-    /// a person is asked.
+    /// The restrictions of a turn's account. If the account has been removed, a
+    /// person is asked.
     pub fn of_account(account: Option<&'a WebhookAccount>) -> Narrowing<'a> {
         match account {
             Some(account) => Narrowing {

@@ -56,7 +56,7 @@ fn results(steps: &[Step]) -> impl Iterator<Item = (&ToolCall, &str)> {
     })
 }
 
-/// Whether two calls ask for the same, however they are written.
+/// Whether two calls ask for the same, even if they are written differently.
 fn is_same(one: &ToolCall, other: &ToolCall) -> bool {
     let parsed = |call: &ToolCall| serde_json::from_str::<Value>(&call.arguments).ok();
     one.tool == other.tool

@@ -10,14 +10,14 @@ use std::sync::{Mutex, MutexGuard};
 use crate::model::{ChatMessage, ToolSpec};
 use base::sync::lock;
 
-/// The tokens of a message beside its text.
+/// The tokens that a message takes in addition to its text.
 const MESSAGE_TOKENS: usize = 4;
 /// The last character of Unicode's Latin blocks.
 const LAST_LATIN: char = '\u{24F}';
 /// Smaller estimates say little: the fixed cost of a request outweighs them.
 const LEAST_TELLING: usize = 256;
-/// Counts further off than this are not of the whole request, but for example
-/// only of what the server had not cached.
+/// A count that is further off than this does not cover the whole request, but for
+/// example only what the server had not cached.
 const CREDIBLE: std::ops::RangeInclusive<f64> = 0.25..=4.0;
 /// Limits of the correction.
 const CORRECTION: (f64, f64) = (0.5, 2.0);
@@ -40,7 +40,7 @@ pub fn text_tokens(text: &str) -> usize {
     latin_bytes.div_ceil(4) + (2 * other_letters).div_ceil(3)
 }
 
-/// The tokens of so many bytes of JSON.
+/// The tokens of this many bytes of JSON.
 fn json_tokens(bytes: usize) -> usize {
     bytes.div_ceil(3)
 }
@@ -89,7 +89,7 @@ pub struct TokenCalibration {
 }
 
 impl TokenCalibration {
-    /// What is known of a model.
+    /// What is known about a model.
     pub fn sample(&self, provider: &str, model: &str) -> TokenSample {
         let known = self.samples();
         let known = known.get(&(provider.to_owned(), model.to_owned()));

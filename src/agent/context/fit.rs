@@ -13,7 +13,7 @@ const COMFORTABLE: f64 = 0.78;
 const AFTERWARDS: f64 = 0.45;
 /// The newest turns of the past, whose tool results are not shortened.
 const WHOLE_TURNS: usize = 2;
-/// Least characters that are kept of a result of the present turn.
+/// Fewest characters that are kept of a result of the present turn.
 const LEAST_RESULT: usize = 200;
 
 /// The limits of one request.
@@ -32,13 +32,13 @@ pub struct TokenBudget {
 pub struct Fitted {
     /// What is shown.
     pub context: Context,
-    /// How many turns of the past, the oldest, are not.
+    /// How many of the oldest turns are left out.
     pub left_out: usize,
     /// The tokens of the request, its tools included.
     pub tokens: usize,
 }
 
-/// Fits a conversation into a budget of which tools take `tool_tokens`.
+/// Fits a conversation into a budget, of which the tools take `tool_tokens`.
 ///
 /// Everything is shown as long as it takes no more than about four fifths of the
 /// budget. After that, tool results in older turns are shortened to a line. If
@@ -97,7 +97,7 @@ impl Shown {
     }
 }
 
-/// The turns of the past that are shown beside what takes `fixed` tokens,
+/// The turns of the past that are shown when everything else takes `fixed` tokens,
 /// oldest first.
 fn choose_past(
     input: &PromptInput<'_>,
@@ -130,8 +130,8 @@ fn choose_past(
     if is_few && tokens(&shortened) <= comfortable {
         return shortened;
     }
-    // Of too many turns half go, so that the next turn does not have one too
-    // many again.
+    // If there are too many turns, half of them go: otherwise the next turn would
+    // have one too many again.
     let most_turns = if is_few {
         budget.turns
     } else {

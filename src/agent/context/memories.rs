@@ -7,7 +7,7 @@ use store::{Memory, Store};
 
 /// Most memories with one message.
 const MOST_MEMORIES: usize = 5;
-/// Most bytes of them together.
+/// Most bytes of all memories together.
 const MOST_BYTES: usize = 1_500;
 /// Characters kept of each.
 const MEMORY_CHARS: usize = 400;

@@ -30,7 +30,7 @@ use store::{Message, PastTurn, SCHEDULE_CHANNEL, Step, ToolCall};
 
 /// Characters kept of a tool's result that is shortened to a line.
 const LINE_CHARS: usize = 120;
-/// Takes the place of a result that a call never got.
+/// Replaces a result that a call never got.
 const INTERRUPTED: &str = "interrupted: it is not known whether the tool ran";
 
 /// Explains the speakers' names.
@@ -79,7 +79,7 @@ pub struct PromptInput<'a> {
 /// How much is shown of the results of tools.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Results {
-    /// At most so many characters of each.
+    /// At most this many characters of each.
     Capped(usize),
     /// The beginning of the first line.
     Line,
@@ -129,8 +129,8 @@ impl PromptInput<'_> {
         turn_messages(self.present, self.steps, None, untrusted, |_| results)
     }
 
-    /// The same with the results of all rounds but the last in a line each, and
-    /// those of the last in at most so many characters each.
+    /// The same, with each result cut to at most this many characters in the last
+    /// round, and to one line in the earlier ones.
     fn present_shortened(&self, last: usize) -> Vec<ChatMessage> {
         let of_reply = |step: &Step| matches!(step, Step::Reply { .. });
         let newest = self.steps.iter().rposition(of_reply);
@@ -250,7 +250,7 @@ fn result_text(content: &str, shown: Results) -> String {
             let line = content.trim_start().lines().next().unwrap_or_default();
             let line = shorten(line, LINE_CHARS);
             match content.len().saturating_sub(line.len()) {
-                // What is left out is hardly longer than the note of it.
+                // The note would hardly be shorter than what it replaces.
                 0..=40 => content.to_owned(),
                 missing => format!("{line} [... {missing} bytes left out ...]"),
             }

@@ -1,4 +1,4 @@
-//! The rolling summary, which a model writes of the oldest turns.
+//! The rolling summary of the oldest turns, written by a model.
 
 use super::estimate::text_tokens;
 use super::{Results, result_text};
@@ -88,7 +88,7 @@ pub(crate) fn cleaned(written: &str) -> Option<String> {
     (!text.is_empty()).then(|| cap_text(text.to_owned(), SUMMARY_CHARS))
 }
 
-/// Takes the place of turns that were left out without a summary.
+/// Replaces turns that were left out without a summary.
 pub(crate) fn without_summary(earlier: Option<&str>) -> String {
     match earlier {
         None => LEFT_OUT.to_owned(),

@@ -7,7 +7,7 @@ use config::{Api, Config, Preset};
 /// The window of an unknown model, and of models that people run at home: many
 /// servers load them with no more.
 const SMALL_WINDOW: usize = 8_192;
-/// The window of the large providers' models: hardly any has less.
+/// The window of the large providers' models: few have less.
 const LARGE_WINDOW: usize = 128_000;
 
 /// The hosts of the large providers, or the ends of their names.
@@ -40,7 +40,7 @@ const MODELS: [(&str, usize); 8] = [
 
 /// Tokens that are left for a reply of unknown length.
 const USUAL_REPLY: usize = 4_096;
-/// Tokens that are kept free at least, beside the reply: estimates are not exact.
+/// Tokens that are always kept free besides the reply: estimates are not exact.
 const LEAST_MARGIN: usize = 1_024;
 
 /// The window of `model`, in tokens: `context_tokens` where it is set.

@@ -2,7 +2,7 @@
 
 use super::message::MESSAGE_BYTES;
 
-/// Bytes of a line's buffer that are kept while nothing comes.
+/// Bytes of a line's buffer that are kept while no output arrives.
 const KEPT_BYTES: usize = 64 * 1024;
 
 /// Collects a program's output into lines of bounded length.

@@ -7,7 +7,7 @@ use super::streamable_http::{Exchange, Failure, Shared, is_event_stream};
 use net::cancel::Cancel;
 use net::http_client::ClientError;
 
-/// How long one stream may last; then it is reopened.
+/// How long one stream may last before it is reopened.
 const LISTEN_LIMIT: Duration = Duration::from_secs(24 * 3600);
 /// First and longest pause before a stream that ended is reopened.
 const LISTEN_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));

@@ -169,8 +169,8 @@ impl Mcp {
     }
 
     /// Waits until every server has started or failed for the first time, at most
-    /// for `limit` or until the turn is stopped: a turn that goes on after a
-    /// restart needs the tools that it had.
+    /// for `limit` or until the turn is stopped: a turn that continues after
+    /// a restart needs the tools that it had.
     pub fn wait_until_settled(&self, limit: Duration, cancel: &Cancel) {
         let deadline = Instant::now() + limit;
         let shared: Vec<_> = self
@@ -184,8 +184,8 @@ impl Mcp {
         }
     }
 
-    /// Stops all servers for good. When this returns, none of their programs and
-    /// threads is left. `at_once` gives the programs less time to exit by
+    /// Stops all servers permanently. When this returns, all their programs and
+    /// threads have ended. `at_once` gives the programs less time to exit by
     /// themselves.
     pub fn stop(&self, at_once: bool) {
         let mut servers = self.servers();

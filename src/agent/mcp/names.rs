@@ -13,9 +13,10 @@ const MARK: usize = 6;
 /// The names of one server's tools, in order. `prefixes` are those of all
 /// servers that are configured, running or not.
 ///
-/// A name depends only on the configured servers and the server's own tools: a permission for a name must not become one for another server's
-/// tool because a server is down. So of `a_b` with a tool `c` and `a` with a
-/// tool `b_c`, the second is always marked.
+/// A name depends only on the configured servers and the server's own tools: while
+/// a server is down, a permission for one of its tools must not apply to another
+/// server's. So of `a_b` with a tool `c` and `a` with a tool `b_c`, the second is
+/// always marked.
 pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> Vec<String> {
     let mut taken = HashSet::new();
     let own = format!("mcp_{prefix}_");
@@ -38,8 +39,8 @@ pub(super) fn tool_names(prefix: &str, tools: &[&str], prefixes: &[String]) -> V
         .collect()
 }
 
-/// The name, shortened where it must be, with a mark that belongs to this server
-/// and tool alone.
+/// The name, shortened if necessary, with a mark that is unique to this server and
+/// tool.
 fn marked(prefix: &str, tool: &str, plain: &str) -> String {
     let mark: String = fingerprint(&format!("{prefix}\0{tool}"))
         .iter()

@@ -1,5 +1,5 @@
 //! The other side of one session: the requests that wait for its answers, its
-//! notifications, and whether it is gone.
+//! notifications, and whether it has ended.
 
 use std::collections::HashMap;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use base::sync::lock;
 pub(super) enum CallError {
     /// The server answered with an error.
     Refused(RpcError),
-    /// The server is gone or cannot be reached.
+    /// The server has ended or cannot be reached.
     Closed(String),
     /// The server has forgotten the session, and has not handled the request.
     SessionLost,
@@ -35,7 +35,7 @@ pub(super) enum CallError {
 pub(super) struct ReadTimeout {
     /// Longest time without an answer or a report of progress.
     pub(super) silence: Duration,
-    /// When it must be over, whatever the progress.
+    /// When it must end, regardless of progress.
     pub(super) deadline: Instant,
 }
 
@@ -54,7 +54,7 @@ impl ReadTimeout {
         own.map_or(self.deadline, |own| own.min(self.deadline))
     }
 
-    /// Why it is over now.
+    /// Which of the two limits was reached.
     pub(super) fn exceeded(&self) -> CallError {
         if Instant::now() >= self.deadline {
             CallError::TimedOut
@@ -201,7 +201,7 @@ impl Peer {
         self.news.notify_all();
     }
 
-    /// Why the session is over, if it is.
+    /// Why the session ended, if it did.
     pub(super) fn closed(&self) -> Option<String> {
         self.state().closed.clone()
     }

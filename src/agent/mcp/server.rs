@@ -33,7 +33,7 @@ pub enum ServerState {
     Starting,
     /// Its tools can be called.
     Ready,
-    /// It is gone, and will be restarted after a pause.
+    /// It has ended, and will be restarted after a pause.
     Down,
     /// The configuration disables it.
     Disabled,
@@ -233,7 +233,7 @@ impl SharedServer {
         look: impl Fn(&CurrentState) -> Option<T>,
     ) -> Option<T> {
         let waker = Arc::clone(self);
-        // Under the lock, so that a thread that saw no cancellation is waiting.
+        // Under the lock, so that a thread that saw no cancellation is waiting by now.
         let hook = move || {
             drop(waker.present());
             waker.changed.notify_all();
@@ -313,7 +313,7 @@ impl SharedServer {
                     seconds(pause)
                 );
             }
-            // A server that never comes back does not fill the log.
+            // A server that never starts again must not fill the log.
             told = problem;
             if self.stop.wait(pause) {
                 break;
@@ -352,7 +352,7 @@ impl SharedServer {
         Session::open(transport, peer, &self.stop)
     }
 
-    /// Lets turns use a session until it is over; returns why it is.
+    /// Lets turns use a session until it ends; returns why it ended.
     fn serve(&self, session: &Arc<Session>) -> String {
         let mut tools = match session.list_tools(&self.stop) {
             Ok(tools) => tools,

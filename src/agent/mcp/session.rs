@@ -13,11 +13,11 @@ use super::transport::{Call, Revision, Transport};
 use net::cancel::Cancel;
 use serde_json::json;
 
-/// Limit of the handshake: a program may have to be downloaded first.
+/// Time limit of the handshake: a program may have to be downloaded first.
 const OPEN_LIMIT: Duration = Duration::from_secs(60);
-/// Limit of the question whether a server knows the newest revision.
+/// Time limit for asking whether a server knows the newest revision.
 const DISCOVER_LIMIT: Duration = Duration::from_secs(5);
-/// Limit of one page of the list of tools.
+/// Time limit of one page of the list of tools.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 /// Most pages of that list.
 const PAGES: usize = 50;
@@ -222,7 +222,7 @@ impl Session {
         self.peer.wait_for_event(tools, deadline)
     }
 
-    /// Why the session is over, if it is.
+    /// Why the session ended, if it did.
     pub(super) fn closed(&self) -> Option<String> {
         self.peer.closed()
     }

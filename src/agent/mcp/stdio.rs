@@ -22,7 +22,7 @@ use base::sync::lock;
 use base::threads;
 use net::process::{Control, End, Limits, Process, StopMode, Stream, exit_reason, keep_only};
 
-/// What a program inherits of our own environment.
+/// What a program inherits of our environment.
 const INHERITED: [&str; 8] = [
     "HOME", "LANG", "LOGNAME", "PATH", "SHELL", "TERM", "TZ", "USER",
 ];
@@ -44,8 +44,8 @@ pub(super) struct Start<'a> {
 }
 
 impl StdioTransport {
-    /// Starts the program in a process group of its own, and the thread that
-    /// supervises it. The peer is closed when the program is gone.
+    /// Starts the program in its own process group, and the thread that
+    /// supervises it. The peer is closed when the program has ended.
     ///
     /// # Errors
     /// It cannot be started, in a sentence for the log.
@@ -106,7 +106,7 @@ impl Transport for StdioTransport {
     }
 
     fn notify(&self, message: Vec<u8>) {
-        // A full input shows at the next request.
+        // If the input is full, the next request fails.
         let _ = send(&self.program, message);
     }
 
@@ -156,7 +156,7 @@ struct Reader {
 }
 
 impl Reader {
-    /// Supervises the program until it is gone, and closes the peer.
+    /// Supervises the program until it ends, and closes the peer.
     fn run(mut self, process: Process) {
         let limits = Limits {
             deadline: None,

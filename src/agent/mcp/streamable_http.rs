@@ -1,7 +1,7 @@
 //! Servers on the network: Streamable HTTP (MCP specification, transports). Each
 //! message is a POST to one address; the answer is JSON, or an event stream that
-//! contains it. Notifications come on a stream of their own, which a thread reads
-//! where the server offers one.
+//! contains it. Notifications come on a separate stream, if the server offers one, which
+//! a thread reads.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,7 +34,7 @@ const VERSION: &str = "mcp-protocol-version";
 const SESSION: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
-/// Headers that the protocol sets, and the configuration cannot.
+/// Headers that the protocol sets, so the configuration cannot.
 const OWN_HEADERS: [&str; 8] = [
     "accept",
     "content-type",

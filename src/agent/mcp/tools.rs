@@ -15,7 +15,7 @@ use crate::tool::output::shorten;
 use crate::tool::{Arguments, Definition, Source, Tool, ToolContext, cancelled, turn_is_over};
 use net::cancel::Cancel;
 
-/// Longest time for one call, whatever its progress, unless the configuration
+/// Longest time for one call, regardless of progress, unless the configuration
 /// allows more.
 const CALL_LIMIT: Duration = Duration::from_secs(600);
 /// How long a call waits for a server that is restarting.
@@ -44,9 +44,10 @@ impl McpTool {
                     parameters: tool.schema.clone(),
                 },
                 source: Source::Mcp(server.name().to_owned()),
-                // Whatever the server says: its tool is not run again after a crash.
+                // Even if the server says otherwise: after a crash, its tool is not run
+                // again.
                 is_read_only: false,
-                // Nothing is known of where the server has its text from.
+                // Nobody knows where the server gets its text from.
                 brings_outside_text: true,
             },
         }

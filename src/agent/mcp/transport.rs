@@ -1,4 +1,4 @@
-//! What the two transports have in common: how messages reach a server.
+//! What the two transports have in common.
 
 use std::fmt;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) trait Transport: Send + Sync {
     /// Sends a message that has no answer. A failure is ignored.
     fn notify(&self, message: Vec<u8>);
 
-    /// The handshake is over, with this revision of the protocol.
+    /// The handshake has agreed on this revision of the protocol.
     fn opened(&self, revision: Revision);
 
     /// Starts to receive notifications, where the transport needs a stream for

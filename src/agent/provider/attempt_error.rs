@@ -17,7 +17,7 @@ pub enum AttemptError {
     Reported(ErrorResponse),
     /// The server answered with something that cannot be used.
     Unusable {
-        /// Goes on after the server's name.
+        /// Continues the sentence that begins with the server's name.
         says: &'static str,
         /// For the log.
         detail: String,

@@ -1,4 +1,4 @@
-//! What one kind of API writes and reads in its own way.
+//! What differs between the kinds of API.
 
 use serde_json::{Map, Value, json};
 

@@ -19,7 +19,7 @@ const EXCERPT: usize = 300;
 #[derive(Debug, Default)]
 pub struct ErrorResponse {
     pub status: u16,
-    /// `error.message` or the nearest thing to it, as the server wrote it.
+    /// `error.message` or its closest equivalent, as the server wrote it.
     pub message: String,
     /// `error.code`, `error.type` and `error.param`, in lower case.
     pub labels: String,

@@ -1,4 +1,4 @@
-//! What goes back to the server that sent it: members that only their origin
+//! What goes back to the server that sent it: members that only that server
 //! understands, and the arguments of earlier calls.
 
 use std::borrow::Cow;
@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 /// Wraps members that only the server at `origin` gets back: others may reject
-/// them, and could not read its signatures.
+/// them and cannot read its signatures.
 pub fn wrap_members(members: Map<String, Value>, origin: &str) -> Option<Value> {
     (!members.is_empty()).then(|| json!({ "origin": origin, "members": members }))
 }

@@ -85,7 +85,7 @@ fn fallback_of(
     let mut choices = std::iter::once(first).chain(others).peekable();
     let mut providers = Vec::with_capacity(1 + others.len());
     while let Some(choice) = choices.next() {
-        // No other follows the last one: it has all the time that is left.
+        // The last one has no successor, so it may use all the remaining time.
         let timeout = choices.peek().map(|_| first_byte_timeout(choice));
         providers.push((choice, provider_of(choice, options, trust, timeout)));
     }
@@ -130,7 +130,7 @@ fn provider_of(
     })
 }
 
-/// In place of a provider that the validation of the configuration refuses.
+/// Replaces a provider that the validation of the configuration refuses.
 struct Unusable(&'static str);
 
 impl Provider for Unusable {

@@ -1,4 +1,4 @@
-//! JSON Schemas for servers that know only a part of it.
+//! JSON Schemas for servers that know only a part of the standard.
 
 use std::borrow::Cow;
 

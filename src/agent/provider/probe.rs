@@ -1,5 +1,5 @@
-//! Whether a provider would answer: is it there, does it accept the key, does it
-//! have the model. Asks for its list of models, which costs nothing.
+//! Whether a provider would answer: whether it can be reached, accepts the key and
+//! has the model. Asks for its list of models, which costs nothing.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -17,7 +17,7 @@ use net::cancel::Cancel;
 use net::http_client::{BODY_LIMIT, ClientError, ClientRequest, ClientResponse, HttpClient};
 use net::tls::Trust;
 
-/// Most names that are suggested in place of a model that does not exist.
+/// Most names that are suggested for a model that does not exist.
 const SUGGESTED: usize = 5;
 
 /// What is known of a provider after it was asked. Displays as a sentence
@@ -48,7 +48,7 @@ pub enum Finding {
     NoList,
     /// It answers, but its list does not hold the model.
     NoModel {
-        /// Names in its list, the most alike first; at most five.
+        /// Names in its list, the most similar first; at most five.
         others: Vec<String>,
         /// Whether it answers requests for the model anyway, with what it has.
         is_served: bool,

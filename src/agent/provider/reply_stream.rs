@@ -10,7 +10,7 @@ pub struct ReplyStream<'a> {
     listener: Option<&'a mut dyn FnMut(&str)>,
     /// The text so far.
     text: String,
-    /// What may be text or thought: not yet known.
+    /// What may be text or thought.
     held: String,
     state: ThoughtState,
     /// Comes before the reply, once there is one.
@@ -30,7 +30,7 @@ enum ThoughtState {
 }
 
 impl<'a> ReplyStream<'a> {
-    /// A stream that hands each piece to `listener` at once.
+    /// A stream that passes each piece to `listener` immediately.
     pub fn new(listener: Option<&'a mut dyn FnMut(&str)>, note: Option<String>) -> ReplyStream<'a> {
         ReplyStream {
             listener,

@@ -24,7 +24,7 @@ pub enum Retry {
     Backoff,
     /// After the wait that the server asked for.
     After(Duration),
-    /// At once, because the cause is gone. Does not count as an attempt.
+    /// Immediately, because the cause was removed. Does not count as an attempt.
     Now,
 }
 
@@ -35,8 +35,8 @@ pub struct RetryDecision {
     pub retry: Retry,
 }
 
-/// Makes attempts until one succeeds, a retry is of no use, the deadline would
-/// pass, or the turn is stopped (which also ends a wait).
+/// Makes attempts until one succeeds, a retry is useless, the deadline would pass,
+/// or the turn is stopped (which also ends a wait).
 ///
 /// # Errors
 /// That of the last attempt, or [`ProviderError::Cancelled`].

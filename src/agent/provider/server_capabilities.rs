@@ -131,8 +131,8 @@ impl ServerCapabilities {
         (changed != self).then_some((changed, change))
     }
 
-    /// First turns thinking off, which costs nothing; then changes to the other
-    /// API, or at once if the configuration asks for thinking.
+    /// First turns thinking off, which costs nothing, unless the configuration asks
+    /// for thinking; then changes to the other API.
     fn toward_responses(
         self,
         changed: &mut ServerCapabilities,
@@ -180,7 +180,7 @@ fn names_sent_member(response: &ErrorResponse, request: &ModelRequest<'_>, base_
             _ => Vec::new(),
         })
         .filter_map(|extra| {
-            // Each API of a server has an origin of its own below its address.
+            // Each API of a server has its own origin below the server's address.
             let origin = extra.get("origin")?.as_str()?;
             origin
                 .starts_with(base_url)

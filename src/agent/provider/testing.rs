@@ -1,4 +1,4 @@
-//! What the tests of several providers share.
+//! Helpers for the tests of several providers.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What holds for all providers.
+//! Tests of all providers.
 
 use super::testing::Ask;
 use super::*;

@@ -12,7 +12,7 @@ pub struct ToolCallBuilder {
     pub id: String,
     pub name: String,
     pub arguments: String,
-    /// Members of the call beside those above (thought signatures).
+    /// Other members of the call (thought signatures).
     pub members: Map<String, Value>,
 }
 

@@ -33,11 +33,11 @@ pub struct Definition {
     pub spec: ToolSpec,
     /// Where it comes from.
     pub source: Source,
-    /// Whether it only reads, so that running it twice, or beside others, does
-    /// no harm.
+    /// Whether it only reads, so that running it twice, or in parallel, does no
+    /// harm.
     pub is_read_only: bool,
-    /// Whether its results hold text that nobody of the household wrote: the
-    /// model is then shown them as data from outside.
+    /// Whether its results hold text from outside the household: the model then
+    /// sees them marked as such.
     pub brings_outside_text: bool,
 }
 
@@ -80,7 +80,7 @@ impl Definition {
         }
     }
 
-    /// The same tool, whose results may have been written by anybody.
+    /// The same tool, with results that anybody may have written.
     pub(super) fn bringing_outside_text(mut self) -> Definition {
         self.brings_outside_text = true;
         self
@@ -130,8 +130,8 @@ pub trait Tool: Send + Sync {
 
     /// What a run with these arguments does, for the person who is asked about
     /// it: the end of a sentence that begins with "The assistant wants to".
-    /// Arguments may be in it as they are. None where the tool's name and its
-    /// arguments say as much.
+    /// It may quote arguments unchanged. None if the tool's name and its arguments
+    /// say as much.
     fn intent(&self, arguments: &Arguments) -> Option<String> {
         let _ = arguments;
         None
@@ -140,11 +140,11 @@ pub trait Tool: Send + Sync {
     /// Runs it. `arguments` has passed [`check_arguments`](super::check_arguments).
     ///
     /// # Errors
-    /// What went wrong, for the model: it is the result, and the turn goes on.
+    /// What went wrong, for the model: it is the result, and the turn continues.
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String>;
 }
 
-/// When a run must be over: after its own limit or at the end of the turn,
+/// When a run must end: after the tool's own limit or at the end of the turn,
 /// whichever comes first.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RunLimit {
@@ -155,7 +155,7 @@ pub(super) struct RunLimit {
 
 impl RunLimit {
     pub(super) fn new(own_seconds: u64, turn_deadline: Instant) -> RunLimit {
-        // A limit beyond what the clock can hold is no limit of its own.
+        // A limit beyond what the clock can represent does not count.
         match Instant::now().checked_add(Duration::from_secs(own_seconds)) {
             Some(own) if own < turn_deadline => RunLimit {
                 deadline: own,
@@ -168,7 +168,7 @@ impl RunLimit {
         }
     }
 
-    /// What the model reads of a run that was not over in time.
+    /// What the model reads about a run that did not end in time.
     pub(super) fn exceeded(&self, tool: &str) -> String {
         match self.own_seconds {
             Some(seconds) => {
@@ -179,12 +179,12 @@ impl RunLimit {
     }
 }
 
-/// What the model reads of a run that the end of the turn's time stopped.
+/// What the model reads about a run that was stopped because the turn's time was up.
 pub fn turn_is_over(tool: &str) -> String {
     format!("the tool {tool:?} was stopped: the time for this turn is up")
 }
 
-/// What the model reads of a run that a person stopped.
+/// What the model reads about a run that a person stopped.
 pub fn cancelled(tool: &str) -> String {
     format!("the tool {tool:?} was stopped because the turn was cancelled")
 }

@@ -9,12 +9,12 @@ use super::output::{Captured, Tail};
 use net::cancel::Cancel;
 use net::process::{End, Limits, Process, StopMode, Stream, keep_only};
 
-/// What a program inherits of our own environment.
+/// What a program inherits of our environment.
 pub(super) const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
 /// Bytes kept of the end of the error output.
 const STDERR_BYTES: usize = 4 * 1024;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct Finished {
     pub(super) end: End,
@@ -24,13 +24,13 @@ pub(super) struct Finished {
     pub(super) stderr: Tail,
 }
 
-/// What a run gets and what it may take.
+/// The input and the limits of a run.
 pub(super) struct Plan {
     /// What it reads from its standard input.
     pub(super) input: Vec<u8>,
     /// Most bytes that are kept of its standard output.
     pub(super) output_bytes: usize,
-    /// When it must be over.
+    /// When it must end.
     pub(super) deadline: Instant,
     /// As [`Limits::children_may_stay`].
     pub(super) children_may_stay: bool,
@@ -44,7 +44,7 @@ pub(super) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs `command` in a process group of its own.
+/// Runs `command` in its own process group.
 ///
 /// # Errors
 /// It cannot be started, or the system refuses to wait for it.

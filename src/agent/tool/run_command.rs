@@ -1,4 +1,4 @@
-//! Shell commands in the workspace, where the owner has enabled them.
+//! Shell commands in the workspace, if the owner has enabled them.
 
 use std::path::{Path, PathBuf};
 
@@ -183,7 +183,7 @@ mod tests {
         let child: i32 = started.unwrap().trim().parse().unwrap();
         let pid = rustix::process::Pid::from_raw(child).unwrap();
         let deadline = Instant::now() + Duration::from_secs(5);
-        // Killed at once; its last trace goes when init has reaped it.
+        // It is killed immediately, but remains visible until init has reaped it.
         while rustix::process::test_kill_process(pid).is_ok() {
             let status = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
             if status.is_empty() || status.contains(") Z ") {

@@ -21,7 +21,7 @@ const MAX_PROBLEMS: usize = 5;
 /// absent and a whole number written as `3.0` as an integer.
 ///
 /// # Errors
-/// At most five problems, in a sentence for the model that says how to do better.
+/// At most five problems, in a sentence that tells the model how to do better.
 pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Arguments, String> {
     let mut members = if arguments.trim().is_empty() {
         Map::new()

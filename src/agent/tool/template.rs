@@ -1,4 +1,4 @@
-//! Templates of custom HTTP tools: `{name}` stands for the argument of that
+//! Templates of custom HTTP tools: `{name}` is replaced by the argument of that
 //! name. Braces around anything but a parameter are kept, so that templates may
 //! contain JSON. Inserted text is not expanded again.
 

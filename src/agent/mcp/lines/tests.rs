@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// What came of pieces: `whole`, `TOO LONG` or `noise ...`, by its length where
-/// it is long.
+/// The lines that pieces become: `whole`, `TOO LONG` or `noise ...`; a long one is
+/// given by its length.
 fn taken(pieces: &[&[u8]]) -> Vec<String> {
     let mut lines = IncomingLines::default();
     let mut taken = Vec::new();

@@ -42,7 +42,7 @@ impl ReplyParser for MessagesReply {
                 self.note_end(&event, reply);
             }
             Some("message_stop") => reply.is_complete = true,
-            // `ping`, `content_block_stop`, and whatever is added later.
+            // `ping`, `content_block_stop`, and later additions.
             _ => {}
         }
     }

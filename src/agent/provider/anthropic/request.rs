@@ -13,7 +13,7 @@ const LIMIT: u32 = 8192;
 /// The default for models that cannot write that much.
 const SMALL_LIMIT: u32 = 4096;
 
-/// The body. The order is that in which the API compares beginnings: tools,
+/// The body, in the order in which the API's cache compares beginnings: tools,
 /// system, messages.
 pub fn body(context: &RequestContext<'_>) -> Value {
     let (request, capabilities) = (context.request, context.capabilities);
@@ -171,7 +171,7 @@ fn with_safe_ids(mut blocks: Vec<Value>) -> Vec<Value> {
     blocks
 }
 
-/// A call's id, perhaps from another provider, in the letters that this API
+/// A call's id, perhaps from another provider, in characters that this API
 /// accepts.
 fn safe_id(id: &str) -> String {
     id.chars()

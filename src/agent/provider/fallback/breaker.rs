@@ -45,7 +45,7 @@ impl Breaker {
         cooldown
     }
 
-    /// What is left of the cooldown, if there is one.
+    /// The rest of the cooldown, if there is one.
     pub fn cooldown_left(&self, now: Instant) -> Option<Duration> {
         self.open_until?
             .checked_duration_since(now)

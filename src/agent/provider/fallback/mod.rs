@@ -1,4 +1,4 @@
-//! Several providers in order: when one does not answer, the next is asked.
+//! Several providers in order: if one does not answer, the next one gets the request.
 
 mod breaker;
 
@@ -10,7 +10,7 @@ use base::sync::lock;
 use breaker::Breaker;
 use config::ModelChoice;
 
-/// Providers in the order in which they are asked.
+/// Providers in the order in which they get a request.
 pub struct Fallback {
     entries: Vec<Entry>,
 }

@@ -50,8 +50,8 @@ fn asked() -> Ask {
     }
 }
 
-/// Where nobody listens. A port that was just given back would not do: the next
-/// test may get it.
+/// An address without a listener. A port that was just released would not do: the
+/// next test may get it.
 fn nobody() -> String {
     "http://127.0.0.1:1/v1".to_owned()
 }
@@ -73,7 +73,7 @@ fn the_next_is_asked_when_one_does_not_answer_and_then_at_once() {
         assert_eq!((&*reply.text, heard.concat()), ("Hi", "Hi".to_owned()));
         assert_eq!(reply.model.as_deref(), Some("b"), "who answered is known");
         assert_eq!(second.heard()[0].json()["model"], "b");
-        // The first rests, and is not asked.
+        // The first one is in its cooldown.
         assert_eq!(asked().reply(&fallback).text, "Ho");
         assert_eq!(first.heard().len(), 1);
         let health = fallback.health("a");

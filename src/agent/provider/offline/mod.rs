@@ -1,6 +1,6 @@
-//! The provider that needs neither key nor network: it answers from rules, uses
-//! the tools, and says plainly what it is. With it, people can try everything
-//! before they connect a model.
+//! A provider without key or network: it answers from rules, uses the tools, and
+//! says plainly what it is. With it, people can try everything before they connect
+//! a model.
 
 mod intent;
 
@@ -25,7 +25,7 @@ need an api_key. `hearth doctor` says whether it works.)";
 /// Most characters of a person's text that are repeated.
 const REPEATED: usize = 200;
 
-/// The stand-in for a model.
+/// The provider that answers from rules.
 pub struct Offline;
 
 impl Provider for Offline {

@@ -1,4 +1,4 @@
-//! What is said and called for what a person writes.
+//! Which answers and calls a person's messages lead to.
 
 use super::*;
 

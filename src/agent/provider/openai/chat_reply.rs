@@ -1,5 +1,5 @@
-//! Parses a reply of the Chat Completions API, tolerantly: servers differ in
-//! what they leave out, and some in what they put where.
+//! Parses a reply of the Chat Completions API, tolerantly: servers omit different
+//! members, and some use other places for them.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use store::Usage;
 pub struct ChatReply {
     /// The index that each call was sent under.
     indexes: Vec<Option<u64>>,
-    /// What the model wrote in place of a reply that it refuses to give.
+    /// What the model wrote instead of a reply that it refuses to give.
     refusal: String,
 }
 
@@ -82,7 +82,7 @@ impl ChatReply {
             };
             reply.calls[slot].merge(call);
         }
-        // The old form. Some servers send it beside the new one.
+        // The old form. Some servers send it along with the new one.
         if let Some(function) = message.get("function_call").filter(|_| calls.is_empty()) {
             if reply.calls.is_empty() {
                 self.open(None, reply);

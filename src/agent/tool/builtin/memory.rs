@@ -1,4 +1,4 @@
-//! What the assistant was asked to remember.
+//! Memories: what the assistant was asked to remember.
 
 use serde_json::json;
 

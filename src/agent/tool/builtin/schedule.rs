@@ -1,4 +1,4 @@
-//! Reminders and routines: prompts that run at a time of their own.
+//! Reminders and routines: prompts that run at a set time.
 
 use serde_json::json;
 
@@ -121,7 +121,8 @@ fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     Ok(format!("Cancelled {id}."))
 }
 
-/// A webhook's callers see what was set up through it, the household sees all.
+/// A webhook's callers see what was set up through it; the household sees
+/// everything.
 fn is_visible(schedule: &Schedule, context: &ToolContext<'_>) -> bool {
     !is_untrusted(context.channel) || schedule.channel == context.channel
 }

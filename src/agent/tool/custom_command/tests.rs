@@ -10,10 +10,10 @@ use super::*;
 use base::testing::TemporaryDirectory;
 use config::CustomRun;
 
-/// Longest that something which should happen at once may take.
+/// Most time for something that should happen immediately.
 const SOON: Duration = Duration::from_secs(5);
 
-/// Makes a named pipe: whoever reads it learns when its writers are gone.
+/// Makes a named pipe: its reader learns when the last writer has ended.
 fn make_pipe(directory: &TemporaryDirectory) -> PathBuf {
     let path = directory.join("pipe");
     mknodat(CWD, &path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
@@ -42,7 +42,7 @@ fn shell(script: &str) -> CommandTool {
     tool(&["sh", "-c", script])
 }
 
-/// Runs with room to spare.
+/// Runs with plenty of time.
 fn run(tool: &CommandTool, arguments: Value) -> Result<String, String> {
     run_until(tool, arguments, SOON, &Cancel::default())
 }
@@ -296,7 +296,7 @@ fn cancelling_stops_a_program_at_once() {
     let canceller = cancel.clone();
     let began = Instant::now();
     let thread = std::thread::spawn(move || {
-        // To the end: who writes to a pipe that nobody reads is killed.
+        // To the end: a writer to a pipe without a reader is killed.
         let line = std::fs::read_to_string(pipe).unwrap();
         assert_eq!(line, "started\n");
         canceller.cancel();

@@ -8,7 +8,7 @@ use super::*;
 use config::CustomRun;
 use net::http_client::test_server::{Act, TestServer};
 
-/// Longest that something which should happen at once may take.
+/// Most time for something that should happen immediately.
 const SOON: Duration = Duration::from_secs(5);
 
 fn respond(status: &str, body: &[u8]) -> TestServer {
@@ -223,7 +223,7 @@ fn the_response_becomes_the_result() {
 
 #[test]
 fn arguments_cannot_change_what_is_asked() {
-    // Nobody listens: a request that is made says so instead.
+    // Nothing listens, so a request that is sent fails with another error.
     let unused = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", unused.local_addr().unwrap());
     drop(unused);

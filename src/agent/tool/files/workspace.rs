@@ -129,7 +129,7 @@ impl Workspace {
         }
     }
 
-    /// Makes the directory if need be and returns its path without symbolic
+    /// Makes the directory if necessary and returns its path without symbolic
     /// links.
     pub(crate) fn make(&self) -> Result<PathBuf, String> {
         let made = DirBuilder::new()
@@ -164,7 +164,7 @@ impl Workspace {
         Ok(root)
     }
 
-    /// The root, opened; nothing while there is none.
+    /// The root, opened; `None` while there is none.
     fn root(&self) -> Result<Option<OwnedFd>, String> {
         let root = match self.root.canonicalize() {
             Ok(root) => self.keep_apart(root)?,
@@ -300,7 +300,7 @@ const DIRECTORY: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::CLOEXEC);
 
-/// Writes `content` beside `name` and moves it there once it is on disk.
+/// Writes `content` to a file next to `name`, and renames it once it is on disk.
 fn put(
     directory: &OwnedFd,
     unfinished: &str,

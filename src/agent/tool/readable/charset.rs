@@ -8,7 +8,7 @@ use std::borrow::Cow;
 const PRESCAN: usize = 1024;
 
 /// What windows-1252 has from 0x80 to 0x9F; the rest is Latin-1. Browsers read
-/// pages in "ISO-8859-1" so, too (Encoding standard).
+/// pages in "ISO-8859-1" in the same way (Encoding standard).
 pub(super) const WINDOWS_1252: [char; 32] = [
     '€', '\u{81}', '‚', 'ƒ', '„', '…', '†', '‡', 'ˆ', '‰', 'Š', '‹', 'Œ', '\u{8D}', 'Ž', '\u{8F}',
     '\u{90}', '‘', '’', '“', '”', '•', '–', '—', '˜', '™', 'š', '›', 'œ', '\u{9D}', 'ž', 'Ÿ',
@@ -29,8 +29,8 @@ pub(crate) fn decode<'a>(bytes: &'a [u8], content_type: &str) -> Cow<'a, str> {
         named_in(&String::from_utf8_lossy(start))
     });
     match (named.as_deref(), std::str::from_utf8(bytes)) {
-        // Whatever a page says: valid UTF-8 beyond ASCII is hardly ever anything
-        // else.
+        // Even if the page says otherwise: valid UTF-8 beyond ASCII is hardly ever
+        // anything else.
         (_, Ok(text)) => Cow::Borrowed(text),
         (Some("iso-8859-15" | "latin9" | "latin-9"), Err(_)) => {
             Cow::Owned(bytes.iter().map(|&byte| latin_9(byte)).collect())

@@ -2,9 +2,9 @@
 //! tables, code and the text of links, in a light Markdown; without scripts,
 //! styles, navigation and what is hidden.
 //!
-//! It is no browser: it reads the page once from front to back, keeps no tree,
-//! takes time in proportion to the page's length, and never fails. A page
-//! whose main part is marked gives that part alone. Own code: libraries cost 0.1 to
+//! It is not a browser: it reads the page once from front to back, keeps no tree,
+//! takes time in proportion to the page's length, and never fails. If a page marks
+//! its main part, only that part is read. Own code: libraries cost 0.1 to
 //! 2.3 MB and 10 to 98 crates, and keep a tree.
 
 mod charset;

@@ -16,7 +16,7 @@ pub(super) enum Part {
     Main,
     /// All but what is marked as navigation and the like.
     Body,
-    /// That as well, for pages with tags that are not closed.
+    /// Everything, for pages with tags that are not closed.
     Everything,
 }
 
@@ -365,7 +365,7 @@ impl Renderer {
     }
 
     fn break_around(&mut self, name: &str) {
-        // A paragraph in an item of a list takes no line of its own.
+        // A paragraph in a list item does not start a new line.
         let most = if self.lists.is_empty() { 2 } else { 1 };
         self.break_lines(breaks_around(name).min(most));
     }

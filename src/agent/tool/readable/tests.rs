@@ -80,7 +80,7 @@ fn the_main_part_is_taken_where_it_is_marked() {
         assert_eq!(page.text, long, "{main}");
         assert_eq!(page.title, "The \"Boiler\" News");
     }
-    // The headline of an article is no banner of the site.
+    // The headline of an article is not the site's banner.
     let article = format!("<article><header><h1>News</h1></header>{long}</article>");
     assert_eq!(text(&around(&article)), format!("# News\n\n{long}"));
 }

@@ -1,4 +1,4 @@
-//! What happens when a server is wrong, slow or gone, or a person stops the turn.
+//! A server that is wrong, slow or down, and a person who stops the turn.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn a_cut_stream_is_retried_only_before_its_first_piece() {
     assert_eq!(server.heard().len(), 2);
 
     let began = "data: {\"choices\":[{\"delta\":{\"content\":\"Half a\"}}]}\n\n";
-    // Cut off in the middle of the body, and ended in due form but too early.
+    // Cut off in the middle of the body, and ended properly but too early.
     let early = vec![
         stream_head(),
         chunk(began),

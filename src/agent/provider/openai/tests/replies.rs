@@ -1,4 +1,4 @@
-//! What is sent, and what is read from what comes back.
+//! Requests, and how replies are read.
 
 use super::*;
 

@@ -1,8 +1,8 @@
-//! The Responses API, and how a model gets there.
+//! The Responses API, and when it is used.
 
 use super::*;
 
-/// What OpenAI says when a model takes tools by the other API alone.
+/// OpenAI's error for a model that takes tools only through the other API.
 fn needs_responses() -> Vec<Act> {
     let text = "Function tools with reasoning_effort are not supported for m in \
                 /v1/chat/completions. To use function tools, use /v1/responses or set \

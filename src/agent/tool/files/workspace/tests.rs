@@ -6,7 +6,8 @@ use base::testing::TemporaryDirectory;
 
 use super::*;
 
-/// A data directory with something that must stay secret beside the workspace.
+/// A data directory with a workspace and, next to it, something that must stay
+/// secret.
 struct DataDirectory(TemporaryDirectory);
 
 impl DataDirectory {
