@@ -1,6 +1,8 @@
 //! What the workers do next: turns, one at a time in each conversation, and
 //! deliveries. Only ids wait here; everything else is in the database.
 
+mod lanes;
+
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,25 +11,13 @@ use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, TurnId};
 use base::sync::lock;
 use config::Limits;
+use lanes::Lanes;
 use net::cancel::Cancel;
-use store::{Message, Turn};
+
+pub use lanes::TurnJob;
 
 /// Deliveries that may wait in memory; the rest wait in the database.
 const DUE_DELIVERIES: usize = 1_024;
-/// A message up to this size travels with its turn to the worker; a longer one
-/// is read from the database again, so that a full queue stays small.
-const CARRIED_BYTES: usize = 4 * 1024;
-
-/// A turn to run.
-#[derive(Debug)]
-pub struct TurnJob {
-    pub turn: TurnId,
-    pub conversation: ConversationId,
-    /// The turn as it was just stored, if nothing has happened in it yet: it
-    /// may run before it can be read from the database.
-    pub fresh: Option<Box<(Turn, Message)>>,
-}
-
 /// What a worker is given.
 pub enum Job {
     Turn(TurnJob, Cancel),
@@ -69,34 +59,13 @@ pub struct WorkQueue {
 
 #[derive(Default)]
 struct QueueState {
-    lanes: HashMap<ConversationId, Lane>,
-    ready: VecDeque<TurnJob>,
-    /// Turns that wait in `ready` or in a lane, and places reserved.
-    waiting: usize,
-    reserved: HashMap<ConversationId, usize>,
+    turns: Lanes,
     running: HashMap<TurnId, Cancel>,
     due: VecDeque<DeliveryId>,
     /// Deliveries in `due` or with a worker.
     delivering: HashSet<DeliveryId>,
     deliveries_running: usize,
     is_stopping: bool,
-}
-
-/// One conversation's turns.
-struct Lane {
-    active: TurnId,
-    phase: Phase,
-    waiting: VecDeque<TurnJob>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Ready,
-    Running,
-    /// Suspended until a person decides.
-    Suspended,
-    /// Decided before its worker had suspended it.
-    Resumed,
 }
 
 /// A place in the queue for a message that is not stored yet. Dropping it
@@ -108,16 +77,7 @@ pub struct Reservation<'a> {
 
 impl Drop for Reservation<'_> {
     fn drop(&mut self) {
-        let mut state = self.queue.lock();
-        state.waiting -= 1;
-        if let Some(conversation) = self.conversation
-            && let Some(places) = state.reserved.get_mut(&conversation)
-        {
-            *places -= 1;
-            if *places == 0 {
-                state.reserved.remove(&conversation);
-            }
-        }
+        self.queue.lock().turns.release(self.conversation);
     }
 }
 
@@ -149,30 +109,7 @@ impl WorkQueue {
                 5,
             ));
         }
-        if state.waiting >= limits.waiting_turns {
-            return Err(Error::overloaded(
-                format!(
-                    "{} messages wait for an answer already; try again later",
-                    state.waiting
-                ),
-                10,
-            ));
-        }
-        if let Some(conversation) = conversation {
-            let reserved = state.reserved.get(&conversation).copied().unwrap_or(0);
-            let waiting = state
-                .lanes
-                .get(&conversation)
-                .map_or(0, |lane| lane.waiting.len());
-            if waiting + reserved >= limits.waiting_turns_per_conversation {
-                return Err(Error::rate_limited(
-                    format!("{waiting} messages wait in this conversation already"),
-                    5,
-                ));
-            }
-            *state.reserved.entry(conversation).or_default() += 1;
-        }
-        state.waiting += 1;
+        state.turns.reserve(conversation, limits)?;
         Ok(Reservation {
             queue: self,
             conversation,
@@ -180,36 +117,15 @@ impl WorkQueue {
     }
 
     /// Queues a turn that was stored.
-    pub fn submit(&self, mut job: TurnJob) {
-        if job
-            .fresh
-            .as_ref()
-            .is_some_and(|fresh| fresh.1.content.len() > CARRIED_BYTES)
-        {
-            job.fresh = None;
-        }
-        let mut state = self.lock();
-        state.waiting += 1;
-        match state.lanes.get_mut(&job.conversation) {
-            Some(lane) => {
-                job.fresh = None;
-                lane.waiting.push_back(job);
-            }
-            None => {
-                state
-                    .lanes
-                    .insert(job.conversation, Lane::of(job.turn, Phase::Ready));
-                state.ready.push_back(job);
-                self.changed.notify_one();
-            }
+    pub fn submit(&self, job: TurnJob) {
+        if self.lock().turns.add(job) {
+            self.changed.notify_one();
         }
     }
 
     /// Adds a turn that waited for a person when the server last stopped.
     pub fn adopt_suspended(&self, turn: TurnId, conversation: ConversationId) {
-        self.lock()
-            .lanes
-            .insert(conversation, Lane::of(turn, Phase::Suspended));
+        self.lock().turns.add_suspended(turn, conversation);
     }
 
     /// Waits for something to do; `None` when the server stops.
@@ -227,12 +143,8 @@ impl WorkQueue {
                 return Some(Job::Deliver(delivery));
             }
             if state.running.len() < self.most_turns
-                && let Some(job) = state.ready.pop_front()
+                && let Some(job) = state.turns.take()
             {
-                state.waiting -= 1;
-                if let Some(lane) = state.lanes.get_mut(&job.conversation) {
-                    lane.phase = Phase::Running;
-                }
                 let cancel = Cancel::default();
                 state.running.insert(job.turn, cancel.clone());
                 return Some(Job::Turn(job, cancel));
@@ -248,76 +160,38 @@ impl WorkQueue {
     pub fn turn_ended(&self, turn: TurnId, conversation: ConversationId) {
         let mut state = self.lock();
         state.running.remove(&turn);
-        state.advance(turn, conversation);
+        state.turns.advance(turn, conversation);
         self.wake(&state, 1);
     }
 
     /// A turn's worker has suspended it until a person decides.
     pub fn turn_suspended(&self, turn: TurnId, conversation: ConversationId) {
-        let mut guard = self.lock();
-        let state = &mut *guard;
+        let mut state = self.lock();
         state.running.remove(&turn);
-        if let Some(lane) = state.lanes.get_mut(&conversation) {
-            if lane.phase == Phase::Resumed {
-                lane.phase = Phase::Ready;
-                state.go_on(turn, conversation);
-            } else {
-                lane.phase = Phase::Suspended;
-            }
-        }
-        self.wake(&guard, 1);
+        state.turns.suspend(turn, conversation);
+        self.wake(&state, 1);
     }
 
     /// A person has decided: the turn continues.
     pub fn resume(&self, turn: TurnId, conversation: ConversationId) {
-        let mut state = self.lock();
-        let state = &mut *state;
-        let Some(lane) = state
-            .lanes
-            .get_mut(&conversation)
-            .filter(|lane| lane.active == turn)
-        else {
-            return;
-        };
-        match lane.phase {
-            Phase::Running => lane.phase = Phase::Resumed,
-            Phase::Suspended => {
-                lane.phase = Phase::Ready;
-                state.go_on(turn, conversation);
-                self.changed.notify_one();
-            }
-            Phase::Ready | Phase::Resumed => {}
+        if self.lock().turns.resume(turn, conversation) {
+            self.changed.notify_one();
         }
     }
 
     /// Takes a turn out of the queue, or signals its worker to stop.
     pub fn withdraw(&self, turn: TurnId, conversation: ConversationId) -> Withdrawn {
-        let mut guard = self.lock();
-        if let Some(cancel) = guard.running.get(&turn).cloned() {
-            drop(guard);
+        let mut state = self.lock();
+        if let Some(cancel) = state.running.get(&turn).cloned() {
+            drop(state);
             cancel.cancel();
             return Withdrawn::Signalled;
         }
-        let state = &mut *guard;
-        let Some(lane) = state.lanes.get_mut(&conversation) else {
+        if !state.turns.remove(turn, conversation) {
             return Withdrawn::Unknown;
-        };
-        if lane.active == turn {
-            let before = state.ready.len();
-            state.ready.retain(|job| job.turn != turn);
-            state.waiting -= before - state.ready.len();
-            state.advance(turn, conversation);
-            self.wake(&guard, 1);
-            return Withdrawn::Taken;
         }
-        match lane.waiting.iter().position(|job| job.turn == turn) {
-            Some(place) => {
-                lane.waiting.remove(place);
-                state.waiting -= 1;
-                Withdrawn::Taken
-            }
-            None => Withdrawn::Unknown,
-        }
+        self.wake(&state, 1);
+        Withdrawn::Taken
     }
 
     /// Queues deliveries that are due and not queued yet.
@@ -347,7 +221,7 @@ impl WorkQueue {
         let state = self.lock();
         Load {
             running: state.running.len(),
-            waiting: state.waiting,
+            waiting: state.turns.waiting(),
             due_deliveries: state.due.len(),
         }
     }
@@ -397,49 +271,6 @@ impl WorkQueue {
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         lock(&self.state)
-    }
-}
-
-impl QueueState {
-    /// Queues a turn that waited for a person, whose lane is ready again.
-    fn go_on(&mut self, turn: TurnId, conversation: ConversationId) {
-        self.waiting += 1;
-        self.ready.push_back(TurnJob {
-            turn,
-            conversation,
-            fresh: None,
-        });
-    }
-
-    /// Makes the conversation's next turn ready after `turn`.
-    fn advance(&mut self, turn: TurnId, conversation: ConversationId) {
-        let Some(lane) = self
-            .lanes
-            .get_mut(&conversation)
-            .filter(|lane| lane.active == turn)
-        else {
-            return;
-        };
-        match lane.waiting.pop_front() {
-            Some(job) => {
-                lane.active = job.turn;
-                lane.phase = Phase::Ready;
-                self.ready.push_back(job);
-            }
-            None => {
-                self.lanes.remove(&conversation);
-            }
-        }
-    }
-}
-
-impl Lane {
-    fn of(active: TurnId, phase: Phase) -> Lane {
-        Lane {
-            active,
-            phase,
-            waiting: VecDeque::new(),
-        }
     }
 }
 
