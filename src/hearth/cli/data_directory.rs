@@ -181,13 +181,23 @@ impl DataDirectory {
     ///
     /// There is none, or it is invalid.
     pub fn settings(&self) -> Result<Settings, CliError> {
+        self.check_is_configured()?;
+        Settings::load(&self.config()).map_err(CliError::failed)
+    }
+
+    /// Checks that there is a configuration.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn check_is_configured(&self) -> Result<(), CliError> {
         let path = self.config();
         match fs::metadata(&path) {
             Err(error) if error.kind() == ErrorKind::NotFound => Err(CliError::failed(format!(
                 "there is no configuration {}; `hearth serve` writes one at its first start",
                 path.display()
             ))),
-            _ => Settings::load(&path).map_err(CliError::failed),
+            _ => Ok(()),
         }
     }
 

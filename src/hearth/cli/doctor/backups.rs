@@ -7,10 +7,11 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use rustix::fs::{Access, access};
 
-use super::diagnosis::{Diagnosis, Installation, Level};
+use super::diagnosis::{Diagnosis, Installation};
 use crate::service::backups::{directory, nightly_backups};
 use config::Settings;
 
+const CHECK: &str = "backup";
 /// Age limit of the newest backup: a machine may be off for a night or two.
 const STALE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
@@ -40,7 +41,7 @@ fn unwritable(place: &Path) -> Option<Diagnosis> {
             place.display(),
             existing.display()
         );
-        Diagnosis::problem("backup", text)
+        Diagnosis::problem(CHECK, text)
             .advise("give it to the user who runs hearth, or change backup.directory")
     })
 }
@@ -53,38 +54,26 @@ fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path)
     let age = found
         .as_ref()
         .map(|(night, _)| today.duration_since(*night));
-    let (level, text, advice) = match (backup.keep, found, age) {
-        (0, ..) => (
-            Level::Ok,
-            "nightly backups are off".to_owned(),
-            vec![format!(
-                "hearth config set{} backup.keep 7",
-                installation.option
-            )],
-        ),
-        (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => (
-            Level::Ok,
-            format!("the newest nightly backup is {}", path.display()),
-            Vec::new(),
-        ),
-        (_, Some((night, _)), _) => (
-            Level::Warning,
-            format!("the newest nightly backup is from {night}"),
-            vec![format!(
+    match (backup.keep, found, age) {
+        (0, ..) => Diagnosis::ok(CHECK, "nightly backups are off").advise(format!(
+            "hearth config set{} backup.keep 7",
+            installation.option
+        )),
+        (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => {
+            let text = format!("the newest nightly backup is {}", path.display());
+            Diagnosis::ok(CHECK, text)
+        }
+        (_, Some((night, _)), _) => {
+            let text = format!("the newest nightly backup is from {night}");
+            let why = format!(
                 "run the server at night, or see its log for why {} has none",
                 place.display()
-            )],
-        ),
-        (_, None, _) => (
-            Level::Ok,
-            format!("there is no nightly backup in {} yet", place.display()),
-            Vec::new(),
-        ),
-    };
-    Diagnosis {
-        check: "backup",
-        level,
-        text,
-        advice,
+            );
+            Diagnosis::warning(CHECK, text).advise(why)
+        }
+        (_, None, _) => {
+            let text = format!("there is no nightly backup in {} yet", place.display());
+            Diagnosis::ok(CHECK, text)
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! Whether the certificates are usable, and for how long.
 
-use super::diagnosis::{Diagnosis, Installation, Level};
+use super::diagnosis::{Diagnosis, Installation};
 use base::clock::Clock;
 use config::{Settings, Tls};
 use net::tls::{fingerprint, inspect, load_certificates};
 
+const CHECK: &str = "tls";
 /// How long before its expiry to warn.
 const SOON: u64 = 14 * DAY;
 const DAY: u64 = 24 * 60 * 60;
@@ -19,55 +20,42 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
     if let Some(path) = &config.tls.ca_file
         && let Err(error) = load_certificates(path)
     {
-        found.push(problem(
-            error.to_string(),
-            vec![
-                "correct tls.ca_file: until then https fails and the server does not start"
-                    .to_owned(),
-            ],
-        ));
+        found.push(
+            Diagnosis::problem(CHECK, error.to_string()).advise(
+                "correct tls.ca_file: until then https fails and the server does not start",
+            ),
+        );
     }
     found
 }
 
 fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
-    let remedy = || {
-        vec![format!(
-            "renew it; if it is self-signed: hearth tls self-signed --force{}",
-            installation.option
-        )]
-    };
+    let option = &installation.option;
+    let remedy = format!("renew it; if it is self-signed: hearth tls self-signed --force{option}");
     if let Err(error) = usable(tls) {
-        return problem(error, vec!["correct \"tls\"".to_owned()]);
+        return Diagnosis::problem(CHECK, error).advise("correct \"tls\"");
     }
     let leaf = tls.cert.as_deref().map(load_certificates);
     let Some(Ok(certificates)) = leaf else {
-        return problem("the certificate cannot be read".to_owned(), Vec::new());
+        return Diagnosis::problem(CHECK, "the certificate cannot be read");
     };
     let Some(inspected) = inspect(&certificates[0]) else {
-        return problem(
-            "the certificate is not an X.509 certificate".to_owned(),
-            Vec::new(),
-        );
+        return Diagnosis::problem(CHECK, "the certificate is not an X.509 certificate");
     };
     let until = inspected.until;
     match until.since(Clock::system().now()).as_secs() {
-        0 => problem(format!("the certificate expired at {until}"), remedy()),
-        left if left < SOON => Diagnosis {
-            check: "tls",
-            level: Level::Warning,
-            text: format!("the certificate expires in {} days, at {until}", left / DAY),
-            advice: remedy(),
-        },
-        _ => Diagnosis {
-            check: "tls",
-            level: Level::Ok,
-            text: format!(
-                "the certificate is valid until {until}; SHA-256\n{}",
-                fingerprint(&certificates[0])
-            ),
-            advice: Vec::new(),
-        },
+        0 => {
+            Diagnosis::problem(CHECK, format!("the certificate expired at {until}")).advise(remedy)
+        }
+        left if left < SOON => {
+            let text = format!("the certificate expires in {} days, at {until}", left / DAY);
+            Diagnosis::warning(CHECK, text).advise(remedy)
+        }
+        _ => {
+            let print = fingerprint(&certificates[0]);
+            let text = format!("the certificate is valid until {until}; SHA-256\n{print}");
+            Diagnosis::ok(CHECK, text)
+        }
     }
 }
 
@@ -85,13 +73,4 @@ fn usable(tls: &Tls) -> Result<(), String> {
 #[cfg(not(feature = "tls"))]
 fn usable(_: &Tls) -> Result<(), String> {
     Err("\"tls.cert\" is set, but this program was built without TLS".to_owned())
-}
-
-fn problem(text: String, advice: Vec<String>) -> Diagnosis {
-    Diagnosis {
-        check: "tls",
-        level: Level::Problem,
-        text,
-        advice,
-    }
 }

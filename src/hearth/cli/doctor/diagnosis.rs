@@ -1,5 +1,7 @@
 //! What a check looks at, and what it reports.
 
+use serde::Serialize;
+
 use crate::cli::data_directory::DataDirectory;
 use base::error::without_numbers;
 
@@ -12,7 +14,8 @@ pub struct Installation<'a> {
 }
 
 /// How bad it is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Level {
     /// It works.
     Ok,
@@ -33,7 +36,7 @@ impl Level {
 }
 
 /// The result of a check.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct Diagnosis {
     /// The group of checks.
     pub check: &'static str,
@@ -45,23 +48,23 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    pub fn ok(check: &'static str, text: String) -> Diagnosis {
+    pub fn ok(check: &'static str, text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
             check,
             level: Level::Ok,
-            text: without_numbers(&text),
+            text: without_numbers(text.as_ref()),
             advice: Vec::new(),
         }
     }
 
-    pub fn warning(check: &'static str, text: String) -> Diagnosis {
+    pub fn warning(check: &'static str, text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
             level: Level::Warning,
             ..Diagnosis::ok(check, text)
         }
     }
 
-    pub fn problem(check: &'static str, text: String) -> Diagnosis {
+    pub fn problem(check: &'static str, text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
             level: Level::Problem,
             ..Diagnosis::ok(check, text)

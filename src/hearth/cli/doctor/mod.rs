@@ -12,8 +12,6 @@ mod providers;
 mod relay;
 mod server;
 
-use serde_json::Value;
-
 use super::arguments::{Arguments, DATA_DIR, JSON};
 use super::command::Command;
 use super::context::{CliError, CliResult, Context};
@@ -65,12 +63,7 @@ const INSTALLATION_CHECKS: &[fn(&Installation<'_>) -> Vec<Diagnosis>] = &[
 fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let path = directory.config();
-    if !path.exists() {
-        return Err(CliError::failed(format!(
-            "there is no configuration {}; `hearth serve` writes one at its first start",
-            path.display()
-        )));
-    }
+    directory.check_is_configured()?;
     let installation = Installation {
         directory: &directory,
         option: directory.option(arguments.has("data-dir")),
@@ -92,18 +85,16 @@ fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     );
     let has_problem = diagnoses.iter().any(|found| found.level == Level::Problem);
     if arguments.has("json") {
-        let checks: Vec<Value> = diagnoses.iter().map(to_json).collect();
-        table::print_json(context, &json!({ "ok": !has_problem, "checks": checks }))?;
+        table::print_json(context, &json!({ "ok": !has_problem, "checks": diagnoses }))?;
     } else {
         for found in &diagnoses {
             print(found, context)?;
         }
     }
     context.output.flush()?;
-    if has_problem {
-        Err(CliError::Reported)
-    } else {
-        Ok(())
+    match has_problem {
+        true => Err(CliError::Reported),
+        false => Ok(()),
     }
 }
 
@@ -118,15 +109,6 @@ fn print(found: &Diagnosis, context: &mut Context) -> CliResult {
         writeln!(context.output, "{:8}   -> {line}", "")?;
     }
     Ok(())
-}
-
-fn to_json(found: &Diagnosis) -> Value {
-    json!({
-        "check": found.check,
-        "level": found.level.as_str(),
-        "text": found.text,
-        "advice": found.advice,
-    })
 }
 
 /// The warnings about the configuration file.

@@ -15,8 +15,11 @@ const LINE_BYTES: u64 = 64 * 1024 * 1024;
 /// Longest name of a channel or a person, in characters.
 const NAME_CHARACTERS: usize = 200;
 
+#[derive(Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
 enum ExportLine {
-    Head,
+    #[serde(rename = "hearth_export")]
+    Head { version: u32 },
     Conversation {
         id: String,
         title: String,
@@ -32,60 +35,12 @@ enum ExportLine {
     },
 }
 
-/// The members of any [`ExportLine`].
-#[derive(Deserialize)]
-struct LineFields {
-    r#type: String,
-    version: Option<u32>,
-    id: Option<String>,
-    title: Option<String>,
-    channel: Option<String>,
-    created_at: Option<String>,
-    role: Option<String>,
-    content: Option<String>,
-    speaker: Option<String>,
-    timestamp: Option<String>,
-}
-
-impl ExportLine {
-    /// None if it is not a line of an export.
-    fn parse(text: &[u8]) -> Option<ExportLine> {
-        let members: LineFields = serde_json::from_slice(text).ok()?;
-        Some(match members.r#type.as_str() {
-            "hearth_export" => {
-                members.version?;
-                ExportLine::Head
-            }
-            "conversation" => ExportLine::Conversation {
-                id: members.id?,
-                title: members.title?,
-                channel: members.channel,
-                created_at: members.created_at?,
-            },
-            "message" => ExportLine::Message {
-                id: members.id,
-                role: members.role?,
-                content: members.content?,
-                speaker: members.speaker,
-                timestamp: members.timestamp?,
-            },
-            _ => return None,
-        })
-    }
-}
-
 /// Whether a file with this first line is one of ours.
 pub fn is_head(line: &[u8]) -> bool {
-    serde_json::from_slice(line)
-        .is_ok_and(|head: LineFields| head.r#type == "hearth_export" && head.version == Some(1))
-}
-
-/// Where the reader is.
-enum ConversationState {
-    /// Before the first conversation, or in one that is skipped.
-    Outside,
-    /// In this one.
-    Inside(Box<OpenImport>),
+    matches!(
+        serde_json::from_slice(line),
+        Ok(ExportLine::Head { version: 1 })
+    )
 }
 
 /// Imports a whole file.
@@ -94,7 +49,8 @@ enum ConversationState {
 ///
 /// The file cannot be read or has an overlong line, or the database fails.
 pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult {
-    let mut position = ConversationState::Outside;
+    // None before the first conversation, and in one that is skipped.
+    let mut open: Option<OpenImport> = None;
     let mut line = Vec::new();
     let mut bytes = 0;
     loop {
@@ -118,38 +74,32 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
         if text.is_empty() {
             continue;
         }
-        match ExportLine::parse(text) {
-            Some(ExportLine::Head) => {}
-            Some(ExportLine::Conversation {
+        match serde_json::from_slice(text) {
+            Ok(ExportLine::Head { .. }) => {}
+            Ok(ExportLine::Conversation {
                 id,
                 title,
                 channel,
                 created_at,
             }) => {
-                if let ConversationState::Inside(open) =
-                    std::mem::replace(&mut position, ConversationState::Outside)
-                {
-                    importer.finish(*open)?;
+                if let Some(open) = open.take() {
+                    importer.finish(open)?;
                 }
                 match conversation(&id, title, channel, &created_at) {
                     None => importer
                         .counts
                         .skip("conversations with an unreadable id or time"),
-                    Some(conversation) => {
-                        if let Some(open) = importer.begin(conversation)? {
-                            position = ConversationState::Inside(Box::new(open));
-                        }
-                    }
+                    Some(conversation) => open = importer.begin(conversation)?,
                 }
             }
-            Some(ExportLine::Message {
+            Ok(ExportLine::Message {
                 id,
                 role,
                 content,
                 speaker,
                 timestamp,
             }) => {
-                let ConversationState::Inside(open) = &mut position else {
+                let Some(open) = &mut open else {
                     continue;
                 };
                 match (Role::parse(&role), time(&timestamp)) {
@@ -168,14 +118,14 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
                         .skip("messages with an unknown role or time"),
                 }
             }
-            None => importer
+            Err(_) => importer
                 .counts
                 .skip("lines that do not belong to an export"),
         }
     }
-    match position {
-        ConversationState::Inside(open) => importer.finish(*open),
-        ConversationState::Outside => Ok(()),
+    match open {
+        Some(open) => importer.finish(open),
+        None => Ok(()),
     }
 }
 

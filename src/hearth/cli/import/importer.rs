@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::cli::context::{CliError, CliResult};
@@ -24,10 +25,11 @@ const REASONS: usize = 20;
 const TITLE_CHARACTERS: usize = 200;
 
 /// The result of an import.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct ImportCounts {
     pub imported: u64,
     pub messages: u64,
+    #[serde(rename = "already_there")]
     pub known: u64,
     pub left_out: u64,
     /// Why items were skipped, and how often.

@@ -96,14 +96,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
 
 fn print(arguments: &Arguments, context: &mut Context, counts: &ImportCounts) -> CliResult {
     if arguments.has("json") {
-        let counts = json!({
-            "imported": counts.imported,
-            "messages": counts.messages,
-            "already_there": counts.known,
-            "left_out": counts.left_out,
-            "reasons": counts.reasons,
-        });
-        return table::print_json(context, &counts);
+        return table::print_json(context, &json!(counts));
     }
     writeln!(
         context.output,

@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
 use std::path::{Path, PathBuf};
 
-use serde_json::Value;
+use serde::Serialize;
 
 use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option};
 use super::command::Command;
@@ -17,7 +17,7 @@ use super::running_server::RunningServer;
 use super::table;
 use ::config::Settings;
 use base::clock::{Clock, Timestamp};
-use net::tls::self_signed::{MOST_DAYS, SelfSigned, make};
+use net::tls::self_signed::{MOST_DAYS, make};
 use net::tls::{fingerprint, inspect, load_certificates};
 use serde_json::json;
 
@@ -99,7 +99,9 @@ fn self_signed(arguments: &Arguments, context: &mut Context) -> CliResult {
         settings.path(),
     )?;
     let is_new = adopt(&settings)?;
-    report(&made, &certificate, context)?;
+    writeln!(context.output, "Created {}\n", certificate.display())?;
+    CertificateSummary::of(&certificate)?.print(context)?;
+    writeln!(context.output)?;
     advise(&directory, &settings, &certificate, is_new, context)
 }
 
@@ -145,17 +147,6 @@ fn adopt(settings: &Settings) -> Result<bool, CliError> {
     }
     settings.set("tls", &section.to_string())?;
     Ok(true)
-}
-
-fn report(made: &SelfSigned, certificate: &Path, context: &mut Context) -> CliResult {
-    writeln!(context.output, "Created {}\n", certificate.display())?;
-    let found = inspect(&made.der);
-    if let Some(found) = &found {
-        writeln!(context.output, "  Names    {}", found.names.join(", "))?;
-        writeln!(context.output, "  Expires  {}", found.until)?;
-    }
-    writeln!(context.output, "  SHA-256  {}\n", fingerprint(&made.der))?;
-    Ok(())
 }
 
 /// What to do next.
@@ -209,22 +200,20 @@ fn show(arguments: &Arguments, context: &mut Context) -> CliResult {
     };
     let shown = CertificateSummary::of(path)?;
     if arguments.has("json") {
-        return table::print_json(context, &shown.to_json());
+        return table::print_json(context, &json!(shown));
     }
     writeln!(context.output, "{}\n", shown.path.display())?;
-    writeln!(context.output, "  Names    {}", shown.names.join(", "))?;
-    writeln!(context.output, "  Expires  {}", shown.until)?;
-    writeln!(context.output, "  SHA-256  {}", shown.fingerprint)?;
-    Ok(())
+    shown.print(context)
 }
 
 /// The parts of a certificate that are shown.
+#[derive(Serialize)]
 struct CertificateSummary {
     path: PathBuf,
     names: Vec<String>,
     /// When it expires.
     until: Timestamp,
-    /// SHA-256.
+    #[serde(rename = "sha256")]
     fingerprint: String,
 }
 
@@ -251,19 +240,19 @@ impl CertificateSummary {
         })
     }
 
-    fn to_json(&self) -> Value {
-        json!({
-            "path": self.path,
-            "names": self.names,
-            "until": self.until,
-            "sha256": self.fingerprint,
-        })
+    fn print(&self, context: &mut Context) -> CliResult {
+        writeln!(context.output, "  Names    {}", self.names.join(", "))?;
+        writeln!(context.output, "  Expires  {}", self.until)?;
+        writeln!(context.output, "  SHA-256  {}", self.fingerprint)?;
+        Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use serde_json::Value;
 
     use super::*;
     use crate::cli::tests::DataDirectoryUnderTest;
