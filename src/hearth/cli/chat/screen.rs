@@ -112,95 +112,56 @@ fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::tests::rows;
 
-    fn piece(text: &str) -> Action {
-        Action::Piece(text.to_owned())
-    }
-
-    fn answer(text: &str) -> Action {
-        Action::Answer(text.to_owned())
-    }
-
-    fn note(text: &str) -> Action {
-        Action::Note(text.to_owned())
+    /// An action of the table, such as `piece Hel`.
+    fn action(written: &str) -> Action {
+        let (kind, text) = written.split_once(' ').unwrap_or((written, ""));
+        let text = text.to_owned();
+        match kind {
+            "piece" => Action::Piece(text),
+            "answer" => Action::Answer(text),
+            "note" => Action::Note(text),
+            "problem" => Action::Problem(text),
+            "ask" => Action::Ask(text),
+            "ready" => Action::Ready,
+            "break" => Action::Break,
+            _ => panic!("{written}"),
+        }
     }
 
     #[test]
     fn the_screen_shows_everything_once() {
-        let problem = || Action::Problem("too much".to_owned());
-        let ask = || Action::Ask("May it? ".to_owned());
-        for (rich, actions, output, errors) in [
-            (
-                true,
-                vec![piece("Hel"), piece("lo"), answer("Hello")],
-                "Hello\n",
-                "",
-            ),
-            (true, vec![answer("Hello")], "Hello\n", ""),
-            (true, vec![piece("Hel"), answer("Hello")], "Hello\n", ""),
-            (
-                true,
-                vec![piece("Hello\n"), answer("Hello")],
-                "Hello\n\n",
-                "",
-            ),
-            (
-                true,
-                vec![piece("Wrong"), answer("Right")],
-                "Wrong\nRight\n",
-                "",
-            ),
-            (
-                true,
-                vec![
-                    piece("Let me see."),
-                    note("clock …"),
-                    piece("Noon"),
-                    answer("Noon"),
-                ],
-                "Let me see.\n· clock …\nNoon\n",
-                "",
-            ),
-            (
-                true,
-                vec![piece("So"), problem()],
-                "So\n",
-                "hearth: too much\n",
-            ),
-            (true, vec![piece("So"), ask()], "So\nMay it? ", ""),
-            (true, vec![Action::Ready, Action::Break], "> \n", ""),
-            (
-                true,
-                vec![piece("So"), Action::Break, note("stopping")],
-                "So\n· stopping\n",
-                "",
-            ),
-            (
-                true,
-                vec![answer("\x1b[2Jclean\r\u{9b}2J\ttext\n")],
-                "[2Jclean2J\ttext\n\n",
-                "",
-            ),
-            (
-                false,
-                vec![
-                    piece("Hel"),
-                    note("clock …"),
-                    Action::Ready,
-                    answer("Hello"),
-                    problem(),
-                ],
-                "Hello\n",
-                "hearth: too much\n",
-            ),
-        ] {
-            let mut screen = Screen::new(rich, false, rich);
-            let (mut out, mut err) = (Vec::new(), Vec::new());
-            for action in &actions {
-                screen.show(action, &mut out, &mut err).unwrap();
+        // ACTIONS | OUTPUT | ERRORS, with / for a line feed.
+        let rich = "
+            piece Hel, piece lo, answer Hello                    | Hello/                          |
+            answer Hello                                         | Hello/                          |
+            piece Hel, answer Hello                              | Hello/                          |
+            piece Hello/, answer Hello                           | Hello//                         |
+            piece Wrong, answer Right                            | Wrong/Right/                    |
+            piece Let me see., note clock …, piece Noon, answer Noon | Let me see./· clock …/Noon/ |
+            piece So, problem too much                           | So/                             | hearth: too much/
+            piece So, ask May it?                                | So/May it?                      |
+            ready, break                                         | > /                             |
+            piece So, break, note stopping                       | So/· stopping/                  |
+            answer \x1b[2Jclean\r\u{9b}2J\ttext/                  | [2Jclean2J\ttext//              |
+        ";
+        let plain = "
+            piece Hel, note clock …, ready, answer Hello, problem too much | Hello/ | hearth: too much/
+        ";
+        for (is_rich, table) in [(true, rich), (false, plain)] {
+            for [actions, output, errors] in rows(&table.replace("|\n", "| \n")) {
+                let mut screen = Screen::new(is_rich, false, is_rich);
+                let (mut out, mut err) = (Vec::new(), Vec::new());
+                for written in actions.split(", ") {
+                    let action = action(&written.replace('/', "\n"));
+                    screen.show(&action, &mut out, &mut err).unwrap();
+                }
+                for (shown, expected) in [(out, output), (err, errors)] {
+                    let shown = String::from_utf8(shown).unwrap();
+                    assert_eq!(shown.replace('\n', "/"), expected, "{actions}");
+                }
             }
-            assert_eq!(String::from_utf8(out).unwrap(), output, "{actions:?}");
-            assert_eq!(String::from_utf8(err).unwrap(), errors, "{actions:?}");
         }
     }
 
@@ -208,7 +169,7 @@ mod tests {
     fn a_note_is_dimmed_with_colors() {
         let mut out = Vec::new();
         Screen::new(true, true, true)
-            .show(&note("a\nb"), &mut out, &mut Vec::new())
+            .show(&action("note a\nb"), &mut out, &mut Vec::new())
             .unwrap();
         assert_eq!(out, "\x1b[2m· a\x1b[0m\n\x1b[2m· b\x1b[0m\n".as_bytes());
     }
