@@ -264,6 +264,23 @@ impl Arguments {
             .transpose()
     }
 
+    /// The text of an option that must be one of these words.
+    ///
+    /// # Errors
+    ///
+    /// A usage failure when it is another.
+    pub fn choice(&self, name: &str, words: &[&str]) -> Result<Option<&str>, CliError> {
+        match (self.text(name)?, words) {
+            (Some(word), [others @ .., last]) if !words.contains(&word) => {
+                Err(self.usage(format!(
+                    "--{name} must be {} or {last}, not {word:?}",
+                    others.join(", ")
+                )))
+            }
+            (given, _) => Ok(given),
+        }
+    }
+
     /// The whole number of an option, within a range.
     ///
     /// # Errors

@@ -38,14 +38,9 @@ const ERROR_CHARACTERS: usize = 60;
 
 /// `hearth deliveries list`
 fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
-    let state = match arguments.text("state")? {
-        None => None,
-        Some(word) => Some(DeliveryState::parse(word).ok_or_else(|| {
-            arguments.usage(format!(
-                "--state must be pending, held, delivered or dead, not {word:?}"
-            ))
-        })?),
-    };
+    let states = ["pending", "held", "delivered", "dead"];
+    let state = arguments.choice("state", &states)?;
+    let state = state.and_then(DeliveryState::parse);
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);

@@ -52,13 +52,9 @@ struct ExportCounts {
 
 /// `hearth export`
 fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
-    let format = match arguments.text("format")? {
-        None | Some("jsonl") => ExportFormat::JsonLines,
+    let format = match arguments.choice("format", &["jsonl", "markdown"])? {
         Some("markdown") => ExportFormat::Markdown,
-        Some(other) => {
-            let message = format!("--format must be jsonl or markdown, not {other:?}");
-            return Err(arguments.usage(message));
-        }
+        _ => ExportFormat::JsonLines,
     };
     let one: Option<ConversationId> =
         arguments.value("conversation", "the id of a conversation")?;

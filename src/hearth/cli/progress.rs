@@ -3,12 +3,13 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
+use base::sync::lock;
 use store::{Progress, ProgressWatcher};
 
 /// How long work may take without a progress line.
@@ -80,7 +81,7 @@ impl LineState {
     fn note(&self, progress: Progress) -> bool {
         if self.is_terminal {
             let now = Instant::now();
-            let mut drawn = self.drawn.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut drawn = lock(&self.drawn);
             if now >= drawn.next {
                 drawn.next = now + EVERY;
                 drawn.is_there = true;
@@ -98,12 +99,7 @@ impl Drop for ProgressLine {
         for signal in self.signals.drain(..) {
             signal_hook::low_level::unregister(signal);
         }
-        let drawn = self
-            .shared
-            .drawn
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if drawn.is_there {
+        if lock(&self.shared.drawn).is_there {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }

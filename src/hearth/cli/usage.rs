@@ -25,12 +25,9 @@ pub const COMMAND: Command = Command::new("usage", "Show the tokens used, by mon
 
 /// `hearth usage`
 fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
-    let (period, column) = match arguments.text("by")? {
-        None | Some("month") => (Period::Month, "month"),
+    let (period, column) = match arguments.choice("by", &["day", "month"])? {
         Some("day") => (Period::Day, "day"),
-        Some(word) => {
-            return Err(arguments.usage(format!("--by must be day or month, not {word:?}")));
-        }
+        _ => (Period::Month, "month"),
     };
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?

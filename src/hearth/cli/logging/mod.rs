@@ -9,13 +9,14 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use env_logger::{Builder, Logger, Target};
 use log::{LevelFilter, Log, Metadata, Record};
 
 use super::context::CliError;
 use base::clock::Clock;
+use base::sync;
 use rotation::RotatingFile;
 
 /// The default log level.
@@ -67,12 +68,12 @@ impl Logging {
         }
         let both = LoggerPair::new(level, self.is_dated, &self.file);
         let most = both.terminal.filter();
-        *self.current.write().unwrap_or_else(PoisonError::into_inner) = both;
+        *sync::write(&self.current) = both;
         log::set_max_level(most);
     }
 
     fn with<T>(&self, look: impl FnOnce(&LoggerPair) -> T) -> T {
-        look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        look(&sync::read(&self.current))
     }
 }
 
@@ -118,17 +119,11 @@ struct SharedFile(Arc<Mutex<RotatingFile>>);
 
 impl Write for SharedFile {
     fn write(&mut self, lines: &[u8]) -> std::io::Result<usize> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write(lines)
+        sync::lock(&self.0).write(lines)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .flush()
+        sync::lock(&self.0).flush()
     }
 }
 

@@ -31,15 +31,7 @@ const NAME: &str = "relay";
 pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     let url = websocket_url(arguments.required(0));
     let relay = relay_address(&url).map_err(|error| arguments.usage(error))?;
-    let encryption = match arguments.text("encryption")? {
-        None => None,
-        Some(word @ ("required" | "optional")) => Some(word),
-        Some(word) => {
-            return Err(arguments.usage(format!(
-                "--encryption must be required or optional, not {word:?}"
-            )));
-        }
-    };
+    let encryption = arguments.choice("encryption", &["required", "optional"])?;
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let name = arguments.text("name")?.unwrap_or(NAME);
