@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::arguments::{Arguments, DATA_DIR, flag, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count, size};
 use crate::service::backups::enclosed;
@@ -33,7 +33,7 @@ server makes such backups itself every night (`hearth config keys` explains `bac
 .run(run);
 
 /// `hearth backup FILE`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     directory.check_is_used()?;
     let target = PathBuf::from(arguments.required(0));

@@ -1,7 +1,7 @@
 //! The type that declares a command, and the lookup of one in a table.
 
 use super::arguments::{Arguments, CommandOption, Operand};
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use base::nearest::nearest;
 
 /// One command, a group of commands, or both.
@@ -22,9 +22,9 @@ pub struct Command {
 /// The function of a command.
 #[derive(Clone, Copy)]
 pub enum CommandFunction {
-    Plain(fn(&Arguments, &mut Context) -> CliResult),
+    Plain(fn(&Arguments, &mut CliContext) -> CliResult),
     /// Also gets the table of all commands.
-    WithTable(fn(&'static [Command], &Arguments, &mut Context) -> CliResult),
+    WithTable(fn(&'static [Command], &Arguments, &mut CliContext) -> CliResult),
 }
 
 impl Command {
@@ -55,14 +55,14 @@ impl Command {
         self
     }
 
-    pub const fn run(mut self, run: fn(&Arguments, &mut Context) -> CliResult) -> Command {
+    pub const fn run(mut self, run: fn(&Arguments, &mut CliContext) -> CliResult) -> Command {
         self.run = Some(CommandFunction::Plain(run));
         self
     }
 
     pub const fn run_with_table(
         mut self,
-        run: fn(&'static [Command], &Arguments, &mut Context) -> CliResult,
+        run: fn(&'static [Command], &Arguments, &mut CliContext) -> CliResult,
     ) -> Command {
         self.run = Some(CommandFunction::WithTable(run));
         self

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, optional, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::{password, table};
@@ -45,7 +45,7 @@ history. A running server reloads its configuration; the change applies from the
     ]);
 
 /// `hearth config check`
-fn check(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn check(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     server::check(&settings.current()).map_err(CliError::failed)?;
@@ -57,7 +57,7 @@ fn check(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth config get [KEY]`
-fn get(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn get(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let Some(key) = arguments.operand(0) else {
@@ -78,7 +78,7 @@ fn get(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth config set KEY VALUE`
-fn set(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let (key, given) = (arguments.required(0), arguments.required(1));
@@ -102,14 +102,14 @@ fn set(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth config path`
-fn path(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn path(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     writeln!(context.output, "{}", directory.config().display())?;
     Ok(())
 }
 
 /// `hearth config keys`
-fn keys(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn keys(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let settings = config::documentation();
     if arguments.has("json") {
         let settings: Vec<Value> = settings

@@ -6,7 +6,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 
 /// The parts of the process that a command may use. Tests bring their own.
-pub struct Context<'a> {
+pub struct CliContext<'a> {
     pub environment: &'a dyn Fn(&str) -> Option<OsString>,
     pub input: &'a mut dyn Input,
     pub input_is_terminal: bool,
@@ -15,7 +15,7 @@ pub struct Context<'a> {
     pub errors: &'a mut dyn Write,
 }
 
-impl Context<'_> {
+impl CliContext<'_> {
     /// An environment variable, if it is set, not empty and UTF-8.
     pub fn variable(&self, name: &str) -> Option<String> {
         (self.environment)(name)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::Access;
 
 use super::arguments::Arguments;
-use super::context::{CliError, Context};
+use super::context::{CliContext, CliError};
 use crate::server::restore;
 use crate::service::backups::how_to_restore;
 use base::clock::Clock;
@@ -66,7 +66,7 @@ impl DataDirectory {
     /// # Errors
     ///
     /// As for [`DataDirectory::resolve`].
-    pub fn of(arguments: &Arguments, context: &Context) -> Result<DataDirectory, CliError> {
+    pub fn of(arguments: &Arguments, context: &CliContext) -> Result<DataDirectory, CliError> {
         DataDirectory::resolve(arguments.raw("data-dir"), context.environment)
     }
 

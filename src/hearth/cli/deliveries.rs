@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, option, required};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::table::ListView;
 use base::ids::DeliveryId;
@@ -37,7 +37,7 @@ pub const COMMAND: Command = Command::new("deliveries", "List webhook callbacks 
 const ERROR_CHARACTERS: usize = 60;
 
 /// `hearth deliveries list`
-fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let states = ["pending", "held", "delivered", "dead"];
     let state = arguments.choice("state", &states)?;
     let state = state.and_then(DeliveryState::parse);
@@ -77,7 +77,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth deliveries retry ID`
-fn retry(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn retry(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: DeliveryId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let delivery = store.retry_delivery(id)?;

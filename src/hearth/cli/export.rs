@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::arguments::{Arguments, DATA_DIR, flag, option};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use base::ids::ConversationId;
@@ -51,7 +51,7 @@ struct ExportCounts {
 }
 
 /// `hearth export`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let format = match arguments.choice("format", &["jsonl", "markdown"])? {
         Some("markdown") => ExportFormat::Markdown,
         _ => ExportFormat::JsonLines,

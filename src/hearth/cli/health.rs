@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, CA_FILE, DATA_DIR, option};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::http;
 use super::running_server::RunningServer;
@@ -33,7 +33,7 @@ it, the one that runs on the data directory",
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// `hearth health`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let (url, trust) = match arguments.text("url")? {
         Some(url) => {
             let trust = http::trust(arguments, context)?;

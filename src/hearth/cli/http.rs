@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::arguments::Arguments;
-use super::context::{CliError, Context};
+use super::context::{CliContext, CliError};
 use super::data_directory::DataDirectory;
 use config::Settings;
 use net::cancel::Cancel;
@@ -20,7 +20,7 @@ const BODY_BYTES: usize = 1 << 20;
 /// # Errors
 ///
 /// `--ca-file` is not a file with certificates.
-pub fn trust(arguments: &Arguments, context: &Context) -> Result<Trust, CliError> {
+pub fn trust(arguments: &Arguments, context: &CliContext) -> Result<Trust, CliError> {
     if let Some(file) = arguments.raw("ca-file") {
         let file = Path::new(file);
         load_certificates(file).map_err(|error| CliError::failed(format!("--ca-file: {error}")))?;

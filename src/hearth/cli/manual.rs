@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::arguments::Arguments;
 use super::command::{self, Command};
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::help::{self, version};
 
 pub const COMMAND: Command = Command::new("man", "Print the manual page")
@@ -54,7 +54,7 @@ const FILES: [(&str, &str); 4] = [
 ];
 
 /// `hearth man`
-fn run(table: &'static [Command], _: &Arguments, context: &mut Context) -> CliResult {
+fn run(table: &'static [Command], _: &Arguments, context: &mut CliContext) -> CliResult {
     context.output.write_all(page(table).as_bytes())?;
     Ok(())
 }

@@ -1,16 +1,14 @@
 //! `hearth memory`: what the assistant was asked to remember. Works on the
 //! database directly; a running server reads it again for each turn.
 
-use serde_json::Value;
-
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::table::{ListView, truncated};
+use crate::service::views;
 use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
-use serde_json::json;
 use store::Memory;
 
 pub const COMMAND: Command = Command::new("memory", "See and delete what the assistant remembers")
@@ -39,7 +37,7 @@ pub const COMMAND: Command = Command::new("memory", "See and delete what the ass
 const CONTENT_CHARACTERS: usize = 100;
 
 /// `hearth memory list`
-fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let memories = store.memories()?;
     store.close();
@@ -48,7 +46,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth memory search WORD...`
-fn search(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn search(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
@@ -60,7 +58,7 @@ fn search(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth memory delete ID`
-fn delete(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn delete(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: MemoryId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.forget(id)?;
@@ -71,7 +69,7 @@ fn delete(arguments: &Arguments, context: &mut Context) -> CliResult {
 
 fn print(
     arguments: &Arguments,
-    context: &mut Context,
+    context: &mut CliContext,
     memories: &[Memory],
     empty: &str,
 ) -> CliResult {
@@ -85,17 +83,8 @@ fn print(
                 truncated(&memory.content, CONTENT_CHARACTERS),
             ]
         },
-        json: &to_json,
+        json: &views::memory,
         empty,
     };
     list.print(memories, arguments, context)
-}
-
-fn to_json(memory: &Memory) -> Value {
-    json!({
-        "id": memory.id,
-        "content": memory.content,
-        "speaker": memory.speaker,
-        "created_at": memory.created_at,
-    })
 }

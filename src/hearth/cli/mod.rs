@@ -61,7 +61,7 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use command::{Command, CommandFunction};
-use context::{CliError, CliResult, Context, StandardInput};
+use context::{CliContext, CliError, CliResult, StandardInput};
 
 /// Every command, in the order of the overview.
 const COMMANDS: &[Command] = &[
@@ -96,7 +96,7 @@ const COMMANDS: &[Command] = &[
 /// Runs one command line (without the program's name) in this process's
 /// environment, on its standard streams.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
-    let mut context = Context {
+    let mut context = CliContext {
         environment: &|name| std::env::var_os(name),
         input: &mut StandardInput(io::stdin()),
         input_is_terminal: io::stdin().is_terminal(),
@@ -107,7 +107,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     ExitCode::from(run_in(arguments.into_iter().collect(), &mut context))
 }
 
-fn run_in(arguments: Vec<OsString>, context: &mut Context) -> u8 {
+fn run_in(arguments: Vec<OsString>, context: &mut CliContext) -> u8 {
     let outcome =
         dispatch(arguments, context).and_then(|()| context.output.flush().map_err(CliError::from));
     let (code, message) = match outcome {
@@ -124,7 +124,7 @@ fn run_in(arguments: Vec<OsString>, context: &mut Context) -> u8 {
     code
 }
 
-fn dispatch(arguments: Vec<OsString>, context: &mut Context) -> CliResult {
+fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
     let words: Vec<&str> = arguments.iter().map_while(|word| word.to_str()).collect();
     match words.first().copied() {
         None => {

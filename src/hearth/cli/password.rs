@@ -8,7 +8,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 
 use super::arguments::Arguments;
-use super::context::{CliError, Context};
+use super::context::{CliContext, CliError};
 use crate::service;
 use crate::service::password::LEAST_CHARACTERS;
 use base::secret::Secret;
@@ -24,7 +24,7 @@ const LINE_BYTES: usize = 64 * 1024;
 /// The password cannot be read, breaks the rules, or was typed differently.
 pub fn new_hash(
     arguments: &Arguments,
-    context: &mut Context,
+    context: &mut CliContext,
     user: &str,
 ) -> Result<String, CliError> {
     if arguments.has("generate") {
@@ -67,7 +67,7 @@ pub fn check(password: &Secret) -> Result<(), CliError> {
 /// # Errors
 ///
 /// The input ends, is not UTF-8 or too long, or the person cancels.
-pub fn read_secret(context: &mut Context, prompt: &str, ask: bool) -> Result<Secret, CliError> {
+pub fn read_secret(context: &mut CliContext, prompt: &str, ask: bool) -> Result<Secret, CliError> {
     if !ask {
         return read_line(context.input, |line, byte| line.push(byte));
     }

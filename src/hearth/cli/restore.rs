@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, flag, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use crate::server::{Lock, restore};
@@ -34,7 +34,7 @@ configuration where they still apply. The server must be stopped.",
     .run(run);
 
 /// `hearth restore FILE`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let file = PathBuf::from(arguments.required(0));
     if arguments.has("check") {
         let line = ProgressLine::stoppable();
@@ -109,7 +109,7 @@ fn stage(
     file: &Path,
     directory: &DataDirectory,
     staged: &Path,
-    context: &mut Context,
+    context: &mut CliContext,
 ) -> Result<BackupContents, CliError> {
     let line = ProgressLine::stoppable();
     let database = staged.join(restore::DATABASE_FILE);
@@ -158,7 +158,7 @@ fn stage(
     Ok(contents)
 }
 
-fn report(context: &mut Context, what: &str, keys: &[String]) -> CliResult {
+fn report(context: &mut CliContext, what: &str, keys: &[String]) -> CliResult {
     if !keys.is_empty() {
         writeln!(context.output, "{what}: {}.", keys.join(", "))?;
     }

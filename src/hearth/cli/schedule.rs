@@ -1,17 +1,15 @@
 //! `hearth schedule`: reminders and routines. Works on the database directly,
 //! which a running server checks every second.
 
-use serde_json::Value;
-
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::table::{ListView, truncated};
+use crate::service::views;
 use base::calendar::{Timing, Zone};
 use base::clock::Clock;
 use base::ids::{ConversationId, ScheduleId};
-use serde_json::json;
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
 pub const COMMAND: Command = Command::new(
@@ -73,7 +71,7 @@ next start, marked as late.",
 const PROMPT_CHARACTERS: usize = 60;
 
 /// `hearth schedule add PROMPT...`
-fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let (at, cron) = (arguments.text("at")?, arguments.text("cron")?);
     if at.is_some() == cron.is_some() {
         return Err(arguments.usage("give either --at, for a single run, or --cron"));
@@ -107,7 +105,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth schedule list`
-fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let store = directory.open_store()?;
     let schedules = store.schedules()?;
@@ -120,14 +118,14 @@ fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
     let list = ListView {
         columns: &["id", "next", "repeats", "webhook", "prompt"],
         row: &|schedule| row(schedule, &zone),
-        json: &to_json,
+        json: &views::schedule,
         empty: "Nothing is scheduled; add something with `hearth schedule add`.",
     };
     list.print(&schedules, arguments, context)
 }
 
 /// `hearth schedule remove ID`
-fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.delete_schedule(id)?;
@@ -137,7 +135,7 @@ fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth schedule pause ID`
-fn pause(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn pause(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let schedule = store.schedule(id)?;
@@ -148,7 +146,7 @@ fn pause(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth schedule resume ID`
-fn resume(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn resume(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let directory = DataDirectory::of(arguments, context)?;
     let zone = directory.settings()?.current().zone();
@@ -179,25 +177,11 @@ fn row(schedule: &Schedule, zone: &Zone) -> Vec<String> {
     ]
 }
 
-fn to_json(schedule: &Schedule) -> Value {
-    json!({
-        "schedule_id": schedule.id,
-        "prompt": schedule.prompt,
-        "owner": schedule.owner,
-        "conversation_id": schedule.conversation_id,
-        "webhook": schedule.account,
-        "cron": schedule.timing.cron.as_ref().map(ToString::to_string),
-        "next_at": schedule.timing.next_at,
-        "last_at": schedule.last_at,
-        "paused": schedule.is_paused,
-        "created_at": schedule.created_at,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cli::tests::{DataDirectoryUnderTest, run_with};
+    use serde_json::Value;
     use store::Store;
 
     fn home() -> DataDirectoryUnderTest {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::table::ListView;
 use protocol::command::LIST_LIMIT;
@@ -27,7 +27,7 @@ const LIMIT: u64 = 20;
 const EXCERPT_CHARACTERS: usize = 100;
 
 /// `hearth search WORD...`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(LIMIT);
     let store = DataDirectory::of(arguments, context)?.open_store()?;

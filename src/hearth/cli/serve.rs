@@ -11,7 +11,7 @@ use signal_hook::iterator::Signals;
 
 use super::arguments::{Arguments, DATA_DIR, option};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::first_run::{self, FirstRun};
 use super::local_models;
@@ -49,7 +49,7 @@ log_level applies.",
     .run(run);
 
 /// Runs the server until a signal stops it.
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let directory = DataDirectory::of(arguments, context)?;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 
 /// How a list of `T` is printed.
 pub struct ListView<'a, T> {
@@ -20,7 +20,7 @@ impl<T> ListView<'_, T> {
     /// # Errors
     ///
     /// The output cannot be written.
-    pub fn print(&self, items: &[T], arguments: &Arguments, context: &mut Context) -> CliResult {
+    pub fn print(&self, items: &[T], arguments: &Arguments, context: &mut CliContext) -> CliResult {
         if arguments.has("json") {
             let items: Vec<Value> = items.iter().map(self.json).collect();
             return print_json(context, &Value::from(items));
@@ -36,7 +36,7 @@ impl<T> ListView<'_, T> {
 ///
 /// The output cannot be written.
 pub fn print(
-    context: &mut Context,
+    context: &mut CliContext,
     columns: &[&str],
     rows: &[Vec<String>],
     empty: &str,
@@ -80,7 +80,7 @@ pub fn truncated(text: &str, most: usize) -> String {
 /// # Errors
 ///
 /// The output cannot be written.
-pub fn print_json(context: &mut Context, value: &Value) -> CliResult {
+pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
     writeln!(context.output, "{value:#}")?;
     Ok(())
 }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-use super::context::Context;
+use super::context::CliContext;
 use super::data_directory::DataDirectory;
 use super::{COMMANDS, command, run_in};
 use crate::handbook::{TOPICS, topic};
@@ -71,7 +71,7 @@ pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran 
     let (mut output, mut errors) = (Vec::new(), Vec::new());
     let code = run_in(
         words.iter().map(Into::into).collect(),
-        &mut Context {
+        &mut CliContext {
             environment: &|name| {
                 let found = variables.iter().find(|(known, _)| *known == name);
                 found.map(|(_, value)| value.into())
@@ -308,7 +308,7 @@ fn a_reader_that_has_enough_is_no_failure() {
     let mut errors = Vec::new();
     let code = run_in(
         vec!["--help".into()],
-        &mut Context {
+        &mut CliContext {
             environment: &|_| None,
             input: &mut reader,
             input_is_terminal: false,

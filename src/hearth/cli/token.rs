@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::first_run::ADMIN;
 use super::table::{self, ListView};
@@ -51,7 +51,7 @@ pub const COMMAND: Command = Command::new("token", "Create, list and revoke API 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `hearth token create --name NAME`
-fn create(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let Some(name) = arguments.text("name")? else {
         return Err(arguments.usage("--name is missing: it says what the token is for"));
     };
@@ -96,7 +96,7 @@ fn create(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth token list`
-fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     let tokens = store.tokens(arguments.has("sessions"))?;
     store.close();
@@ -120,7 +120,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth token revoke ID`
-fn revoke(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: TokenId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.revoke_token(id)?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, option};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
 use super::table;
 use base::clock::Clock;
@@ -24,7 +24,7 @@ pub const COMMAND: Command = Command::new("usage", "Show the tokens used, by mon
     .run(run);
 
 /// `hearth usage`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let (period, column) = match arguments.choice("by", &["day", "month"])? {
         Some("day") => (Period::Day, "day"),
         _ => (Period::Month, "month"),

@@ -3,12 +3,11 @@
 
 use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::password;
 use super::table::ListView;
-use crate::service::people::check_user_name;
-use serde_json::json;
+use crate::service::people::{self, check_user_name};
 use store::{Store, User, UserRole};
 
 const PASSWORD_DETAILS: &str =
@@ -61,7 +60,7 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
     ]);
 
 /// `hearth user add NAME`
-fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     check_user_name(name)?;
     let role = role(arguments)?.unwrap_or(UserRole::User);
@@ -81,7 +80,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth user passwd NAME`
-fn passwd(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     let hash = password::new_hash(arguments, context, &user.name)?;
@@ -96,7 +95,7 @@ fn passwd(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth user role NAME ROLE`
-fn set_role(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn set_role(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let role = parse_role(arguments, "ROLE", arguments.required(1))?;
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
@@ -115,7 +114,7 @@ fn set_role(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth user list`
-fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let store = open(arguments, context)?;
     let users = store.users()?;
     store.close();
@@ -128,14 +127,14 @@ fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
                 user.created_at.to_string(),
             ]
         },
-        json: &|user| json!({"name": user.name, "role": user.role.as_str(), "created_at": user.created_at}),
+        json: &people::user,
         empty: "There are no users; add one with `hearth user add NAME --role admin`.",
     };
     list.print(&users, arguments, context)
 }
 
 /// `hearth user remove NAME`
-fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     store.remove_user(user.id)?;
@@ -177,7 +176,7 @@ fn parse_role(arguments: &Arguments, what: &str, word: &str) -> Result<UserRole,
     })
 }
 
-fn open(arguments: &Arguments, context: &Context) -> Result<Store, CliError> {
+fn open(arguments: &Arguments, context: &CliContext) -> Result<Store, CliError> {
     DataDirectory::of(arguments, context)?.open_store()
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::arguments::{Arguments, flag, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use crate::web::Web;
 
 pub const COMMAND: Command = Command::new("web", "Export the web page, to serve it from elsewhere")
@@ -20,7 +20,7 @@ pub const COMMAND: Command = Command::new("web", "Export the web page, to serve 
     ]);
 
 /// `hearth web export DIR`
-fn export(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let folder = Path::new(arguments.required(0));
     let failure = |path: &Path, error: io::Error| {
         CliError::failed(format!("{} cannot be written: {error}", path.display()))

@@ -132,14 +132,16 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::DeleteMemory(delete) => store
             .forget(delete.memory_id)
             .map(|_| json!({ "memory_id": delete.memory_id })),
-        Command::CreateSchedule(new) => service.create_schedule(new, user).map(views::schedule),
+        Command::CreateSchedule(new) => service
+            .create_schedule(new, user)
+            .map(|made| views::schedule(&made)),
         Command::ListSchedules => store.schedules().map(views::schedules),
         Command::DeleteSchedule(delete) => store
             .delete_schedule(delete.schedule_id)
             .map(|_| json!({ "schedule_id": delete.schedule_id })),
         Command::PauseSchedule(pause) => service
             .pause_schedule(pause.schedule_id, pause.paused)
-            .map(views::schedule),
+            .map(|paused| views::schedule(&paused)),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
             .and_then(|state| store.deliveries(state, list.limit))
             .map(views::deliveries),

@@ -44,7 +44,7 @@ pub mod throttle;
 pub mod turn_stream;
 pub mod turn_wait;
 mod turns;
-mod views;
+pub mod views;
 mod webhooks;
 pub mod workers;
 

@@ -154,7 +154,8 @@ fn parse_role(word: Option<String>) -> Result<Option<UserRole>> {
     .transpose()
 }
 
-fn user(user: &User) -> Value {
+/// A user, without the password.
+pub fn user(user: &User) -> Value {
     json!({ "name": user.name, "role": user.role.as_str(), "created_at": user.created_at })
 }
 

@@ -143,35 +143,35 @@ pub fn arguments(text: &str) -> Value {
 
 /// The data of `list_memories`.
 pub fn memories(memories: Vec<Memory>) -> Value {
-    let memories: Vec<Value> = memories
-        .into_iter()
-        .map(|memory| {
-            json!({
-                "id": memory.id,
-                "content": memory.content,
-                "speaker": memory.speaker,
-                "created_at": memory.created_at,
-            })
-        })
-        .collect();
+    let memories: Vec<Value> = memories.iter().map(memory).collect();
     json!({ "memories": memories })
+}
+
+/// One memory.
+pub fn memory(memory: &Memory) -> Value {
+    json!({
+        "id": memory.id,
+        "content": memory.content,
+        "speaker": memory.speaker,
+        "created_at": memory.created_at,
+    })
 }
 
 /// The data of `list_schedules`.
 pub fn schedules(schedules: Vec<Schedule>) -> Value {
-    let schedules: Vec<Value> = schedules.into_iter().map(schedule).collect();
+    let schedules: Vec<Value> = schedules.iter().map(schedule).collect();
     json!({ "schedules": schedules })
 }
 
 /// One schedule.
-pub fn schedule(schedule: Schedule) -> Value {
+pub fn schedule(schedule: &Schedule) -> Value {
     json!({
         "schedule_id": schedule.id,
         "prompt": schedule.prompt,
         "owner": schedule.owner,
         "conversation_id": schedule.conversation_id,
         "webhook": schedule.account,
-        "cron": schedule.timing.cron.map(|cron| cron.to_string()),
+        "cron": schedule.timing.cron.as_ref().map(ToString::to_string),
         "next_at": schedule.timing.next_at,
         "last_at": schedule.last_at,
         "paused": schedule.is_paused,

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::address::{not_running, parse, untrusted, websocket_url};
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{CliError, Context};
+use crate::cli::context::{CliContext, CliError};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::{RunningServer, reachable_here};
 use crate::cli::{http, password};
@@ -28,7 +28,7 @@ const LOCAL_TOKEN: Duration = Duration::from_secs(60 * 60);
 const AUTH: Duration = Duration::from_secs(30);
 
 /// A server, and how to sign in to it.
-pub struct Access {
+pub struct ServerAccess {
     pub url: Url,
     /// The certificates that are accepted, with TLS.
     pub trust: Trust,
@@ -75,13 +75,13 @@ enum Cleanup {
     LogOut(Secret),
 }
 
-impl Access {
+impl ServerAccess {
     /// Signs in as the command line and the environment say.
     ///
     /// # Errors
     ///
     /// The command line contradicts itself, or the server refuses.
-    pub fn gain(arguments: &Arguments, context: &mut Context) -> Result<Access, CliError> {
+    pub fn gain(arguments: &Arguments, context: &mut CliContext) -> Result<ServerAccess, CliError> {
         arguments.exclude("token", "user")?;
         let user = arguments.text("user")?;
         let token = match (arguments.text("token")?, user) {
@@ -124,7 +124,7 @@ impl Access {
                 ));
             }
         };
-        Ok(Access {
+        Ok(ServerAccess {
             url,
             trust,
             credential,

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tungstenite::http::header::AUTHORIZATION;
 use tungstenite::{Error, Message};
 
-use super::access::Access;
+use super::access::ServerAccess;
 use super::address::unreachable;
 use super::encryption::EncryptedSession;
 use crate::cli::context::CliError;
@@ -49,7 +49,7 @@ impl ChatConnection {
     /// # Errors
     ///
     /// The server cannot be reached or trusted, or refuses.
-    pub fn open(access: &Access) -> Result<ChatConnection, CliError> {
+    pub fn open(access: &ServerAccess) -> Result<ChatConnection, CliError> {
         let url = &access.url;
         let headers: Vec<_> = access
             .relay_token

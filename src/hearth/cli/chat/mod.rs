@@ -28,14 +28,14 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::arguments::{Arguments, CA_FILE, DATA_DIR, any_number, flag, option};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
-use access::Access;
+use super::context::{CliContext, CliError, CliResult};
+use access::ServerAccess;
 use action::Action;
 use base::ids::ConversationId;
 use client::{ChatClient, ChatMode, ClientEvent};
 use connection::{ChatConnection, ReadResult};
 use protocol::command::CHAT_MESSAGE_BYTES;
-use screen::Screen;
+use screen::ChatScreen;
 
 pub const COMMAND: Command = Command::new("chat", "Talk to the assistant")
     .details(
@@ -83,7 +83,7 @@ which other people on the machine cannot see",
 const LINE_BYTES: usize = CHAT_MESSAGE_BYTES + 1024;
 
 /// `hearth chat [QUESTION...]`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let conversation = arguments.text("conversation")?;
     arguments.exclude("conversation", "new")?;
     if let Some(id) = conversation {
@@ -98,9 +98,9 @@ fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
         && context.variable("TERM").is_none_or(|term| term != "dumb");
     let rich = context.output_is_terminal;
     let prompt = rich && context.input_is_terminal && mode.question.is_none();
-    let screen = Screen::new(rich, rich && color, prompt);
+    let screen = ChatScreen::new(rich, rich && color, prompt);
 
-    let access = Access::gain(arguments, context)?;
+    let access = ServerAccess::gain(arguments, context)?;
     // Until here, Ctrl-C simply ends the process.
     let outcome = SignalSockets::catch()
         .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))
@@ -139,7 +139,7 @@ impl SignalSockets {
 
 struct EventLoop {
     connection: ChatConnection,
-    screen: Screen,
+    screen: ChatScreen,
     lines: LineBuffer,
     signals: SignalSockets,
     /// When the server last sent anything.
@@ -147,7 +147,7 @@ struct EventLoop {
 }
 
 impl EventLoop {
-    fn run(mut self, mode: ChatMode, auth: Value, context: &mut Context) -> CliResult {
+    fn run(mut self, mode: ChatMode, auth: Value, context: &mut CliContext) -> CliResult {
         let (mut client, actions) = ChatClient::begin(mode, auth);
         let mut end = self.carry_out(actions, context)?;
         while end.is_none() {
@@ -165,7 +165,7 @@ impl EventLoop {
     fn next(
         &mut self,
         client: &mut ChatClient,
-        context: &mut Context,
+        context: &mut CliContext,
     ) -> Result<Vec<Action>, CliError> {
         match self.connection.receive() {
             ReadResult::Text(text) => {
@@ -224,7 +224,7 @@ impl EventLoop {
         &self,
         lines: bool,
         left: Duration,
-        context: &Context,
+        context: &CliContext,
     ) -> Result<ReadySources, CliError> {
         let mut waiting = vec![
             PollFd::new(&self.connection, PollFlags::IN),
@@ -262,7 +262,7 @@ impl EventLoop {
     fn carry_out(
         &mut self,
         actions: Vec<Action>,
-        context: &mut Context,
+        context: &mut CliContext,
     ) -> Result<Option<bool>, CliError> {
         for action in actions {
             match action {

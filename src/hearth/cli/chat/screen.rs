@@ -7,7 +7,7 @@ use super::action::Action;
 
 /// What has been shown so far, and how to show more.
 #[derive(Debug)]
-pub struct Screen {
+pub struct ChatScreen {
     /// Whether standard output is a terminal.
     pub rich: bool,
     /// Whether notes may be dimmed (a terminal without `NO_COLOR`).
@@ -21,10 +21,10 @@ pub struct Screen {
 
 const PROMPT: &str = "> ";
 
-impl Screen {
+impl ChatScreen {
     /// A screen on which nothing is shown yet.
-    pub fn new(rich: bool, color: bool, prompt: bool) -> Screen {
-        Screen {
+    pub fn new(rich: bool, color: bool, prompt: bool) -> ChatScreen {
+        ChatScreen {
             rich,
             color,
             prompt,
@@ -151,7 +151,7 @@ mod tests {
         ";
         for (is_rich, table) in [(true, rich), (false, plain)] {
             for [actions, output, errors] in rows(&table.replace("|\n", "| \n")) {
-                let mut screen = Screen::new(is_rich, false, is_rich);
+                let mut screen = ChatScreen::new(is_rich, false, is_rich);
                 let (mut out, mut err) = (Vec::new(), Vec::new());
                 for written in actions.split(", ") {
                     let action = action(&written.replace('/', "\n"));
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn a_note_is_dimmed_with_colors() {
         let mut out = Vec::new();
-        Screen::new(true, true, true)
+        ChatScreen::new(true, true, true)
             .show(&action("note a\nb"), &mut out, &mut Vec::new())
             .unwrap();
         assert_eq!(out, "\x1b[2m· a\x1b[0m\n\x1b[2m· b\x1b[0m\n".as_bytes());

@@ -14,7 +14,7 @@ mod tests;
 
 use super::arguments::{Arguments, required};
 use super::command::Command;
-use super::context::{CliResult, Context};
+use super::context::{CliContext, CliResult};
 
 pub const COMMAND: Command = Command::new(
     "completions",
@@ -24,7 +24,7 @@ pub const COMMAND: Command = Command::new(
 .operands(&[required("SHELL")])
 .run_with_table(run);
 
-fn run(table: &'static [Command], arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(table: &'static [Command], arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let script = match arguments.required(0) {
         "bash" => bash::script(table),
         "zsh" => zsh::script(table),

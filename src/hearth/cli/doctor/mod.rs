@@ -14,7 +14,7 @@ mod server;
 
 use super::arguments::{Arguments, DATA_DIR, JSON};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::table;
 use config::Settings;
@@ -60,7 +60,7 @@ const INSTALLATION_CHECKS: &[fn(&Installation<'_>) -> Vec<Diagnosis>] = &[
 ];
 
 /// `hearth doctor`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let path = directory.config();
     directory.check_is_configured()?;
@@ -98,7 +98,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     }
 }
 
-fn print(found: &Diagnosis, context: &mut Context) -> CliResult {
+fn print(found: &Diagnosis, context: &mut CliContext) -> CliResult {
     let mut lines = found.text.lines();
     let first = lines.next().unwrap_or_default();
     writeln!(context.output, "{:8} {first}", found.level.as_str())?;

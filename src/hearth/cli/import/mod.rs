@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use super::arguments::{Arguments, DATA_DIR, JSON, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use super::running_server::RunningServer;
@@ -37,7 +37,7 @@ again. Works whether or not the server runs.",
 .run(run);
 
 /// `hearth import FILE`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let path = PathBuf::from(arguments.required(0));
     let unread = |error: std::io::Error| {
         CliError::failed(format!("{} cannot be read: {error}", path.display()))
@@ -94,7 +94,7 @@ fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
     })
 }
 
-fn print(arguments: &Arguments, context: &mut Context, counts: &ImportCounts) -> CliResult {
+fn print(arguments: &Arguments, context: &mut CliContext, counts: &ImportCounts) -> CliResult {
     if arguments.has("json") {
         return table::print_json(context, &json!(counts));
     }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::arguments::{Arguments, DATA_DIR, flag, option};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::first_run;
 use super::password;
@@ -97,7 +97,7 @@ enum AdminPassword {
 }
 
 /// `hearth init`
-fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     for (one, other) in [
         ("api-key-stdin", "api-key-env"),
         ("lan", "local-only"),
@@ -195,7 +195,7 @@ fn relay(
 fn first_password(
     arguments: &Arguments,
     directory: &DataDirectory,
-    context: &mut Context,
+    context: &mut CliContext,
 ) -> Result<AdminPassword, CliError> {
     let has_users = directory.database().exists() && !directory.open_store()?.users()?.is_empty();
     let is_given = arguments.has("admin-password-stdin");
@@ -286,7 +286,7 @@ fn report(
     chosen: &ModelSetup,
     password: &AdminPassword,
     arguments: &Arguments,
-    context: &mut Context,
+    context: &mut CliContext,
 ) -> CliResult {
     let option = directory.option(arguments.has("data-dir"));
     let errors = &mut context.errors;

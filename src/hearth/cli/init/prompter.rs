@@ -1,6 +1,6 @@
 //! Asks questions in a terminal; without one, asks nothing.
 
-use crate::cli::context::{CliError, CliResult, Context};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::password;
 use base::secret::Secret;
 
@@ -9,11 +9,11 @@ const TRIES: usize = 3;
 
 /// Asks the person at the terminal, if there is one.
 pub struct Prompter<'a, 'c> {
-    context: &'a mut Context<'c>,
+    context: &'a mut CliContext<'c>,
 }
 
 impl<'a, 'c> Prompter<'a, 'c> {
-    pub fn new(context: &'a mut Context<'c>) -> Prompter<'a, 'c> {
+    pub fn new(context: &'a mut CliContext<'c>) -> Prompter<'a, 'c> {
         Prompter { context }
     }
 

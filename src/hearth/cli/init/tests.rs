@@ -4,7 +4,7 @@ use std::os::unix::net::UnixStream;
 
 use serde_json::Value;
 
-use crate::cli::context::Context;
+use crate::cli::context::CliContext;
 use crate::cli::run_in;
 use crate::cli::tests::{DataDirectoryUnderTest, run_with};
 
@@ -24,7 +24,7 @@ fn in_a_terminal(root: &DataDirectoryUnderTest, options: &[&str], typed: &str) -
     let (mut output, mut shown) = (Vec::new(), Vec::new());
     let code = run_in(
         words.iter().map(Into::into).collect(),
-        &mut Context {
+        &mut CliContext {
             environment: &|_| None,
             input: &mut reader,
             input_is_terminal: true,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::qr;
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{CliError, CliResult, Context};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, http, password, table};
@@ -28,7 +28,7 @@ const TOKEN_CHARACTERS: usize = 32;
 const NAME: &str = "relay";
 
 /// Links this machine to a relay.
-pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let url = websocket_url(arguments.required(0));
     let relay = relay_address(&url).map_err(|error| arguments.usage(error))?;
     let encryption = arguments.choice("encryption", &["required", "optional"])?;
@@ -90,7 +90,7 @@ fn websocket_url(text: &str) -> String {
     }
 }
 
-fn auth_token(arguments: &Arguments, context: &mut Context) -> Result<Secret, CliError> {
+fn auth_token(arguments: &Arguments, context: &mut CliContext) -> Result<Secret, CliError> {
     let given = match arguments.has("token-stdin") {
         true => None,
         false => context.variable("AUTH_TOKEN"),

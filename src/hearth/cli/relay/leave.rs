@@ -2,12 +2,12 @@
 
 use crate::cli::arguments::Arguments;
 use crate::cli::channels;
-use crate::cli::context::{CliError, CliResult, Context};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 
 /// Ends the link to a relay.
-pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;

@@ -10,7 +10,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{CliError, CliResult, Context};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::logging;
 use crate::cli::serve::raise_descriptor_limit;
 use base::secret::Secret;
@@ -30,7 +30,7 @@ const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
 /// Runs the relay until a signal stops it.
-pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if arguments.has("show-token") {
         return show_token(context);
     }
@@ -187,7 +187,7 @@ fn affordable_connections() -> usize {
     usize::try_from(connections).unwrap_or(usize::MAX).max(1)
 }
 
-fn show_token(context: &mut Context) -> CliResult {
+fn show_token(context: &mut CliContext) -> CliResult {
     let token = server::new_token();
     let token = token.expose();
     writeln!(context.output, "{token}")?;

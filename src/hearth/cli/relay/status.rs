@@ -5,9 +5,9 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::cli::arguments::Arguments;
-use crate::cli::chat::access::Access;
+use crate::cli::chat::access::ServerAccess;
 use crate::cli::chat::connection::ChatConnection;
-use crate::cli::context::{CliError, CliResult, Context};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, table};
@@ -17,7 +17,7 @@ use serde_json::json;
 const ANSWER: Duration = Duration::from_secs(10);
 
 /// Shows the links.
-pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let (machine, relays) = match RunningServer::find(&directory) {
         Some(_) => running(arguments, context)?,
@@ -57,8 +57,8 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// From the running server.
-fn running(arguments: &Arguments, context: &mut Context) -> Result<(Value, Value), CliError> {
-    let access = Access::gain(arguments, context)?;
+fn running(arguments: &Arguments, context: &mut CliContext) -> Result<(Value, Value), CliError> {
+    let access = ServerAccess::gain(arguments, context)?;
     let asked = ChatConnection::open(&access).and_then(|mut connection| {
         let deadline = Instant::now() + ANSWER;
         let info = connection

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::table;
@@ -65,7 +65,7 @@ const CERTIFICATE_MODE: u32 = 0o644;
 const KEY_MODE: u32 = 0o600;
 
 /// `hearth tls self-signed`
-fn self_signed(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn self_signed(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let days = arguments.number("days", 1..=MOST_DAYS)?.unwrap_or(DAYS);
     let mut names = Vec::new();
     for name in arguments.texts("name")? {
@@ -155,7 +155,7 @@ fn advise(
     settings: &Settings,
     certificate: &Path,
     is_new: bool,
-    context: &mut Context,
+    context: &mut CliContext,
 ) -> CliResult {
     let running = RunningServer::find(directory);
     let current = settings.current();
@@ -190,7 +190,7 @@ fn advise(
 }
 
 /// `hearth tls show`
-fn show(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn show(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let config = directory.settings()?.current();
     let Some((path, _)) = config.tls.identity() else {
@@ -240,7 +240,7 @@ impl CertificateSummary {
         })
     }
 
-    fn print(&self, context: &mut Context) -> CliResult {
+    fn print(&self, context: &mut CliContext) -> CliResult {
         writeln!(context.output, "  Names    {}", self.names.join(", "))?;
         writeln!(context.output, "  Expires  {}", self.until)?;
         writeln!(context.output, "  SHA-256  {}", self.fingerprint)?;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
-use super::context::{CliError, CliResult, Context};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::table::ListView;
@@ -96,7 +96,7 @@ if the reply does not arrive. This calls the model and the receiver.",
 ]);
 
 /// `hearth webhook add NAME --url URL`
-fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let Some(url) = arguments.text("url")? else {
         return Err(arguments.usage("--url is missing: it is where the replies are posted"));
@@ -165,7 +165,7 @@ fn add(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth webhook list`
-fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let config = settings.current();
@@ -193,7 +193,7 @@ fn list(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// `hearth webhook remove NAME`
-fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
+fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
@@ -216,7 +216,7 @@ fn remove(arguments: &Arguments, context: &mut Context) -> CliResult {
 }
 
 /// The secret of a new account, if it gets one.
-fn secret_for(arguments: &Arguments, context: &mut Context) -> Result<Option<Secret>, CliError> {
+fn secret_for(arguments: &Arguments, context: &mut CliContext) -> Result<Option<Secret>, CliError> {
     arguments.exclude("secret-stdin", "no-secret")?;
     if arguments.has("secret-stdin") {
         let ask = context.input_is_terminal;

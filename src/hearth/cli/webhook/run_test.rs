@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::account::{find, server_address};
 use super::{advice, sample};
 use crate::cli::arguments::Arguments;
-use crate::cli::context::{CliError, CliResult, Context};
+use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::http;
 use crate::cli::running_server::RunningServer;
@@ -34,7 +34,7 @@ const NEWEST: usize = 200;
 const SHOWN: usize = 200;
 
 /// `hearth webhook test NAME`
-pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
+pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     let wait = arguments.number("wait", 1..=3600)?.unwrap_or(WAIT);
     let directory = DataDirectory::of(arguments, context)?;
@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments, context: &mut Context) -> CliResult {
 fn body(
     arguments: &Arguments,
     account: &WebhookAccount,
-    context: &mut Context,
+    context: &mut CliContext,
 ) -> Result<String, CliError> {
     let text = arguments.text("message")?;
     let Some(file) = arguments.text("body")? else {
@@ -105,7 +105,7 @@ struct WebhookTest<'a, 'c> {
     server: &'a RunningServer,
     config: &'a Config,
     store: &'a Store,
-    context: &'a mut Context<'c>,
+    context: &'a mut CliContext<'c>,
     deadline: Instant,
 }
 
