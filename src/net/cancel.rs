@@ -1,4 +1,4 @@
-//! How a turn is stopped while it waits.
+//! Cancels a turn from another thread, even while it waits.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// Stops a turn from another thread: a flag, hooks that break what its threads
-/// wait for, and an end to waits. Clones share it.
+/// Cancels a turn from another thread: sets a flag, ends waits, and calls hooks
+/// that interrupt blocking calls. Clones share it.
 #[derive(Clone, Default)]
 pub struct Cancel {
     inner: Arc<Inner>,
@@ -20,7 +20,7 @@ struct Inner {
     stopped: Condvar,
 }
 
-/// The hooks of the work that is under way, each with a number of its own.
+/// The hooks of the running work, each with its own number.
 #[derive(Default)]
 struct Hooks {
     waiting: Vec<(u64, Hook)>,
@@ -45,7 +45,7 @@ impl Cancel {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Stops the turn: everything that is under way is broken at once.
+    /// Cancels the turn and interrupts all running work at once.
     pub fn cancel(&self) {
         self.inner.cancelled.store(true, Ordering::SeqCst);
         let hooks = std::mem::take(&mut self.hooks().waiting);
@@ -55,15 +55,16 @@ impl Cancel {
         }
     }
 
-    /// Whether it was stopped.
+    /// Whether the turn was cancelled.
     pub fn is_cancelled(&self) -> bool {
         self.inner.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Waits for `duration`, or until the turn is stopped. Returns whether it was.
+    /// Waits for `duration` or until the turn is cancelled. Returns whether it was
+    /// cancelled.
     pub fn wait(&self, duration: Duration) -> bool {
-        // The flag is set before the lock is taken to find the hooks, so whoever
-        // finds it unset under the lock is waiting when the notice comes.
+        // The flag is set before the lock is taken to find the hooks, so a thread
+        // that finds it unset under the lock is waiting when the notification comes.
         let waited = self
             .inner
             .stopped
@@ -72,10 +73,10 @@ impl Cancel {
         self.is_cancelled()
     }
 
-    /// Runs `work`; if the turn is stopped meanwhile, `hook` is called from the
-    /// stopping thread to break what `work` waits for. It may still be running
-    /// when this returns; the turn is stopped then. Several threads may be in
-    /// here at a time.
+    /// Runs `work`. If the turn is cancelled meanwhile, the cancelling thread calls
+    /// `hook` to interrupt what `work` waits for. The hook may still be running
+    /// when this returns; the turn is cancelled then. Several threads may call
+    /// this at the same time.
     pub fn guard<T>(&self, hook: impl FnOnce() + Send + 'static, work: impl FnOnce() -> T) -> T {
         let number = {
             let mut hooks = self.hooks();
@@ -84,7 +85,7 @@ impl Cancel {
             hooks.waiting.push((number, Box::new(hook)));
             number
         };
-        // Stopped between the caller's last look and the lines above: break at once.
+        // Cancelled between the caller's last check and the lines above.
         if self.is_cancelled() {
             let hook = self.hooks().take(number);
             if let Some(hook) = hook {

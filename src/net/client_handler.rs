@@ -9,8 +9,7 @@ use tungstenite::Message;
 use crate::outbox::{Close, Item, Outbox};
 use crate::peer::Peer;
 
-/// What answers the messages of one connection: a session of the service, or a
-/// relay.
+/// Answers the messages of one connection: a session of the service, or a relay.
 pub trait ClientHandler {
     /// Handles one message; responses arrive in the outbox.
     fn receive(&mut self, text: &str);
@@ -23,21 +22,19 @@ pub trait ClientHandler {
         ));
     }
 
-    /// Whether it takes another message now. If not, the connection is not
-    /// read from, and it is asked again when the outbox has woken the
-    /// connection's thread. Only WebSockets ask.
+    /// Whether it takes another message now. If not, the connection stops reading
+    /// and asks again when the outbox wakes its thread. Only WebSockets ask.
     fn has_room(&self) -> bool {
         true
     }
 
-    /// Answers something that never became a message.
+    /// Answers input that is not a message with an error.
     fn refuse(&mut self, error: Error);
 
     /// Turns what the outbox held into the texts to send now, in order.
     fn arrange(&mut self, item: Item, send: &mut dyn FnMut(&str));
 
-    /// The same as messages of a WebSocket, of which only those are binary that
-    /// the handler has encrypted.
+    /// The same as WebSocket messages. Only encrypted ones are binary.
     fn arrange_messages(&mut self, item: Item, send: &mut dyn FnMut(Message)) {
         self.arrange(item, &mut |text| send(Message::text(text)));
     }
@@ -48,14 +45,15 @@ pub trait ClientHandler {
     /// Whether every request has had its response.
     fn is_idle(&self) -> bool;
 
-    /// Most bytes that the next message may have.
+    /// Largest size of the next message, in bytes.
     fn message_bytes(&self) -> usize;
 
-    /// Tells a client that did not authenticate in time, and closes.
+    /// Sends an error to a client that did not authenticate in time. Returns how
+    /// to close the connection.
     fn time_out(&mut self) -> Close;
 }
 
 /// Opens the handler of a new connection: the client's address, the transport
-/// (`websocket`, `lines` or `relay`), and where the responses go.
+/// (`websocket`, `lines` or `relay`), and the outbox for the responses.
 pub type HandlerFactory =
     Arc<dyn Fn(Peer, &'static str, Arc<Outbox>) -> Box<dyn ClientHandler> + Send + Sync>;

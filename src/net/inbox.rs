@@ -1,11 +1,11 @@
-//! Bytes that have arrived on a connection and are not used yet.
+//! Bytes that have arrived on a connection and are not consumed yet.
 
 use std::io::{self, Read};
 
-/// First size of a buffer; most heads fit.
+/// Initial size of a buffer; most heads fit.
 pub const FIRST_BYTES: usize = 2 * 1024;
 
-/// A buffer that grows as bytes arrive. Its user keeps it within bounds.
+/// A buffer that grows as bytes arrive. The caller bounds it.
 #[derive(Default)]
 pub struct Inbox {
     bytes: Vec<u8>,
@@ -28,7 +28,7 @@ impl Inbox {
         }
     }
 
-    /// Reads once, with the stream's read timeout. Returns how many bytes came; 0
+    /// Reads once, with the stream's read timeout. Returns the number of bytes; 0
     /// at the end of input.
     pub fn fill(&mut self, stream: &mut dyn Read) -> io::Result<usize> {
         if self.end == self.bytes.len() {
@@ -51,7 +51,7 @@ impl Inbox {
         self.bytes.capacity()
     }
 
-    /// What has arrived, as a vector of its own; the buffer is given up.
+    /// What has arrived, as a vector; frees the rest of the buffer.
     pub fn into_unread(mut self) -> Vec<u8> {
         self.bytes.truncate(self.end);
         self.bytes.drain(..self.start);

@@ -12,7 +12,7 @@ use crate::wait::{Interest, wait};
 use base::error::Error;
 use protocol::envelope;
 
-/// Buffers that have grown beyond this are given back when they are empty.
+/// Buffers that have grown beyond this are freed when they are empty.
 const KEPT_BYTES: usize = 4 * 1024;
 
 /// Serves JSON lines until the connection ends. `inbox` is what has arrived.
@@ -30,13 +30,13 @@ pub fn run(
         Err(error) => {
             log::warn!("no session for {}: {error}", connection.remote);
             let error = Error::overloaded("the server has no descriptor left", 5);
-            // A failure to tell changes nothing: the connection ends.
+            // Whether this arrives changes nothing: the connection ends.
             let _ = writeln!(stream, "{}", envelope::failure(None, &error));
             return;
         }
     };
-    // Pings would be lines that no client asked for; the system probes instead.
-    // Where it cannot, a dead client costs its place until it is written to.
+    // Pings would be lines that no client asked for; TCP keep-alive probes instead.
+    // Without it, a dead client keeps its connection until the next write.
     if let Err(error) = stream.keep_alive(seconds(connection.limits().ping_seconds)) {
         log::warn!("no keep-alive for {}: {error}", connection.remote);
     }
@@ -50,17 +50,17 @@ pub fn run(
         out: Vec::new(),
         input_ended: None,
     };
-    if lines.converse() == End::Finish {
+    if lines.serve_messages() == End::Finish {
         linger(lines.stream);
     }
 }
 
-/// How a connection is over.
+/// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Nobody is there any more.
+    /// The client is gone.
     Gone,
-    /// We end it, and the client is to see what was sent last.
+    /// We end it, and the client must be able to read what was sent last.
     Finish,
 }
 
@@ -72,13 +72,13 @@ struct Lines<'a> {
     /// Bytes of the inbox that are known to hold no line break.
     searched: usize,
     out: Vec<u8>,
-    /// When the client has ended its side (`echo ... | nc` does): until when
-    /// its outstanding responses are waited for.
+    /// Set once the client has ended its side, as `echo ... | nc` does: until when
+    /// we wait for its outstanding responses.
     input_ended: Option<Instant>,
 }
 
 impl Lines<'_> {
-    fn converse(&mut self) -> End {
+    fn serve_messages(&mut self) -> End {
         match self.serve() {
             Ok(never) => match never {},
             Err(end) => end,
@@ -123,7 +123,7 @@ impl Lines<'_> {
     /// Waits for input, a wake-up or the deadline. Returns whether there is input.
     fn await_input(&mut self, deadline: Option<Instant>) -> Result<bool, End> {
         let interest = match self.input_ended {
-            // The end of input would be reported over and over.
+            // `poll` would report the end of input again and again.
             Some(_) => Interest::Hangup,
             None if self.stream.has_buffered() => return Ok(true),
             None => Interest::Read,
@@ -158,7 +158,7 @@ impl Lines<'_> {
                 .iter()
                 .position(|&byte| byte == b'\n');
             let length = found.map_or(unread.len(), |place| self.searched + place);
-            // The `\r` that may stand before the line break is not counted.
+            // A `\r` before the line break is not counted.
             if length > self.io.client_handler.message_bytes() + 1 {
                 return Err(self.refuse_long_line());
             }
@@ -172,8 +172,8 @@ impl Lines<'_> {
         }
     }
 
-    /// A last line may lack its break. An object cut short is not an object, so
-    /// nothing is done that was not asked for.
+    /// The last line may lack its line break. A truncated object does not parse, so
+    /// this cannot run half a command.
     fn take_last_line(&mut self) -> Result<(), End> {
         let length = self.inbox.unread().len();
         self.take_line(length)?;
@@ -209,7 +209,7 @@ impl Lines<'_> {
         self.refuse(error)
     }
 
-    /// Answers what cannot be taken; then the connection is over.
+    /// Refuses input that cannot be read, and ends the connection.
     fn refuse(&mut self, error: Error) -> End {
         self.io.client_handler.refuse(error);
         match self.send_waiting() {
@@ -218,7 +218,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Sends what waits in the outbox, in one write where it is not much.
+    /// Sends what waits in the outbox, in a single write if it is small.
     fn send_waiting(&mut self) -> Result<(), End> {
         let taken = self.io.outbox.take();
         self.stream

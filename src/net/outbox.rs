@@ -1,5 +1,5 @@
-//! What waits to be sent on one connection: bounded, filled by any thread,
-//! emptied by the connection's own.
+//! The bounded queue of what one connection has to send. Any thread fills it;
+//! the connection's own thread empties it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct Close {
     /// 1000 to 1013, as RFC 6455 lists them.
     pub code: u16,
-    /// For whoever debugs the client; holds no secret.
+    /// For debugging the client; holds no secret.
     pub reason: &'static str,
 }
 
@@ -31,12 +31,12 @@ impl Close {
         code: 1013,
         reason: "too slow: outbox full",
     };
-    /// The client asks on and on behind a request that is not answered yet.
+    /// The client keeps sending requests while one is not answered yet.
     pub const TOO_MANY: Close = Close {
         code: 1008,
         reason: "too many requests at once",
     };
-    /// The server stops.
+    /// The server is stopping.
     pub const GOING_AWAY: Close = Close {
         code: 1001,
         reason: "the server is stopping",
@@ -46,9 +46,9 @@ impl Close {
 /// One thing to send.
 #[derive(Debug)]
 pub enum Item {
-    /// An event; shared between all who get it.
+    /// An event; shared by all connections that get it.
     Event(Arc<str>),
-    /// Events that the connection missed. They count nothing against the bound:
+    /// Events that the connection missed. They do not count against the bound:
     /// the hub keeps their texts anyway.
     Replay(Vec<Arc<str>>),
     /// A response to the request that holds this ticket.
@@ -58,13 +58,13 @@ pub enum Item {
         /// The whole envelope.
         text: String,
     },
-    /// A message that passes through as it is, past the client_handler. Only
-    /// WebSockets carry these. One with a load counts nothing against the
-    /// bound: whoever brought it waits instead.
+    /// A message that is sent unchanged, past the client handler. Only on
+    /// WebSockets. One with a load does not count against the bound: its sender
+    /// waits instead.
     Direct(Direct, Option<Load>),
 }
 
-/// What a WebSocket sends as it is.
+/// What a WebSocket sends unchanged.
 #[derive(Debug)]
 pub enum Direct {
     /// A text message.
@@ -91,9 +91,9 @@ impl Direct {
     }
 }
 
-/// How much of what one connection brought still waits to be sent on others:
-/// while it is more than a little, that connection is not read from, so that
-/// its sender is slowed down and nobody else is.
+/// How many bytes that one connection sent still wait in the outboxes of others.
+/// Above [`Backlog::ROOM`] that connection is not read from, which slows down its
+/// sender and nobody else.
 #[derive(Debug)]
 pub struct Backlog {
     bytes: AtomicUsize,
@@ -102,10 +102,10 @@ pub struct Backlog {
 }
 
 impl Backlog {
-    /// A connection that waits for more than this to be sent is not read from.
+    /// A connection with a larger backlog is not read from.
     pub const ROOM: usize = 64 * 1024;
 
-    /// Nothing, brought by the connection with the outbox `owner`.
+    /// An empty backlog of the connection with the outbox `owner`.
     pub fn new(owner: Arc<Outbox>) -> Arc<Backlog> {
         Arc::new(Backlog {
             bytes: AtomicUsize::new(0),
@@ -113,12 +113,12 @@ impl Backlog {
         })
     }
 
-    /// Whether more may be brought.
+    /// Whether the connection may be read from.
     pub fn has_room(&self) -> bool {
         self.bytes.load(Ordering::SeqCst) <= Backlog::ROOM
     }
 
-    /// So many more bytes, until the load is dropped.
+    /// Adds `bytes` until the load is dropped.
     pub fn load(self: &Arc<Backlog>, bytes: usize) -> Load {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
         Load {
@@ -128,7 +128,7 @@ impl Backlog {
     }
 }
 
-/// A part of a [`Backlog`]; dropping it says that it was sent.
+/// A part of a [`Backlog`]; dropping it marks it as sent.
 #[derive(Debug)]
 pub struct Load {
     backlog: Arc<Backlog>,
@@ -156,8 +156,8 @@ impl Item {
     }
 }
 
-/// A request's place on its connection: by it the session knows whether, and
-/// behind what, its response has to wait.
+/// A request's place on its connection. It shows the session whether the response
+/// must wait, and for which others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ticket(pub u64);
 
@@ -191,8 +191,8 @@ pub struct Taken {
 }
 
 impl Outbox {
-    /// An outbox that holds at most `bound` bytes and calls `wake` whenever
-    /// there is something new, from the thread that brought it.
+    /// An outbox that holds at most `bound` bytes. It calls `wake` for everything
+    /// new, from the thread that pushed it.
     pub fn new(bound: usize, wake: impl Fn() + Send + Sync + 'static) -> Outbox {
         Outbox {
             queue: Mutex::default(),
@@ -210,7 +210,7 @@ impl Outbox {
             return false;
         }
         let mut dropped = VecDeque::new();
-        // One item may always wait, however large: only a backlog means slow.
+        // A single item always fits, however large: only a backlog means slow.
         if queue.bytes > 0 && queue.bytes + item.len() > self.bound {
             dropped = std::mem::take(&mut queue.items);
             queue.bytes = 0;
@@ -221,25 +221,25 @@ impl Outbox {
         }
         let is_open = queue.close.is_none();
         drop(queue);
-        // Not under the lock: their loads wake other connections.
+        // Outside the lock, because their loads wake other connections.
         drop(dropped);
         (self.wake)();
         is_open
     }
 
-    /// Asks for the connection to be closed once what waits was sent. The
-    /// first reason stands.
+    /// Closes the connection once everything queued is sent. Only the first call
+    /// counts.
     pub fn close(&self, close: Close) {
         self.lock().close.get_or_insert(close);
         (self.wake)();
     }
 
-    /// Lets whoever empties it look again, though nothing was added.
+    /// Wakes the connection's thread although nothing was added.
     pub fn wake(&self) {
         (self.wake)();
     }
 
-    /// Takes everything that waits.
+    /// Takes everything queued.
     pub fn take(&self) -> Taken {
         let mut queue = self.lock();
         queue.bytes = 0;

@@ -11,7 +11,7 @@ pub struct Peer {
     pub address: IpAddr,
     /// Whether the client's leg is encrypted (TLS here or at a trusted proxy).
     pub secure: bool,
-    /// The relay that it comes through, and on whose word the above stands.
+    /// The relay that it comes through, which reported the fields above.
     pub relay: Option<Arc<str>>,
 }
 
@@ -33,20 +33,20 @@ impl AddressKey {
     }
 }
 
-/// Whose failed sign-ins are counted together. What a relay says of addresses
-/// may be a lie, so it can neither use up the attempts of an address on the
-/// home's own network nor, by inventing addresses, get more of its own.
+/// What failed sign-ins are counted by. A relay may report false addresses, so it
+/// can neither use up the attempts of an address on the home's own network nor get
+/// more attempts by inventing addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ThrottleKey {
-    /// An address, as one relay or as the socket tells it.
+    /// An address, as reported by one relay or by the socket.
     Address(Option<Arc<str>>, AddressKey),
-    /// All that come through a relay.
+    /// All clients of a relay.
     Relay(Arc<str>),
 }
 
 impl Peer {
-    /// By what its failed sign-ins are counted, and how many times the usual
-    /// number of them is free.
+    /// The keys by which its failed sign-ins are counted, each with a factor for
+    /// the usual number of free attempts.
     pub fn throttle_keys(&self) -> Vec<(ThrottleKey, u32)> {
         let address = ThrottleKey::Address(self.relay.clone(), AddressKey::of(self.address));
         let relay = self.relay.clone().map(ThrottleKey::Relay);
@@ -56,7 +56,7 @@ impl Peer {
     }
 }
 
-/// A relay may have so many times the failures of one address: a whole family
+/// How many times the failures of one address a relay may have: a whole family
 /// comes through it.
 const RELAY_SHARE: u32 = 8;
 

@@ -1,4 +1,4 @@
-//! How the links to relays stand: filled by the links, shown by `server_info`.
+//! The status of the links to relays: set by the links, shown by `server_info`.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -17,17 +17,17 @@ pub struct RelayLinks {
 pub enum LinkState {
     /// It is being opened.
     Connecting,
-    /// It stands: clients can come.
+    /// It is open: clients can connect.
     Linked,
     /// It failed, and is opened again at `next_try`.
     Waiting,
-    /// Another server holds the same key and has linked: this one keeps still
-    /// until `next_try`.
+    /// Another server with the same key has linked; this one waits until
+    /// `next_try`.
     Replaced,
 }
 
 impl LinkState {
-    /// Its word in `server_info`.
+    /// Its name in `server_info`.
     pub fn as_str(self) -> &'static str {
         match self {
             LinkState::Connecting => "connecting",
@@ -38,7 +38,7 @@ impl LinkState {
     }
 }
 
-/// How a link stands.
+/// The status of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LinkStatus {
     /// The channel's name.
@@ -88,7 +88,7 @@ impl RelayLinks {
         self.lock().retain(|known| !Arc::ptr_eq(known, link));
     }
 
-    /// How all links stand, in the order in which they were added.
+    /// The status of all links, in the order in which they were added.
     pub fn statuses(&self) -> Vec<LinkStatus> {
         self.lock().iter().map(|link| link.status()).collect()
     }
@@ -99,12 +99,12 @@ impl RelayLinks {
 }
 
 impl RelayLink {
-    /// How it stands.
+    /// Its status.
     pub fn status(&self) -> LinkStatus {
         self.lock().clone()
     }
 
-    /// Changes how it stands.
+    /// Changes its status.
     pub fn update(&self, change: impl FnOnce(&mut LinkStatus)) {
         change(&mut self.lock());
     }

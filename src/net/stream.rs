@@ -14,13 +14,11 @@ use crate::wait::{Interest, wait};
 /// How long a read waits for its first byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadTimeout {
-    /// The stream's idle time, counted anew for each read. This costs one
-    /// system call where [`ReadTimeout::Until`] costs two, and is meant for the
-    /// one wait that begins over with every request: the next request's head.
+    /// The stream's idle time, from the start of each read. Costs one system call
+    /// where [`ReadTimeout::Until`] costs two. For the wait between requests.
     Idle,
-    /// Until a point in time, however many reads that takes. After it a read
-    /// fails even if there is something, so that whoever sends without a pause
-    /// is not read for ever.
+    /// Until a point in time, over any number of reads. After it a read fails even
+    /// if input is there, so that a client that never pauses is not read for ever.
     Until(Instant),
     /// Not at all.
     Never,
@@ -28,14 +26,14 @@ pub enum ReadTimeout {
 
 /// A byte stream to a client: TCP, or TLS over it.
 ///
-/// Reads fail with [`io::ErrorKind::TimedOut`] when their patience ends and,
+/// Reads fail with [`io::ErrorKind::TimedOut`] when their timeout ends and,
 /// only with [`ReadTimeout::Never`], with [`io::ErrorKind::WouldBlock`] when there
 /// is nothing. Writes fail with `TimedOut` at the write deadline and, only where
 /// they do not wait, with `WouldBlock` when there is no room. Interrupted calls
 /// are repeated within.
 pub trait Stream: Read + Write + AsFd + Send {
     /// Sets how long reads wait from now on.
-    fn set_read_timeout(&mut self, patience: ReadTimeout);
+    fn set_read_timeout(&mut self, timeout: ReadTimeout);
 
     /// Sets the time of [`ReadTimeout::Idle`].
     ///
@@ -46,16 +44,16 @@ pub trait Stream: Read + Write + AsFd + Send {
     /// Sets when writes give up from now on.
     fn set_write_deadline(&mut self, deadline: Instant);
 
-    /// Has writes not wait at all, until a write deadline is set again. What a
-    /// flush could not send is sent by the next one.
+    /// Makes writes not wait at all until a write deadline is set again. What one
+    /// flush could not send, the next one sends.
     fn write_without_waiting(&mut self);
 
     /// Whether a read returns something although the descriptor may have
     /// nothing (bytes that TLS has already decrypted).
     fn has_buffered(&self) -> bool;
 
-    /// Whether the client has closed its end. Data that it sent before hides
-    /// that; it is then taken to be there still.
+    /// Whether the client has closed its end. Unread data hides that: the client
+    /// then counts as connected.
     fn has_left(&mut self) -> bool;
 
     /// Ends the sending side; the client sees the end of input.
@@ -73,10 +71,10 @@ pub trait Stream: Read + Write + AsFd + Send {
 }
 
 /// A plain TCP connection. The socket is shared with the registry of open
-/// connections, which can so end a read from another thread.
+/// connections, so that another thread can end a read.
 pub struct Socket {
     stream: Arc<TcpStream>,
-    patience: ReadTimeout,
+    timeout: ReadTimeout,
     /// None where writes do not wait.
     write_deadline: Option<Instant>,
 }
@@ -90,15 +88,15 @@ impl Socket {
         let now = Instant::now();
         Socket {
             stream,
-            patience: ReadTimeout::Until(now),
+            timeout: ReadTimeout::Until(now),
             write_deadline: Some(now),
         }
     }
 }
 
 impl Stream for Socket {
-    fn set_read_timeout(&mut self, patience: ReadTimeout) {
-        self.patience = patience;
+    fn set_read_timeout(&mut self, timeout: ReadTimeout) {
+        self.timeout = timeout;
     }
 
     fn set_idle_time(&mut self, time: Duration) -> io::Result<()> {
@@ -145,7 +143,7 @@ impl Stream for Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let flags = match self.patience {
+        let flags = match self.timeout {
             ReadTimeout::Idle => RecvFlags::empty(),
             ReadTimeout::Never => RecvFlags::DONTWAIT,
             ReadTimeout::Until(deadline) => {
@@ -161,7 +159,7 @@ impl Read for Socket {
                 Ok((count, _)) => Ok(count),
                 Err(Errno::INTR) => continue,
                 // A receive timeout is reported as EAGAIN.
-                Err(Errno::AGAIN) if self.patience != ReadTimeout::Never => {
+                Err(Errno::AGAIN) if self.timeout != ReadTimeout::Never => {
                     Err(io::ErrorKind::TimedOut.into())
                 }
                 Err(error) => Err(error.into()),
@@ -207,12 +205,12 @@ impl AsFd for Socket {
     }
 }
 
-/// Longest time and most bytes for which a refused client is listened to.
+/// Limits for reading from a client that was refused.
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: usize = 1024 * 1024;
 
-/// Ends a stream whose client may still be sending: says that nothing more
-/// comes, and reads away what arrives until the client ends too. Closing at
+/// Ends a stream whose client may still be sending: ends our side, then reads and
+/// drops what arrives until the client ends too. Closing at
 /// once would reset the connection, and the client would see the reset instead
 /// of the answer (RFC 9112 section 9.6). Bounded to one second and one
 /// mebibyte, so that a client that sends its whole body before it looks still
@@ -250,14 +248,14 @@ mod tests {
         let (mut socket, mut client) = pair();
         let mut buffer = [0; 8];
         socket.set_idle_time(Duration::from_millis(20)).unwrap();
-        for (patience, kind) in [
+        for (timeout, kind) in [
             (ReadTimeout::Idle, io::ErrorKind::TimedOut),
             (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
             (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {
-            socket.set_read_timeout(patience);
+            socket.set_read_timeout(timeout);
             let error = socket.read(&mut buffer).unwrap_err();
-            assert_eq!(error.kind(), kind, "{patience:?}");
+            assert_eq!(error.kind(), kind, "{timeout:?}");
         }
         client.write_all(b"abc").unwrap();
         socket.set_read_timeout(ReadTimeout::Until(Instant::now()));

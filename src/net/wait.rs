@@ -1,9 +1,8 @@
 //! Waiting on a socket and a wake-up at once, with a deadline.
 //!
-//! A connection has one thread, and two things can happen to it: its client
-//! sends something, or another thread puts something into its outbox. The
-//! thread waits for both in one `poll`, so that nothing is polled at intervals
-//! and no connection needs a second thread.
+//! A connection has one thread, and two events to wait for: input from its client,
+//! and an item that another thread puts into its outbox. One `poll` waits for
+//! both, without intervals and without a second thread.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -13,11 +12,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
-/// Ends another thread's wait. Cheap when that thread is awake anyway: then
-/// no system call is made.
+/// Ends another thread's wait. Makes no system call while that thread is awake.
 pub struct Waker {
     signal: Signal,
-    /// Set while the owner is known to look at its work again before it waits.
+    /// Set while the owner is sure to check for work again before it waits.
     awake: AtomicBool,
 }
 
@@ -40,9 +38,8 @@ impl Waker {
         }
     }
 
-    /// The owner says that it is about to look at its work a last time and
-    /// then to wait. Work that is brought after this call sends a signal; work
-    /// that was brought before it is found by that look.
+    /// Call this before checking for work a last time and then waiting. Work added
+    /// after this call sends a signal; that last check finds earlier work.
     pub fn prepare(&self) {
         self.awake.store(false, Ordering::SeqCst);
     }
@@ -58,9 +55,9 @@ impl Waker {
 /// What a wait ended with. All false: the deadline has passed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Woken {
-    /// The descriptor has what was waited for, an end of input or an error.
+    /// The descriptor is ready, at the end of input, or has an error.
     pub ready: bool,
-    /// The other end is gone altogether; nothing can be sent any more.
+    /// The other end is gone; nothing can be sent any more.
     pub gone: bool,
     /// The waker was used.
     pub signalled: bool,

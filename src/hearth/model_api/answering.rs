@@ -11,7 +11,7 @@ use crate::service::Service;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use base::error::{Code, Error, Result};
 use base::secret::sha256;
-use net::http::{Answer, Head, Part, Response, Unfinished};
+use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
 use store::{TurnState, Usage};
@@ -128,7 +128,7 @@ pub fn answer(service: &Arc<Service>, task: Task, head: &Head, body: &[u8]) -> R
         true => limits.turn_seconds.saturating_add(limits.approval_seconds),
         false => limits.turn_seconds,
     };
-    Ok(Answer::Later(Box::new(Answering {
+    Ok(Answer::Deferred(Box::new(Answering {
         service: Arc::clone(service),
         waker,
         turn_stream,
@@ -158,23 +158,23 @@ struct Answering {
     has_begun: bool,
     is_over: bool,
     sent: SentText,
-    parts: VecDeque<Part>,
+    parts: VecDeque<ResponsePart>,
 }
 
-impl Unfinished for Answering {
+impl DeferredResponse for Answering {
     fn waker(&self) -> &Waker {
         &self.waker
     }
 
-    fn advance(&mut self) -> Part {
+    fn advance(&mut self) -> ResponsePart {
         if self.parts.is_empty() && !self.is_over {
             self.look();
         }
         match self.parts.pop_front() {
             Some(part) => part,
-            None if self.is_over => Part::Broken,
-            None if self.stream => Part::Wait(self.deadline.min(self.next_keep_alive)),
-            None => Part::Wait(self.deadline),
+            None if self.is_over => ResponsePart::Broken,
+            None if self.stream => ResponsePart::Wait(self.deadline.min(self.next_keep_alive)),
+            None => ResponsePart::Wait(self.deadline),
         }
     }
 }
@@ -228,13 +228,13 @@ impl Answering {
         self.is_over = true;
         if !self.stream {
             let response = self.form.whole(reply, &summary);
-            return self.parts.push_back(Part::Whole(response));
+            return self.parts.push_back(ResponsePart::Whole(response));
         }
         let rest = self.sent.rest(reply);
         self.say(&rest);
         let closing = self.form.closing(&summary);
         self.push(closing);
-        self.parts.push_back(Part::End);
+        self.parts.push_back(ResponsePart::End);
     }
 
     fn fail(&mut self, error: &Error) {
@@ -242,10 +242,10 @@ impl Answering {
         if self.has_begun {
             let failure = self.form.failure(error);
             self.push(failure);
-            self.parts.push_back(Part::End);
+            self.parts.push_back(ResponsePart::End);
         } else {
             let response = self.form.refusal(error);
-            self.parts.push_back(Part::Whole(response));
+            self.parts.push_back(ResponsePart::Whole(response));
         }
     }
 
@@ -276,11 +276,13 @@ impl Answering {
         self.next_keep_alive = Instant::now() + KEEP_ALIVE;
         if !self.has_begun {
             self.has_begun = true;
-            self.parts.push_back(Part::Head(self.form.head()));
+            self.parts.push_back(ResponsePart::Head(self.form.head()));
             let opening = self.form.opening();
-            self.parts.push_back(Part::Piece(opening.into_bytes()));
+            self.parts
+                .push_back(ResponsePart::Piece(opening.into_bytes()));
         }
-        self.parts.push_back(Part::Piece(piece.into_bytes()));
+        self.parts
+            .push_back(ResponsePart::Piece(piece.into_bytes()));
     }
 }
 

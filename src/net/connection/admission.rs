@@ -1,6 +1,5 @@
-//! How many connections there may be, in all and of one address
-//! (protocol section 7). Counted with guards, so that no way out of a
-//! connection forgets to count down.
+//! Limits the number of connections, in all and per address (protocol section
+//! 7). Guards count down when they are dropped, so that no path forgets to.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,10 +11,10 @@ use crate::wait::time_left;
 use base::error::Error;
 use config::Limits;
 
-/// How long a new connection waits for one of its address's unauthenticated
-/// places. A browser or a script opens many connections at once and sends its
-/// requests a moment later; without this, a burst of well-behaved clients
-/// would be taken for an attack.
+/// How long a new connection waits when its address already has all the
+/// unauthenticated connections it may have. Browsers and scripts open many
+/// connections at once and send their requests a moment later; without the wait,
+/// such a burst would be treated as an attack.
 const PLACE_TIME: Duration = Duration::from_secs(1);
 
 /// After how many seconds a refused client should try again.
@@ -24,7 +23,7 @@ const RETRY_SECONDS: u32 = 5;
 /// What a connection speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
-    /// HTTP, or nothing that could be told yet.
+    /// HTTP, or not yet known.
     Http,
     /// `GET /ws` with an upgrade.
     WebSocket,
@@ -92,7 +91,7 @@ struct Address {
 }
 
 impl Admissions {
-    /// Counts a new connection, of no address yet.
+    /// Counts a new connection, without an address for now.
     ///
     /// # Errors
     /// `server_error` 503 when `limits.connections` are open.
@@ -133,8 +132,7 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// Counts the connection as one of `address`, unless it already is one of
-    /// some address.
+    /// Counts the connection for `address`, unless it is already counted for one.
     ///
     /// # Errors
     /// `server_error` 503 over `limits.connections_per_address`.
@@ -154,8 +152,8 @@ impl Admission {
         Ok(())
     }
 
-    /// Counts the connection as one that has not authenticated. Waits a moment
-    /// for a place. A connection of no address is not limited.
+    /// Counts the connection as unauthenticated. Waits up to a second when the
+    /// address has too many. A connection without an address is not limited.
     ///
     /// # Errors
     /// `server_error` 503 over `limits.unauthenticated_per_address`.
@@ -192,7 +190,7 @@ impl Admission {
         }
     }
 
-    /// The connection has authenticated, or needs not to.
+    /// The connection has authenticated, or does not need to.
     pub fn end_unauthenticated(&mut self) {
         if std::mem::take(&mut self.unauthenticated) {
             let mut counts = self.owner.lock();

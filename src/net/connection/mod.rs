@@ -38,7 +38,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// The limits that hold for it.
+    /// Its limits.
     pub fn limits(&self) -> &Limits {
         &self.config.limits
     }
@@ -67,18 +67,18 @@ impl Connection {
 pub struct ConnectionIo {
     /// Takes what the client sends.
     pub client_handler: Box<dyn ClientHandler>,
-    /// Holds what the client is to get; bounded by `limits.outbox_bytes`.
+    /// Queues what is sent to the client; bounded by `limits.outbox_bytes`.
     pub outbox: Arc<Outbox>,
     /// Wakes the connection's thread when the outbox has something new.
     pub waker: Arc<Waker>,
 }
 
 impl ConnectionIo {
-    /// Opens a handler for `connection`. From now on the connection is ended
-    /// through its outbox.
+    /// Opens a handler for `connection`. From then on, closing the outbox ends the
+    /// connection.
     ///
     /// # Errors
-    /// No descriptor is left for the wake-ups.
+    /// No file descriptor is left for the waker.
     pub fn open(
         connection: &Connection,
         registered: &Registered,

@@ -20,7 +20,7 @@ pub struct ListenerPolicy {
     /// Answers HTTP requests.
     pub handler: Arc<dyn Handler>,
     /// Opens handlers for JSON lines, and for WebSockets unless [`Handler`] names
-    /// another factory. None: there are no JSON lines.
+    /// another factory. With None the port takes no JSON lines.
     pub sessions: Option<HandlerFactory>,
     /// Whether HTTP connections may become WebSockets.
     pub upgrades: bool,

@@ -15,7 +15,7 @@ use base::threads;
 /// Virtual size of a connection's stack; memory is only what is touched, about
 /// two pages for an idle connection. The deepest recursion that a message can
 /// cause, JSON nested 127 times, was measured at 136 KiB (400 KiB without
-/// optimisation), and an overflow would end the whole server: hence the room.
+/// optimisation). The rest is reserve: an overflow would abort the whole server.
 pub const STACK_BYTES: usize = if cfg!(debug_assertions) { 1024 } else { 512 } * 1024;
 
 /// The open connections of one listener.
@@ -38,14 +38,14 @@ struct State {
 
 struct Open {
     socket: Arc<TcpStream>,
-    /// Present once the connection has one: then it is ended through it.
+    /// Present once the connection has one. Closing it ends the connection.
     outbox: Option<Arc<Outbox>>,
     thread: JoinHandle<()>,
 }
 
 impl Registry {
-    /// An empty registry that wakes `reaper` when there is something for
-    /// [`Registry::reap`].
+    /// An empty registry. It wakes `reaper` when [`Registry::reap`] has threads to
+    /// join.
     pub fn new(reaper: Arc<Waker>) -> Registry {
         Registry {
             state: Mutex::default(),
@@ -88,28 +88,27 @@ impl Registry {
     pub fn reap(&self) {
         let ended = std::mem::take(&mut self.lock().ended);
         for thread in ended {
-            // It has nothing left to do but to return; a panic in it was
-            // reported when it happened.
+            // The thread is about to return. A panic was reported when it happened.
             let _ = thread.join();
         }
     }
 
-    /// Asks every connection to end: those with an outbox after what waits in
-    /// it, the others when their present request is answered.
+    /// Asks every connection to end: those with an outbox once it is sent, the
+    /// others once their current request is answered.
     pub fn close(&self) {
         let state = self.lock();
         self.stopping.store(true, Ordering::SeqCst);
         for open in state.open.values() {
             match &open.outbox {
                 Some(outbox) => outbox.close(Close::GOING_AWAY),
-                // Only ends a connection's waiting for input. One that is
-                // already closed by its client cannot be shut down again.
+                // Only ends the wait for input. A connection that its client has
+                // already closed cannot be shut down again.
                 None => drop(open.socket.shutdown(Shutdown::Read)),
             }
         }
     }
 
-    /// Ends what [`Registry::close`] did not: cuts every connection.
+    /// Shuts down every connection that is still open after [`Registry::close`].
     pub fn cut(&self) {
         for open in self.lock().open.values() {
             drop(open.socket.shutdown(Shutdown::Both));
@@ -149,7 +148,7 @@ pub struct Registered {
 }
 
 impl Registered {
-    /// From now on this connection is ended through its outbox.
+    /// Sets the outbox whose closing ends this connection.
     pub fn set_outbox(&self, outbox: &Arc<Outbox>) {
         let mut state = self.registry.lock();
         if self.is_stopping() {

@@ -8,9 +8,9 @@ use base::url::{Authority, Url};
 /// Why a WebSocket could not be opened.
 #[derive(Debug)]
 pub enum DialError {
-    /// The URL is none that can be dialled.
+    /// The URL is not that of a WebSocket.
     Malformed(String),
-    /// The host's name is not known, or was not found in time.
+    /// The host name cannot be resolved, or not in time.
     Unknown {
         /// The name.
         host: String,
@@ -33,7 +33,7 @@ pub enum DialError {
         /// The error of its envelope, if it sent one.
         error: Option<String>,
     },
-    /// What the other side sent is no answer.
+    /// The other side did not answer in HTTP, or not as a WebSocket must.
     NotWebSocket {
         /// Host and port.
         address: String,

@@ -1,5 +1,5 @@
-//! Opens outgoing WebSockets: those of `hearth chat`, and a machine's link to
-//! its relay. Every step ends by one deadline.
+//! Opens outgoing WebSockets: for `hearth chat`, and for a machine's link to its
+//! relay. One deadline covers every step.
 
 mod error;
 mod tcp;
@@ -26,7 +26,7 @@ use error::host_and_port;
 
 /// Bytes that a socket reads at a time, and gathers before it writes.
 const BUFFER_BYTES: usize = 16 * 1024;
-/// Most characters of an answer's error that are passed on.
+/// Most characters shown of an error that the other side sent.
 const SHOWN_CHARACTERS: usize = 200;
 
 /// An open WebSocket. Its stream does not wait when it reads.
@@ -40,20 +40,20 @@ pub struct Dial<'a> {
     pub headers: &'a [(HeaderName, String)],
     /// Which certificates are accepted, for `wss://`.
     pub trust: &'a Trust,
-    /// Largest message that is taken.
+    /// Largest message that is accepted, in bytes.
     pub message_bytes: usize,
     /// When the socket must be open.
     pub deadline: Instant,
-    /// Called with each connection before it is used: another thread can end
-    /// whatever waits on it by shutting it down.
+    /// Called with each socket before it connects. Another thread can shut the
+    /// socket down to end any wait on it.
     pub begun: &'a dyn Fn(&Arc<TcpStream>),
 }
 
-/// Opens a WebSocket. Afterwards its stream reads without waiting; a write
-/// waits until the write deadline, which is to be set before each.
+/// Opens a WebSocket. Its stream then reads without waiting. A write waits until
+/// the write deadline; set that before each write.
 ///
 /// # Errors
-/// Why there is no WebSocket.
+/// The URL is malformed, the server cannot be reached, or it refuses the upgrade.
 pub fn open(dial: &Dial<'_>) -> Result<OpenSocket, DialError> {
     let url = websocket_url(dial.url)?;
     let malformed = || DialError::Malformed(url.to_string());
@@ -137,13 +137,13 @@ fn refusal<R: tungstenite::handshake::HandshakeRole>(
     }
 }
 
-/// The sentence of an error envelope, in a form that can be shown.
+/// The message of an error envelope, safe to show.
 pub fn envelope_error(body: &[u8]) -> Option<String> {
     let envelope: serde_json::Value = serde_json::from_slice(body).ok()?;
     Some(shown(envelope["error"].as_str()?))
 }
 
-/// A text from outside, cut and without control characters.
+/// A text from outside, shortened and without control characters.
 pub fn shown(text: &str) -> String {
     text.chars()
         .filter(|letter| !letter.is_control())

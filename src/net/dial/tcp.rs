@@ -1,4 +1,4 @@
-//! Connects with a deadline, in a way that another thread can end.
+//! Connects with a deadline; another thread can interrupt it.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -33,7 +33,7 @@ pub(super) fn connect(
     let mut last = io::Error::from(io::ErrorKind::AddrNotAvailable);
     let count = candidates.len();
     for (place, candidate) in candidates.into_iter().enumerate() {
-        // One address that swallows everything must leave time for the others.
+        // An address that never answers must leave time for the others.
         let share = time_left(deadline) / u32::try_from(count - place).unwrap_or(1);
         match connect_to(candidate, Instant::now() + share, begun) {
             Ok(stream) => return Ok(stream),

@@ -20,9 +20,9 @@ const TRAILERS: usize = 4 * 1024;
 /// Why a body could not be read.
 #[derive(Debug)]
 pub enum BodyError {
-    /// The connection ended or failed; nobody is there to be told.
+    /// The connection ended or failed; no answer can be sent.
     Lost,
-    /// The client can be told, and then the connection must be closed.
+    /// The client gets this error; then the connection must be closed.
     Refused(Error),
 }
 
@@ -32,8 +32,10 @@ impl From<Error> for BodyError {
     }
 }
 
-/// Refuses a body that announces more than `limit` bytes, before any of it is
-/// read.
+/// Refuses a body that announces more than `limit` bytes, before reading it.
+///
+/// # Errors
+/// 413 over the limit.
 pub fn check_length(framing: Framing, limit: usize) -> Result<(), Error> {
     match framing {
         Framing::Length(length) if length > limit as u64 => Err(too_large(limit)),

@@ -1,5 +1,4 @@
-//! What a request must be like before its body is read and once it is there:
-//! method, media type, JSON.
+//! Checks that handlers share: method, media type, JSON body, bearer token.
 
 use std::borrow::Cow;
 
@@ -20,7 +19,7 @@ pub fn method(head: &Head, allowed: &'static str) -> Result<(), Response> {
     method_or(head, allowed, Response::error)
 }
 
-/// [`method`] with errors in another form than the envelope's.
+/// [`method`] with a response of the caller's own form.
 ///
 /// # Errors
 /// `invalid_request` with HTTP 405 and `Allow`, as `refusal` makes it.
@@ -72,8 +71,7 @@ pub fn query(query: Option<&str>) -> impl Iterator<Item = (&str, &str)> {
     query.unwrap_or_default().split('&').map(split_pair)
 }
 
-/// Nothing is decoded: the names and values that count hold no character that
-/// would have to be escaped.
+/// Nothing is decoded: the names and values in use need no escapes.
 fn split_pair(pair: &str) -> (&str, &str) {
     pair.split_once('=').unwrap_or((pair, ""))
 }
@@ -105,7 +103,7 @@ pub fn upgrade_required() -> Response {
     response
 }
 
-/// Our own /ws as the caller reached it, through trusted proxies.
+/// The URL of our own /ws as the caller reached us, through trusted proxies.
 ///
 /// # Errors
 /// `invalid_request` without a usable `Host`.
@@ -129,7 +127,7 @@ mod tests {
     use crate::testing::head;
 
     #[test]
-    fn a_wrong_method_is_told_the_right_ones() {
+    fn a_wrong_method_is_answered_with_the_right_ones() {
         assert!(method(&head("HEAD", "/health", &[]), "GET, HEAD").is_ok());
         for wrong in ["POST", "get", "GET, HEAD", ""] {
             let response = method(&head(wrong, "/health", &[]), "GET, HEAD").unwrap_err();

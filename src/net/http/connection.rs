@@ -20,11 +20,11 @@ use crate::stream::{ReadTimeout, Stream, linger};
 use crate::websocket::handshake;
 use base::error::Error;
 
-/// A connection that goes on as a WebSocket.
+/// A connection that was upgraded to a WebSocket.
 pub struct Upgrade {
     pub io: ConnectionIo,
     pub peer: Peer,
-    /// What the client sent behind its request.
+    /// What the client sent after its request.
     pub rest: Vec<u8>,
 }
 
@@ -40,32 +40,32 @@ pub struct HttpConnection<'a> {
     has_idle_time: bool,
 }
 
-/// What came of waiting for a request.
+/// The outcome of waiting for a request.
 enum Arrival {
     Request(ParsedHead),
     /// Malformed, too large or too slow.
     Refused(Error),
-    /// The client is gone, or has been silent for as long as it may.
+    /// The client disconnected or was idle for too long.
     Nothing,
 }
 
-/// Why nothing more has come.
-enum Silence {
-    /// A request that had begun is too slow.
+/// Why a read brought nothing.
+enum NoInput {
+    /// The request has begun but did not arrive in time.
     Late,
-    /// The client is gone, or idle for too long.
+    /// The client disconnected or was idle for too long.
     Ended,
 }
 
 /// What becomes of the connection after a response.
 #[derive(PartialEq, Eq)]
-enum Fate {
+enum AfterResponse {
     Keep,
     Close,
 }
 
 impl<'a> HttpConnection<'a> {
-    /// A connection of which `inbox` has already arrived.
+    /// A connection that has already received `inbox`.
     pub fn new(
         connection: &'a mut Connection,
         stream: &'a mut dyn Stream,
@@ -108,7 +108,7 @@ impl<'a> HttpConnection<'a> {
                 };
             }
             self.connection.admission.end_unauthenticated();
-            if self.answer(parsed) == Fate::Close {
+            if self.answer(parsed) == AfterResponse::Close {
                 return None;
             }
         }
@@ -122,8 +122,8 @@ impl<'a> HttpConnection<'a> {
             count: self.connection.limits().head_count,
         };
         let mut deadline = None;
-        // How much has already been looked at: parsing anew for each byte of a
-        // dripping head would let a client burn our time.
+        // Bytes that were already parsed. Parsing again for every byte of a slow
+        // head would let a client waste our time.
         let mut seen = 0;
         let mut may_skip_line = true;
         loop {
@@ -146,13 +146,13 @@ impl<'a> HttpConnection<'a> {
             let has_begun = !unread.is_empty();
             match self.read_more(has_begun, &mut deadline) {
                 Ok(()) => {}
-                Err(Silence::Late) => {
+                Err(NoInput::Late) => {
                     return Arrival::Refused(
                         Error::invalid_request("the request's head did not arrive in time")
                             .with_status(408),
                     );
                 }
-                Err(Silence::Ended) => return Arrival::Nothing,
+                Err(NoInput::Ended) => return Arrival::Nothing,
             }
         }
     }
@@ -161,7 +161,7 @@ impl<'a> HttpConnection<'a> {
         &mut self,
         has_begun: bool,
         deadline: &mut Option<Instant>,
-    ) -> Result<(), Silence> {
+    ) -> Result<(), NoInput> {
         if has_begun {
             let time = seconds(self.connection.limits().head_seconds);
             let deadline = deadline.get_or_insert_with(|| Instant::now() + time);
@@ -170,7 +170,7 @@ impl<'a> HttpConnection<'a> {
             if !self.has_idle_time {
                 let time = seconds(self.connection.limits().idle_seconds);
                 if self.stream.set_idle_time(time).is_err() {
-                    return Err(Silence::Ended);
+                    return Err(NoInput::Ended);
                 }
                 self.has_idle_time = true;
             }
@@ -179,13 +179,13 @@ impl<'a> HttpConnection<'a> {
         match self.inbox.fill(self.stream) {
             Ok(1..) => Ok(()),
             Err(error) if has_begun && error.kind() == io::ErrorKind::TimedOut => {
-                Err(Silence::Late)
+                Err(NoInput::Late)
             }
-            Ok(0) | Err(_) => Err(Silence::Ended),
+            Ok(0) | Err(_) => Err(NoInput::Ended),
         }
     }
 
-    /// Finds out who is behind a trusted proxy, and whether they may be here.
+    /// Finds the client behind a trusted proxy and checks that it may connect.
     fn identify_peer(&self, parsed: &mut ParsedHead) -> Result<(), Error> {
         if !self.connection.is_proxied() {
             forwarded::forget(&mut parsed.head);
@@ -200,7 +200,7 @@ impl<'a> HttpConnection<'a> {
     }
 
     /// Answers a request other than an upgrade.
-    fn answer(&mut self, parsed: ParsedHead) -> Fate {
+    fn answer(&mut self, parsed: ParsedHead) -> AfterResponse {
         let handler = Arc::clone(&self.connection.policy.handler);
         let ParsedHead {
             head,
@@ -219,14 +219,14 @@ impl<'a> HttpConnection<'a> {
         let has_body = framing != Framing::Length(0);
         let admitted = match handler.admit(&head) {
             Ok(admitted) => admitted,
-            // Nobody will read the body, so nobody finds the next request.
+            // The body stays unread, so the next request cannot be found.
             Err(response) if has_body => return self.reject(&response),
             Err(response) => return self.respond(&response, is_head, persistence),
         };
         let body = match has_body {
             true => match self.read_body(framing, admitted.body_bytes, expects_continue) {
                 Ok(body) => body,
-                Err(BodyError::Lost) => return Fate::Close,
+                Err(BodyError::Lost) => return AfterResponse::Close,
                 Err(BodyError::Refused(error)) => return self.refuse(&error),
             },
             false => Vec::new(),
@@ -234,7 +234,7 @@ impl<'a> HttpConnection<'a> {
         let request = Request { head, body };
         let result = catch_unwind(AssertUnwindSafe(|| admitted.respond(&request)));
         match result {
-            Ok(Answer::Later(unfinished)) => {
+            Ok(Answer::Deferred(deferred_response)) => {
                 let framing = deferred::Framing {
                     is_head,
                     is_current,
@@ -242,12 +242,18 @@ impl<'a> HttpConnection<'a> {
                 };
                 let written = catch_unwind(AssertUnwindSafe(|| {
                     let (connection, responder) = (&*self.connection, &mut self.responder);
-                    deferred::finish(unfinished, framing, connection, responder, self.stream)
+                    deferred::send(
+                        deferred_response,
+                        framing,
+                        connection,
+                        responder,
+                        self.stream,
+                    )
                 }));
                 match written {
-                    Ok(Ok(persistence)) => self.fate(Ok(()), persistence),
-                    // It has begun, so nothing else can be said.
-                    Ok(Err(_)) | Err(_) => Fate::Close,
+                    Ok(Ok(persistence)) => self.after_response(Ok(()), persistence),
+                    // The response has begun, so no error can be sent.
+                    Ok(Err(_)) | Err(_) => AfterResponse::Close,
                 }
             }
             Ok(Answer::Now(response)) => self.respond(&response, is_head, persistence),
@@ -255,7 +261,7 @@ impl<'a> HttpConnection<'a> {
                 let is_there = !self.stream.has_left();
                 let written = self.write(&response, is_head, persistence);
                 confirm(is_there && written.is_ok());
-                self.fate(written, persistence)
+                self.after_response(written, persistence)
             }
             Err(_) => {
                 let error = Error::server(
@@ -286,11 +292,12 @@ impl<'a> HttpConnection<'a> {
         body::read(framing, limit, deadline, &mut self.inbox, self.stream)
     }
 
-    /// Makes the connection a WebSocket, or says why not.
+    /// Upgrades the connection to a WebSocket, or returns the response that refuses
+    /// it.
     fn upgrade(&mut self, parsed: ParsedHead) -> Result<Upgrade, Response> {
         let response = handshake::check(&parsed)?;
         let head = parsed.head;
-        let led = self.connection.policy.handler.admit_upgrade(&head)?;
+        let factory = self.connection.policy.handler.admit_upgrade(&head)?;
 
         let config = Arc::clone(&self.connection.config);
         let admission = &mut self.connection.admission;
@@ -305,7 +312,10 @@ impl<'a> HttpConnection<'a> {
             log::warn!("no WebSocket for {}: {error}", head.peer);
             Response::error(&Error::overloaded("the server has no descriptor left", 5))
         };
-        let Some(open) = led.as_ref().or(self.connection.policy.sessions.as_ref()) else {
+        let Some(open) = factory
+            .as_ref()
+            .or(self.connection.policy.sessions.as_ref())
+        else {
             return Err(Response::error(&Error::not_found("no WebSocket here")));
         };
         let io = ConnectionIo::open(self.connection, self.registered, open, head.peer.clone())
@@ -322,9 +332,14 @@ impl<'a> HttpConnection<'a> {
         })
     }
 
-    fn respond(&mut self, response: &Response, is_head: bool, persistence: Persistence) -> Fate {
+    fn respond(
+        &mut self,
+        response: &Response,
+        is_head: bool,
+        persistence: Persistence,
+    ) -> AfterResponse {
         let written = self.write(response, is_head, persistence);
-        self.fate(written, persistence)
+        self.after_response(written, persistence)
     }
 
     fn write(
@@ -339,26 +354,30 @@ impl<'a> HttpConnection<'a> {
             .write(response, is_head, persistence, self.stream)
     }
 
-    fn fate(&mut self, written: io::Result<()>, persistence: Persistence) -> Fate {
+    fn after_response(
+        &mut self,
+        written: io::Result<()>,
+        persistence: Persistence,
+    ) -> AfterResponse {
         if written.is_ok() && persistence != Persistence::Close {
-            return Fate::Keep;
+            return AfterResponse::Keep;
         }
         if written.is_ok() && !self.inbox.unread().is_empty() {
-            // Requests behind the last one; see `linger`.
+            // The client sent more requests; see `linger`.
             linger(self.stream);
         }
-        Fate::Close
+        AfterResponse::Close
     }
 
-    /// Sends a response to a request that was not read to its end, and ends
-    /// the connection so that the client sees it.
-    fn reject(&mut self, response: &Response) -> Fate {
+    /// Answers a request that was not read to its end, and closes the connection
+    /// in a way that lets the client read the answer.
+    fn reject(&mut self, response: &Response) -> AfterResponse {
         self.respond(response, false, Persistence::Close);
         linger(self.stream);
-        Fate::Close
+        AfterResponse::Close
     }
 
-    fn refuse(&mut self, error: &Error) -> Fate {
+    fn refuse(&mut self, error: &Error) -> AfterResponse {
         self.reject(&Response::error(error))
     }
 }

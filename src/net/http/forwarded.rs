@@ -1,7 +1,7 @@
-//! Who is behind a reverse proxy (protocol section 3). Only what a trusted
-//! proxy says is believed: each hop appends the address that it saw to
-//! `X-Forwarded-For`, so the list is true from its end up to and including the
-//! first address that is not a trusted proxy itself.
+//! Finds the client behind a reverse proxy (protocol section 3). Only trusted
+//! proxies are believed: each hop appends the address that it saw to
+//! `X-Forwarded-For`, so the list is reliable from its end up to and including the
+//! first address that is not a trusted proxy.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,7 +20,7 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
         .filter(|(name, _)| name == "x-forwarded-for")
         .flat_map(|(_, value)| value.rsplit(','));
     for hop in hops {
-        // What stands before something unreadable cannot be believed.
+        // Nothing before an unreadable entry can be believed.
         let Some(hop) = parse(hop.trim()) else { break };
         address = hop;
         if !trusted.allows(hop) {
@@ -45,7 +45,7 @@ pub fn client(head: &Head, proxy: Peer, trusted: &AddressPatterns) -> Peer {
 /// `Host`.
 pub const HOST: &str = "x-forwarded-host";
 
-/// Drops what only a trusted proxy may say and others read.
+/// Removes the header that only a trusted proxy may send.
 pub fn forget(head: &mut Head) {
     head.headers.retain(|(name, _)| name != HOST);
 }
@@ -77,7 +77,7 @@ mod tests {
             (&["[2001:db8::1]:443"], "2001:db8::1"),
             (&["2001:db8::1"], "2001:db8::1"),
             (&["::ffff:203.0.113.9"], "203.0.113.9"),
-            // What the client itself claims stands before the truth.
+            // The client's own claim comes first and is ignored.
             (&["192.168.1.1, 203.0.113.9"], "203.0.113.9"),
             (&["192.168.1.1", "203.0.113.9"], "203.0.113.9"),
             (&["203.0.113.9, 10.0.0.2"], "203.0.113.9"),

@@ -1,7 +1,7 @@
 //! Parses the head of an HTTP/1.1 request, strictly (RFC 9112).
 //!
-//! What two programs could read in two ways is refused, because a proxy in
-//! front of us may be the other program: that is how requests are smuggled.
+//! Refuses everything ambiguous: a proxy in front of us may read it differently,
+//! which is how requests are smuggled.
 
 use std::mem::MaybeUninit;
 
@@ -23,13 +23,13 @@ pub struct HeadLimits {
 /// How the body is delimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// So many bytes; 0 when there is none.
+    /// A number of bytes; 0 when there is no body.
     Length(u64),
     /// The chunked transfer coding (RFC 9112 section 7.1).
     Chunked,
 }
 
-/// The head, and what the listeners itself has to know of it.
+/// The head, and what the connection itself needs from it.
 #[derive(Debug)]
 pub struct ParsedHead {
     /// HEAD is already turned into GET here.
@@ -49,10 +49,10 @@ pub struct ParsedHead {
 /// and its length in bytes. `peer` goes into the head as it is.
 ///
 /// # Errors
-/// With the HTTP status that fits; the connection must be closed,
-/// because nobody knows where the next request would begin.
-// Inlined, its array would lie on the stack below every handler's call, and
-// cost each connection a page more.
+/// With the fitting HTTP status. The connection must then be closed, because
+/// it is unknown where the next request begins.
+// Inlined, its array would stay on the stack during every handler's call and
+// cost each connection another page.
 #[inline(never)]
 pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(ParsedHead, usize)>> {
     if let Some(b'\r' | b'\n') = bytes.first() {
@@ -144,7 +144,7 @@ impl Semantics {
                 hosts += 1;
                 check_host(header.value)?;
             } else if is("content-length") {
-                // Two are refused even if they agree: somebody made a mistake.
+                // Refused even if both agree: something is broken.
                 if length.replace(content_length(header.value)?).is_some() {
                     return Err(Error::invalid_request("two Content-Length headers"));
                 }
@@ -160,7 +160,7 @@ impl Semantics {
                     match option.trim_ascii() {
                         option if option.eq_ignore_ascii_case(b"close") => {
                             keep_alive = false;
-                            // Close wins over keep-alive, wherever it stands.
+                            // Close wins over keep-alive, in any order.
                             break;
                         }
                         option if option.eq_ignore_ascii_case(b"keep-alive") => keep_alive = true,
@@ -224,7 +224,7 @@ fn check_host(value: &[u8]) -> Result<()> {
     }
 }
 
-/// Refuses a line that ends in LF alone, which the parser takes.
+/// Refuses a line that ends in LF alone, which the parser accepts.
 fn check_newlines(bytes: &[u8]) -> Result<()> {
     let mut before = 0;
     for &byte in bytes {

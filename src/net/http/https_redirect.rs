@@ -7,7 +7,7 @@ use base::error::Error;
 use super::message::{Admitted, Handler, Head, Response};
 use crate::client_handler::HandlerFactory;
 
-/// The answer to a client that does not speak TLS.
+/// The error for a client that does not speak TLS.
 pub fn speaks_tls() -> Error {
     Error::invalid_request("this port speaks TLS; use https:// (or wss://)")
 }
@@ -17,8 +17,8 @@ pub struct HttpsRedirect;
 
 impl Handler for HttpsRedirect {
     fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response> {
-        // A request with a body would be sent again with everything in it that
-        // has just crossed the network for all to read: that is to be noticed.
+        // Only GET is redirected. A redirected POST would succeed, and nobody would
+        // notice that its body crossed the network in the clear.
         let (true, Some(host)) = (head.method == "GET", head.header("host")) else {
             return Err(Response::error(&speaks_tls()));
         };
@@ -28,7 +28,7 @@ impl Handler for HttpsRedirect {
         let mut response = Response::error(&speaks_tls());
         response.status = 308;
         response.headers.push(("Location", Cow::Owned(location)));
-        // Without TLS tomorrow, the address must work again.
+        // If TLS is turned off later, the address must work again.
         response
             .headers
             .push(("Cache-Control", Cow::Borrowed("no-store")));

@@ -1,4 +1,4 @@
-//! HTTP requests and responses, and what answers them.
+//! HTTP requests, responses and the handler that answers them.
 
 use std::borrow::Cow;
 use std::time::Instant;
@@ -12,7 +12,7 @@ use protocol::envelope;
 /// A request's line and headers.
 #[derive(Clone, Debug)]
 pub struct Head {
-    /// In capitals, as sent.
+    /// As sent; methods are case-sensitive.
     pub method: String,
     /// The path, without the query, not decoded.
     pub path: String,
@@ -39,7 +39,7 @@ impl Head {
 pub struct Request {
     /// Request line and headers.
     pub head: Head,
-    /// Whole, and within the limit for its path; empty when there was none.
+    /// Complete, and within the limit for its path; empty when there was none.
     pub body: Vec<u8>,
 }
 
@@ -51,12 +51,12 @@ pub struct Response {
     pub status: u16,
     /// In the order in which they are sent.
     pub headers: Vec<(&'static str, Cow<'static, str>)>,
-    /// Left out on the wire, but counted, when the request was a HEAD.
+    /// Not sent for a HEAD request, but counted in `Content-Length`.
     pub body: Cow<'static, [u8]>,
 }
 
 impl Response {
-    /// A JSON text.
+    /// A JSON response.
     pub fn json(status: u16, text: String) -> Response {
         Response {
             status,
@@ -68,7 +68,7 @@ impl Response {
         }
     }
 
-    /// The error envelope, with `Retry-After` where the error says when.
+    /// The error envelope, with `Retry-After` if the error has one.
     pub fn error(error: &Error) -> Response {
         let mut response = Response::json(error.status(), envelope::failure(None, error));
         if let Some(seconds) = error.retry_after() {
@@ -84,66 +84,65 @@ impl Response {
 pub enum Answer {
     /// The response.
     Now(Response),
-    /// The response, and what is called with whether it was written whole to a
-    /// client that was still there.
+    /// The response, and a function that learns whether the whole response was
+    /// written to a client that was still connected.
     Confirmed(Response, Box<dyn FnOnce(bool)>),
-    /// A response whose beginning or end is not there yet.
-    Later(Box<dyn Unfinished>),
+    /// A response that is not complete yet.
+    Deferred(Box<dyn DeferredResponse>),
 }
 
 impl Answer {
-    /// Changes the response, unless it comes later.
+    /// Changes the response, unless it is deferred.
     pub fn map(self, change: impl FnOnce(Response) -> Response) -> Answer {
         match self {
             Answer::Now(response) => Answer::Now(change(response)),
             Answer::Confirmed(response, confirm) => Answer::Confirmed(change(response), confirm),
-            Answer::Later(unfinished) => Answer::Later(unfinished),
+            Answer::Deferred(deferred_response) => Answer::Deferred(deferred_response),
         }
     }
 }
 
-/// A response that comes as something else goes on. The connection's thread
-/// waits for it and for the client at once; when the client goes away, it is
-/// dropped.
-pub trait Unfinished: Send {
-    /// Is used whenever [`Unfinished::advance`] may have more.
+/// A response that is produced over time, such as a streamed one. The
+/// connection's thread waits for it and for the client at once, and drops it when
+/// the client disconnects.
+pub trait DeferredResponse: Send {
+    /// Wakes the thread whenever [`DeferredResponse::advance`] may have more.
     fn waker(&self) -> &Waker;
 
     /// The next part. Does not block.
-    fn advance(&mut self) -> Part;
+    fn advance(&mut self) -> ResponsePart;
 }
 
-/// A part of an [`Unfinished`] response.
+/// A part of an [`DeferredResponse`] response.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Part {
-    /// There is nothing yet: to be asked again when the waker was used, and at
-    /// this time in any case.
+pub enum ResponsePart {
+    /// Nothing yet. Ask again when woken, and at this time at the latest.
     Wait(Instant),
-    /// All of it. Only as the first part.
+    /// The whole response. Only as the first part.
     Whole(Response),
-    /// Status and headers; the body follows in pieces. Only as the first part,
-    /// and its own body is left out.
+    /// Status and headers; the body follows in pieces and the response's own body
+    /// is ignored. Only as the first part.
     Head(Response),
     /// A piece of the body, after the head.
     Piece(Vec<u8>),
     /// The body is complete.
     End,
-    /// It cannot be completed: the connection is closed so that the client sees
-    /// that something is missing.
+    /// The response cannot be completed. The connection is closed, so that the
+    /// client notices that something is missing.
     Broken,
 }
 
-/// A request whose head was accepted. It holds what was found out on the way, such
-/// as the route, the configuration in force and the account, for the answer.
+/// A request whose head was accepted. It holds what the answer needs: the route,
+/// the configuration in force, the account.
 pub struct Admitted<'a> {
-    /// Most bytes that the body may have.
+    /// Largest size of the body, in bytes.
     pub body_bytes: usize,
     respond: Box<dyn FnOnce(&Request) -> Answer + 'a>,
 }
 
 impl<'a> Admitted<'a> {
-    /// Accepts a body of at most `body_bytes`, and answers the whole request by
-    /// `respond`, which may block: each connection has its thread.
+    /// Accepts a body of at most `body_bytes`. `respond` answers the complete
+    /// request; it may block, because each connection has its own thread.
     pub fn new(body_bytes: usize, respond: impl FnOnce(&Request) -> Answer + 'a) -> Admitted<'a> {
         Admitted {
             body_bytes,
@@ -159,14 +158,14 @@ impl<'a> Admitted<'a> {
 
 /// Answers HTTP requests.
 pub trait Handler: Send + Sync {
-    /// Looks at a head before its body is read.
+    /// Checks a head before its body is read.
     ///
     /// # Errors
     /// The response that refuses it (unknown path, wrong method, wrong origin).
     fn admit(&self, head: &Head) -> Result<Admitted<'_>, Response>;
 
-    /// Looks at the head of a WebSocket upgrade to /ws. Returns what handles the
-    /// WebSocket; none is the service's session.
+    /// Checks the head of a WebSocket upgrade to /ws. Returns the factory for the
+    /// WebSocket's handler; with None the listener's own is used.
     ///
     /// # Errors
     /// The response that refuses it.

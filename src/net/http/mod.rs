@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! HttpConnection::serve -> head::parse -> forwarded::client -> Handler::admit
-//!     -> body::read -> Admitted::respond -> Responder::write, or deferred::finish
+//!     -> body::read -> Admitted::respond -> Responder::write, or deferred::send
 //! ```
 
 mod body;
@@ -16,4 +16,6 @@ pub(crate) mod https_redirect;
 pub(crate) mod message;
 pub(crate) mod response_writer;
 
-pub use message::{Admitted, Answer, Handler, Head, Part, Request, Response, Unfinished};
+pub use message::{
+    Admitted, Answer, DeferredResponse, Handler, Head, Request, Response, ResponsePart,
+};

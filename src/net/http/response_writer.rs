@@ -1,4 +1,4 @@
-//! Writes HTTP responses: one buffer, reused, and one system call each.
+//! Writes HTTP responses with one reused buffer and one system call each.
 
 use std::io::{self, Write};
 
@@ -7,13 +7,13 @@ use tiny_http::{HTTPVersion, Header, StatusCode};
 use super::message::Response;
 
 /// Bodies up to this size are copied behind their head and sent with it.
-/// Larger ones are sent from where they are, in a second call.
-const TOGETHER: usize = 16 * 1024;
+/// Larger ones are sent without a copy, in a second call.
+const COPIED_BODY_BYTES: usize = 16 * 1024;
 
 /// What the `Connection` header of a response says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Persistence {
-    /// Nothing: HTTP/1.1 keeps connections.
+    /// No header: HTTP/1.1 keeps connections open by default.
     Usual,
     /// `keep-alive`, for a client of HTTP/1.0 that asked.
     KeepAlive,
@@ -50,7 +50,7 @@ impl Responder {
         if is_head || response.body.is_empty() {
             return stream.write_all(&self.buffer);
         }
-        if response.body.len() <= TOGETHER {
+        if response.body.len() <= COPIED_BODY_BYTES {
             self.buffer.extend_from_slice(&response.body);
             return stream.write_all(&self.buffer);
         }
@@ -59,8 +59,8 @@ impl Responder {
     }
 
     /// Writes the head of a response whose body follows in pieces: in chunks
-    /// (RFC 9112 section 7.1), or, to a client that knows none, up to the end of
-    /// the connection.
+    /// (RFC 9112 section 7.1), or, for a client of HTTP/1.0, up to the end of the
+    /// connection.
     pub fn write_head(
         &mut self,
         response: &Response,
@@ -139,7 +139,7 @@ impl Responder {
 }
 
 /// A header for tiny_http, which would print a line break in a value as it is.
-/// A value that is not printable ASCII is left out, and the owner told.
+/// A value that is not printable ASCII is left out, with an error in the log.
 fn header(name: &str, value: &str) -> Option<Header> {
     let is_printable = value
         .bytes()
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_in_pieces_is_chunked_for_whoever_knows_chunks() {
+    fn a_body_in_pieces_is_chunked_for_clients_of_http_1_1() {
         let response = Response {
             status: 200,
             headers: vec![],
@@ -239,13 +239,13 @@ mod tests {
 
     #[test]
     fn a_large_body_follows_its_head_uncopied() {
-        let response = Response::json(200, "x".repeat(TOGETHER + 1));
+        let response = Response::json(200, "x".repeat(COPIED_BODY_BYTES + 1));
         let mut responder = Responder::default();
         let mut out = Vec::new();
         responder
             .write(&response, false, Persistence::Usual, &mut out)
             .unwrap();
-        assert!(out.ends_with(&[b'x'; TOGETHER + 1]));
-        assert!(responder.buffer.capacity() < TOGETHER);
+        assert!(out.ends_with(&[b'x'; COPIED_BODY_BYTES + 1]));
+        assert!(responder.buffer.capacity() < COPIED_BODY_BYTES);
     }
 }

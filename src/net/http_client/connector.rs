@@ -1,4 +1,5 @@
-//! How connections are made: one trust for all agents, and a limit on silence that can change between two reads of one answer.
+//! Makes the connections of all agents, with one trust and a read limit that can
+//! change between two reads of one answer.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Why an exchange came to nothing.
+//! Why an exchange failed.
 
 use std::fmt;
 use std::io;
@@ -19,8 +19,8 @@ pub enum ClientError {
     Unreachable(String),
     /// Nothing listens at the address: nothing has been sent.
     Refused(String),
-    /// The address is none that may be dialled (see `HttpClient::checking`):
-    /// nothing has been sent.
+    /// The address may not be dialled (see `HttpClient::checking`): nothing has
+    /// been sent.
     Forbidden(String),
     /// The other side offers no TLS, or none that can be trusted: nothing has
     /// been sent.

@@ -14,7 +14,7 @@ use ureq::{Error, Timeout};
 
 use crate::resolve::look_up;
 
-/// How long an answer is good for. It ends with its agent, too, and an agent
+/// How long an answer is valid. It ends with its agent, too, and an agent
 /// ends with its first failure, so a server that moved is found at once.
 const REMEMBERED: Duration = Duration::from_secs(60);
 /// The server's name and that of a proxy.
@@ -23,17 +23,17 @@ const NAMES: usize = 2;
 /// Says why an address that was found under a host name must not be dialled.
 pub type AddressCheck = Arc<dyn Fn(&str, IpAddr) -> Result<(), String> + Send + Sync>;
 
-/// The resolver of one agent. ureq asks it before every request, also when a
+/// The resolver of one agent. ureq asks it before every request, even when a
 /// connection is kept, and its own would start a thread each time. It dials
-/// what it is given here and nothing else, so a address_check that stands here cannot be
-/// got round by a name that answers differently the second time.
+/// only what it gets here, so a name that resolves differently the second time
+/// cannot get round the address check.
 #[derive(Default)]
 pub struct CachingResolver {
     known: Mutex<Vec<Known>>,
     address_check: Option<AddressCheck>,
 }
 
-/// None of the addresses passed the address_check.
+/// None of the addresses passed the address check.
 #[derive(Debug)]
 pub struct Refused(String);
 

@@ -1,5 +1,5 @@
-//! Accepts connections on one port: within limits, from permitted peers, and
-//! whatever goes wrong.
+//! Accepts connections on one port, within limits and from permitted peers. No
+//! error ends the accept loop.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};
@@ -61,7 +61,7 @@ impl<A> AcceptLoop<A>
 where
     A: FnMut(&TcpListener) -> io::Result<(TcpStream, SocketAddr)>,
 {
-    /// Ends only when the listener stops, whatever happens.
+    /// Runs until the listener stops; no error ends it.
     pub fn run(mut self) {
         loop {
             self.waker.prepare();
@@ -81,7 +81,7 @@ where
                 Ok(_) => self.pause.until = None,
                 Err(error) => {
                     self.back_off(&error);
-                    // Without poll there is no other way to pause.
+                    // Where `poll` fails, only sleep can pause.
                     thread::sleep(self.pause.length);
                 }
             }
@@ -110,7 +110,7 @@ where
     /// No thread can be started.
     fn admit(&mut self, stream: TcpStream, remote: IpAddr) -> io::Result<()> {
         let config = (self.config)();
-        let admission = match self.judge(&config, remote) {
+        let admission = match self.check_limits(&config, remote) {
             Ok(admission) => admission,
             Err(error) => {
                 log::info!("{}: {remote} refused: {error}", self.address);
@@ -118,8 +118,8 @@ where
                 return Ok(());
             }
         };
-        // Without it a small answer waits for the acknowledgement of the one
-        // before. A connection that refuses it is of no use anyway.
+        // Otherwise a small answer would wait for the acknowledgement of the one
+        // before. A connection that refuses the option is broken anyway.
         let _ = stream.set_nodelay(true);
         let stream = Arc::new(stream);
         let socket = Socket::new(Arc::clone(&stream));
@@ -145,11 +145,11 @@ where
     }
 
     /// Whether `remote` may connect now.
-    fn judge(&self, config: &Config, remote: IpAddr) -> Result<Admission, Error> {
+    fn check_limits(&self, config: &Config, remote: IpAddr) -> Result<Admission, Error> {
         self.policy.admit(remote)?;
         let mut admission = self.admissions.enter(&config.limits)?;
-        // All clients behind a proxy have its address. They are counted one by
-        // one where they can be told apart.
+        // All clients behind a proxy have its address. They are counted by their
+        // own addresses once the request's headers are known.
         if !config.trusted_proxies.allows(remote) {
             admission.belong_to(AddressKey::of(remote), &config.limits)?;
         }
@@ -163,7 +163,7 @@ where
                 self.address
             );
         }
-        // They hold descriptors, which may be what is missing.
+        // They hold file descriptors, which may have run out.
         self.refused.clear();
         self.pause.begin();
     }
@@ -173,7 +173,7 @@ where
 #[derive(Default)]
 pub struct Pause {
     until: Option<Instant>,
-    /// Its length; zero while all is well.
+    /// Its length; zero while accepting works.
     length: Duration,
 }
 
@@ -192,9 +192,8 @@ impl Pause {
     }
 }
 
-/// Refused connections whose clients are still given a moment to read why. If
-/// they were closed at once with something unread, the reset could overtake
-/// the answer.
+/// Refused connections whose clients still have a moment to read why. If they
+/// were closed at once with unread input, the reset could overtake the answer.
 #[derive(Default)]
 pub struct Refused {
     open: VecDeque<(Instant, TcpStream)>,
@@ -215,8 +214,8 @@ impl Refused {
     const MOST: usize = 32;
     const TIME: Duration = Duration::from_secs(1);
 
-    /// Sends `error` as far as that is possible without waiting; where TLS is
-    /// spoken, only that there is one.
+    /// Sends `error` as far as possible without waiting. On a TLS port it sends
+    /// only an alert.
     fn add(&mut self, stream: TcpStream, error: &Error, is_secure: bool) {
         if stream.set_nonblocking(true).is_err() {
             return;
@@ -249,7 +248,7 @@ impl Refused {
             && *deadline <= now
         {
             if let Some((_, stream)) = self.open.pop_front() {
-                // What was sent meanwhile is taken in, and not answered.
+                // Reads and drops what the client sent meanwhile.
                 let _ = (&stream).read(&mut [0; 2048]);
             }
         }

@@ -1,5 +1,5 @@
-//! Serves one connection from its first byte to its end: the first byte tells
-//! which protocol the client speaks (protocol section 2).
+//! Serves one connection. Its first byte shows which protocol the client speaks
+//! (protocol section 2).
 
 #[cfg(feature = "tls")]
 use std::io::Write;
@@ -26,9 +26,9 @@ use crate::lines;
 use crate::stream::{ReadTimeout, Socket, Stream, linger};
 use crate::websocket;
 
-/// Serves a connection until it ends, and says so in the log.
+/// Serves a connection until it ends, and logs its end.
 pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered) {
-    let peer = enter(&mut connection, socket, registered);
+    let peer = serve_by_policy(&mut connection, socket, registered);
     log::info!(
         "{peer} {}: closed after {:.1} s, {} received",
         connection.admission.transport().as_str(),
@@ -37,27 +37,35 @@ pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered
     );
 }
 
-/// Returns who was there.
+/// Returns the client, for the log.
 #[cfg(not(feature = "tls"))]
-fn enter(connection: &mut Connection, mut socket: Socket, registered: &Registered) -> String {
-    converse(connection, &mut socket, registered)
+fn serve_by_policy(
+    connection: &mut Connection,
+    mut socket: Socket,
+    registered: &Registered,
+) -> String {
+    serve_protocol(connection, &mut socket, registered)
 }
 
-/// Returns who was there.
+/// Returns the client, for the log.
 #[cfg(feature = "tls")]
-fn enter(connection: &mut Connection, mut socket: Socket, registered: &Registered) -> String {
+fn serve_by_policy(
+    connection: &mut Connection,
+    mut socket: Socket,
+    registered: &Registered,
+) -> String {
     let policy = Arc::clone(&connection.policy);
     match &policy.tls {
-        None => converse(connection, &mut socket, registered),
-        Some(tls) => enter_secure(connection, socket, registered, tls),
+        None => serve_protocol(connection, &mut socket, registered),
+        Some(tls) => serve_tls(connection, socket, registered, tls),
     }
 }
 
-/// Returns who was there. A function of its own in the program too: inlined,
-/// what a handshake needs would lie on the stack of every plain connection.
+/// Returns the client, for the log. Not inlined: what a handshake needs would
+/// otherwise stay on the stack of every plain connection.
 #[cfg(feature = "tls")]
 #[inline(never)]
-fn enter_secure(
+fn serve_tls(
     connection: &mut Connection,
     mut socket: Socket,
     registered: &Registered,
@@ -72,7 +80,7 @@ fn enter_secure(
         .begin_unauthenticated(&config.limits)
         .is_err()
     {
-        // A failure to tell changes nothing: the connection ends either way.
+        // Whether this arrives changes nothing: the connection ends either way.
         let _ = socket.write_all(tls_opening::REFUSAL);
         linger(&mut socket);
         return peer;
@@ -81,7 +89,7 @@ fn enter_secure(
     match tls_opening::open(&tls.acceptor, socket, deadline) {
         Ok(Opening::Secure(mut stream)) => {
             connection.secure = true;
-            converse(connection, &mut stream, registered)
+            serve_protocol(connection, &mut stream, registered)
         }
         Ok(Opening::Plain(mut socket, b'{')) if policy.sessions.is_some() => {
             socket.set_write_deadline(connection.write_deadline());
@@ -92,7 +100,7 @@ fn enter_secure(
         }
         Ok(Opening::Plain(mut socket, _)) => {
             connection.policy = Arc::clone(&tls.plain);
-            converse(connection, &mut socket, registered)
+            serve_protocol(connection, &mut socket, registered)
         }
         Err(error) => {
             log::debug!("{peer}: no TLS connection: {error}");
@@ -101,8 +109,8 @@ fn enter_secure(
     }
 }
 
-/// Returns who was there.
-fn converse(
+/// Returns the client, for the log.
+fn serve_protocol(
     connection: &mut Connection,
     stream: &mut dyn Stream,
     registered: &Registered,
@@ -111,7 +119,7 @@ fn converse(
     let config = Arc::clone(&connection.config);
     stream.set_write_deadline(connection.write_deadline());
     if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
-        // A failure to tell changes nothing: the connection ends either way.
+        // Whether this arrives changes nothing: the connection ends either way.
         let _ =
             Responder::default().write(&Response::error(&error), false, Persistence::Close, stream);
         linger(stream);
@@ -121,7 +129,7 @@ fn converse(
     let mut inbox = Inbox::default();
     let deadline = Instant::now() + seconds(config.limits.head_seconds);
     stream.set_read_timeout(ReadTimeout::Until(deadline));
-    // Whoever connects and sends nothing is not told anything either.
+    // A client that sends nothing gets no answer.
     if !matches!(inbox.fill(stream), Ok(1..)) {
         return peer;
     }
@@ -130,8 +138,8 @@ fn converse(
         lines::run(connection, stream, registered, inbox);
         return peer;
     }
-    // A call of its own: what HTTP needed is given back before a WebSocket,
-    // which may idle for days, begins.
+    // In a call of its own, so that HTTP's memory is freed before a WebSocket
+    // begins, which may idle for days.
     let upgrade = HttpConnection::new(connection, stream, registered, inbox).serve();
     match upgrade {
         Some(upgrade) => {

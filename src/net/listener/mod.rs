@@ -1,4 +1,4 @@
-//! Listening ports. The way of a connection:
+//! Listening ports. The path of a connection:
 //!
 //! ```text
 //! Listeners::listen -> AcceptLoop::run -> detect_protocol::serve
@@ -42,7 +42,7 @@ const GRACE: Duration = Duration::from_secs(3);
 /// How long cut connections may take to end.
 const CUT: Duration = Duration::from_secs(2);
 
-/// Opens listeners, whose connections it counts together.
+/// Opens listeners and counts their connections together.
 pub struct Listeners {
     config: ConfigSource,
     admissions: Arc<Admissions>,
@@ -80,8 +80,8 @@ impl Listeners {
         }
     }
 
-    /// Makes all listeners that are opened from now on speak TLS, if there is an
-    /// acceptor. Clients that do not are redirected or refused.
+    /// Makes all listeners opened from now on speak TLS, if there is an acceptor.
+    /// Clients that do not speak TLS are redirected or refused.
     #[cfg(feature = "tls")]
     pub fn with_tls(mut self, acceptor: Option<Arc<Acceptor>>) -> Listeners {
         self.tls = acceptor;
@@ -132,13 +132,13 @@ impl Listeners {
             #[cfg(feature = "tls")]
             tls,
         };
-        // A client may give up between `poll` and `accept`, which then must
-        // not wait for the next one.
+        // A client may disconnect between `poll` and `accept`; `accept` must not
+        // wait for the next one then.
         socket.set_nonblocking(true)?;
         self.start(policy, socket, TcpListener::accept)
     }
 
-    /// Starts a listener. Tests give another way to `accept`, to test its errors.
+    /// Starts a listener. Tests pass their own `accept` to test its errors.
     pub(crate) fn start(
         &self,
         policy: ListenerPolicy,
@@ -201,8 +201,8 @@ impl Listener {
         self.address
     }
 
-    /// Closes the port; connections go on. The first step of a stop: work that is
-    /// under way can end while nothing new arrives.
+    /// Closes the port but keeps its connections. The first step of a stop: running
+    /// work can finish while nothing new arrives.
     pub fn refuse_new(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.waker.wake();
@@ -220,7 +220,7 @@ impl Listener {
             return;
         };
         self.refuse_new();
-        // It ends at once; had it panicked, that was reported then.
+        // It ends at once. A panic was reported when it happened.
         let _ = accepting.join();
         self.registry.close();
         if self.registry.join(Instant::now() + GRACE) > 0 {

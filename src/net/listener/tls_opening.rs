@@ -23,9 +23,9 @@ pub const REFUSAL: &[u8] = &[0x15, 3, 3, 0, 2, 2, 80];
 
 /// What a client began with.
 pub enum Opening {
-    /// A handshake, which is over.
+    /// A completed handshake.
     Secure(SecureStream),
-    /// Something else, of which nothing has been read.
+    /// Something else, still unread; holds its first byte.
     Plain(Socket, u8),
 }
 
@@ -41,7 +41,7 @@ pub fn open(acceptor: &Acceptor, socket: Socket, deadline: Instant) -> io::Resul
     }
 }
 
-/// The first byte that arrives; it stays to be read.
+/// The first byte that arrives; it stays unread.
 fn first_byte(socket: BorrowedFd<'_>, deadline: Instant) -> io::Result<u8> {
     loop {
         if !wait(socket, Interest::Read, None, Some(deadline))?.ready {

@@ -19,7 +19,7 @@ pub(super) struct ProcessGroup {
     /// has said so, and without pidfds (Linux before 5.3, some sandboxes).
     pub(super) exit: Option<OwnedFd>,
     /// Whether nothing is left to do: it was reaped, or given up.
-    is_over: bool,
+    is_done: bool,
 }
 
 impl ProcessGroup {
@@ -32,7 +32,7 @@ impl ProcessGroup {
             child,
             leader,
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
-            is_over: false,
+            is_done: false,
         })
     }
 
@@ -66,13 +66,13 @@ impl ProcessGroup {
     /// alone.
     pub(super) fn reap(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait()?;
-        self.is_over = true;
+        self.is_done = true;
         Ok(status)
     }
 
     /// Stops waiting for a program that was killed and does not exit.
     pub(super) fn give_up(&mut self) {
-        self.is_over = true;
+        self.is_done = true;
         log::warn!(
             "process {} was killed and is still there: it hangs inside the kernel",
             self.leader.as_raw_nonzero()
@@ -82,7 +82,7 @@ impl ProcessGroup {
 
 impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        if !self.is_over {
+        if !self.is_done {
             self.signal(Signal::KILL);
             let _ = self.child.wait();
         }

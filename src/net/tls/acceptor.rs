@@ -1,5 +1,5 @@
-//! What incoming connections are answered with: the server's certificate, read
-//! again when its files change.
+//! The server's certificate for incoming connections, read again when its files
+//! change.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -51,10 +51,10 @@ impl Acceptor {
         &self.certificate
     }
 
-    /// What to answer a new connection with. Looks whether the files have
-    /// changed, which costs two system calls, and reads them again then; as long
-    /// as what stands in them is of no use, the last good certificate stays, and
-    /// the owner is told once.
+    /// The TLS configuration for a new connection. Checks whether the files have
+    /// changed, which costs two system calls, and then reads them again. While they
+    /// are unusable the last good certificate stays in use, with one warning in the
+    /// log.
     pub fn config(&self) -> Arc<ServerConfig> {
         let stamps = [Stamp::of(&self.certificate), Stamp::of(&self.key)];
         let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +112,7 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Certificate
     Ok(Arc::new(config))
 }
 
-/// Tells the owner which certificate is in use.
+/// Logs which certificate is in use.
 fn report(path: &Path, leaf: &[u8]) {
     let print = fingerprint(leaf);
     match inspect(leaf) {

@@ -1,4 +1,4 @@
-//! What can be wrong with a certificate or a key, in words that say what to do.
+//! What can be wrong with a certificate or a key, and what to do about it.
 
 use std::fmt;
 use std::io;
@@ -60,7 +60,7 @@ impl fmt::Display for CertificateError {
             }
             CertificateError::Mismatch { certificate, key } => write!(
                 f,
-                "the key in {} is not that of the certificate in {}: name the two that belong together",
+                "the key in {} does not belong to the certificate in {}: name two files that belong together",
                 key.display(),
                 certificate.display()
             ),

@@ -1,5 +1,4 @@
-//! What a person wants to know of a certificate: its fingerprint, whose it is
-//! and how long it is good.
+//! Reads a certificate's fingerprint, names and validity.
 
 use std::net::IpAddr;
 
@@ -19,9 +18,9 @@ pub(super) const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
 pub struct Inspected {
     /// DNS names and addresses that it is for, in its order.
     pub names: Vec<String>,
-    /// When it begins to be good.
+    /// Start of its validity.
     pub from: Timestamp,
-    /// When it ends to be good.
+    /// End of its validity.
     pub until: Timestamp,
 }
 

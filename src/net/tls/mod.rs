@@ -2,9 +2,9 @@
 //! shows who it is. rustls does the protocol, ring the cryptography; TLS 1.2
 //! and 1.3, no older version.
 //!
-//! [`Trust`] is what outgoing connections trust, the [`Acceptor`] what incoming
-//! ones are answered with. The bytes themselves go through the listeners (`secure`)
-//! and, for outgoing HTTP, through [`connector`].
+//! [`Trust`] decides for outgoing connections, the [`Acceptor`] holds the server's
+//! certificate for incoming ones. `stream` carries the bytes, and for outgoing
+//! HTTP [`connector`].
 
 #[cfg(feature = "tls")]
 mod acceptor;

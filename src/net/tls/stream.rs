@@ -1,5 +1,5 @@
-//! TLS over a socket, with the deadlines of a [`Stream`]: what the other end
-//! drips or sends without meaning extends none of them.
+//! TLS over a socket, with the deadlines of a [`Stream`]. A peer that sends slowly
+//! or sends empty records cannot extend them.
 //!
 //! rustls keeps what it holds in memory small by itself: at most one record of
 //! what arrives (18 KiB, given back with the next read), and what is written is
@@ -29,11 +29,11 @@ const READS: usize = 8;
 pub struct SecureStream {
     connection: Box<Connection>,
     socket: Socket,
-    patience: ReadTimeout,
+    timeout: ReadTimeout,
     idle_time: Duration,
     /// Decrypted bytes that are not yet read.
     buffered: usize,
-    /// Whether the other end has said that nothing more comes.
+    /// Whether the other end has ended its side.
     has_ended: bool,
     is_finished: bool,
 }
@@ -43,7 +43,7 @@ pub struct SecureStream {
 ///
 /// # Errors
 /// `TimedOut` at the deadline, `InvalidData` where the other end does
-/// not speak TLS or nothing that both know; it has been told then.
+/// not speak TLS or shares no version or cipher; it then gets an alert.
 pub fn accept(
     socket: Socket,
     config: Arc<ServerConfig>,
@@ -88,7 +88,7 @@ impl SecureStream {
         let mut stream = SecureStream {
             connection: Box::new(connection),
             socket,
-            patience: ReadTimeout::Until(deadline),
+            timeout: ReadTimeout::Until(deadline),
             idle_time: Duration::ZERO,
             buffered: 0,
             has_ended: false,
@@ -127,7 +127,7 @@ impl SecureStream {
                 Ok(true)
             }
             Err(error) => {
-                // The other end is told, if it listens.
+                // Sends the other end an alert, if it listens.
                 let _ = self.send_records();
                 self.is_finished = true;
                 Err(io::Error::new(io::ErrorKind::InvalidData, error))
@@ -149,8 +149,8 @@ impl SecureStream {
 }
 
 impl Stream for SecureStream {
-    fn set_read_timeout(&mut self, patience: ReadTimeout) {
-        self.patience = patience;
+    fn set_read_timeout(&mut self, timeout: ReadTimeout) {
+        self.timeout = timeout;
     }
 
     fn set_idle_time(&mut self, time: Duration) -> io::Result<()> {
@@ -206,22 +206,22 @@ impl Stream for SecureStream {
 
 impl Read for SecureStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let patience = match self.patience {
+        let timeout = match self.timeout {
             // A record that drips would begin a socket's idle time anew with
             // each byte.
             ReadTimeout::Idle => ReadTimeout::Until(Instant::now() + self.idle_time),
             ReadTimeout::Until(deadline) if Instant::now() >= deadline => {
                 return Err(io::ErrorKind::TimedOut.into());
             }
-            patience => patience,
+            timeout => timeout,
         };
-        self.socket.set_read_timeout(patience);
+        self.socket.set_read_timeout(timeout);
         let mut reads = 0;
         loop {
             if let Some(taken) = self.take_buffered(buffer) {
                 return taken;
             }
-            if patience == ReadTimeout::Never && reads == READS {
+            if timeout == ReadTimeout::Never && reads == READS {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             reads += 1;

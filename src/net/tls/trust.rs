@@ -1,4 +1,4 @@
-//! Whom outgoing connections trust.
+//! Which servers outgoing connections trust.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::pinned::Pinned;
 use super::provider::provider;
 use super::stamp::Stamp;
 
-/// Whom outgoing connections trust. Cheap to clone; nothing is read or built
+/// Which servers outgoing connections trust. Cheap to clone; nothing is read or built
 /// before the first connection. A file that changes is read again.
 #[derive(Clone)]
 pub struct Trust {

@@ -23,10 +23,9 @@ use base::error::Error;
 const READ_BYTES: usize = inbox::FIRST_BYTES;
 /// Small messages are sent together up to this size.
 const WRITE_BYTES: usize = 4 * 1024;
-/// Once a message was larger than this, the buffers that it left behind are
-/// given back.
+/// After a message larger than this, the enlarged buffers are freed.
 const KEPT_BYTES: u64 = 8 * 1024;
-/// How long the other side of the closing handshake is waited for.
+/// How long to wait for the client's part of the closing handshake.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a WebSocket until it ends.
@@ -70,11 +69,10 @@ fn config(message_bytes: usize) -> WebSocketConfig {
 
 /// What tungstenite reads from and writes to. Reading never waits, although
 /// the socket blocks: the thread waits in `poll`, where its outbox can wake it.
-/// After `poll` has found input, one read is let through; the next one is told
-/// that there is nothing without asking the system, because after one read
-/// there mostly is nothing, and because the outbox and the deadlines have their
-/// turn then. Only within one message is it read on at once, while its frames
-/// fill the buffer.
+/// After `poll` has found input, one read is let through; the next one
+/// gets `WouldBlock` without a system call, because there is rarely more, and
+/// because the outbox and the deadlines come next. Only within one message do reads
+/// continue at once, while its frames fill the buffer.
 struct Pipe<'a> {
     stream: &'a mut dyn Stream,
     may_read: bool,
@@ -103,11 +101,11 @@ impl Write for Pipe<'_> {
     }
 }
 
-/// Why a connection is over.
+/// Why a connection ends.
 enum End {
-    /// Nobody is there any more, or the closing handshake is done.
+    /// The client is gone, or the closing handshake is done.
     Gone,
-    /// We close it in the regular way.
+    /// We close it with a closing handshake.
     Close(CloseFrame),
     /// The client broke the protocol: what it sends cannot be read any more.
     Fail(CloseFrame),
@@ -132,7 +130,7 @@ struct Channel<'a> {
     codec: WebSocketContext,
     /// The limit that the codec's configuration holds now.
     message_bytes: usize,
-    /// Whether messages that have been read may wait because the client_handler had
+    /// Whether messages that have been read may wait because the client handler had
     /// no room.
     paused: bool,
     /// Bytes of the largest message sent since the buffers were last given back.
@@ -145,7 +143,7 @@ struct Channel<'a> {
 
 impl Channel<'_> {
     fn run(mut self) {
-        let end = match self.converse() {
+        let end = match self.serve_messages() {
             Ok(never) => match never {},
             Err(end) => end,
         };
@@ -164,7 +162,7 @@ impl Channel<'_> {
         }
     }
 
-    fn converse(&mut self) -> Result<std::convert::Infallible, End> {
+    fn serve_messages(&mut self) -> Result<std::convert::Infallible, End> {
         let limits = self.connection.limits();
         let auth_deadline = Instant::now() + seconds(limits.auth_seconds);
         let ping_time = seconds(limits.ping_seconds);
@@ -177,9 +175,9 @@ impl Channel<'_> {
             self.note_authentication();
             self.give_back_memory();
 
-            // Only a client that is silent needs to be asked whether it is
-            // there: one that merely listens would otherwise never be asked,
-            // and be taken for dead amid the events that it gets.
+            // Pings depend on what the client sent, not on what it gets: a client
+            // that only listens would otherwise never be pinged, and would be
+            // considered dead while it receives events.
             let ping_at = self.heard.max(self.pinged) + ping_time;
             let dead_at = self.heard + dead_time;
             let is_authenticated = self.io.client_handler.is_authenticated();
@@ -233,8 +231,8 @@ impl Channel<'_> {
         Ok(woken.ready)
     }
 
-    /// Waits for a wake-up or the deadline, and leaves what the client sends in
-    /// the system's buffers, so that it is slowed down.
+    /// Waits for a wake-up or the deadline. Input stays in the system's buffers,
+    /// which slows the client down.
     fn await_room(&mut self, deadline: Instant) -> Result<bool, End> {
         let socket = self.pipe.stream.as_fd();
         let waker = Some(&*self.io.waker);
@@ -367,7 +365,7 @@ impl Channel<'_> {
         }
     }
 
-    /// Replaces buffers that a large message has left behind; see [`Frames`].
+    /// Replaces buffers that a large message has enlarged; see [`Frames`].
     fn give_back_memory(&mut self) {
         let frames = &self.pipe.frames;
         let is_large = frames.largest() > KEPT_BYTES || self.largest_sent as u64 > KEPT_BYTES;
@@ -384,7 +382,7 @@ impl Channel<'_> {
         if self.codec.close(&mut self.pipe, Some(close)).is_err() {
             return;
         }
-        // A client may go on to send instead of closing.
+        // A client may keep sending instead of closing.
         while Instant::now() < deadline {
             let result = self.codec.read(&mut self.pipe);
             self.pipe.may_read = false;
@@ -418,7 +416,7 @@ fn frame(close: Close) -> CloseFrame {
 /// Most bytes of a close frame's reason (RFC 6455 section 5.5).
 const REASON_BYTES: usize = 123;
 
-/// A close that somebody else asked for.
+/// A close frame that another connection asked for.
 fn passed_frame(code: u16, mut reason: String) -> CloseFrame {
     let code = Some(CloseCode::from(code))
         .filter(|code| code.is_allowed())
