@@ -267,14 +267,13 @@ fn a_subscriber_that_does_not_read_is_closed_and_nobody_waits_for_it() {
     slow.ask(json!({ "type": "subscribe" }));
     let mut busy = home.admin();
     let message = "z".repeat(100 << 10);
-    // As much as the system's buffers take, which differs from system to system.
-    let mut sent = 0;
-    while busy.ask(json!({ "type": "server_info" }))["connections"] == 2 {
-        assert!(sent < 120, "it is still connected");
+    for _ in 0..120 {
         busy.chat(&message);
-        sent += 1;
+        // No more than it takes, which differs from system to system.
+        if busy.ask(json!({ "type": "server_info" }))["connections"] == 1 {
+            break;
+        }
     }
-    assert!(sent > 0);
     let end = loop {
         match slow.next() {
             Ok(_) => {}
