@@ -4,7 +4,6 @@ use serde_json::json;
 
 use super::chromium::{Chromium, Page};
 use super::{check, say, sign_in, until_last_reply};
-use support;
 use support::home::Home;
 use support::http::post;
 use support::model::{Act, Model};

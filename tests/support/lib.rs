@@ -1,6 +1,12 @@
 //! What the tests share: a server in a folder of its own, clients of each kind,
 //! a scripted model server and a webhook receiver.
 
+#![allow(
+    clippy::should_implement_trait,
+    clippy::new_without_default,
+    reason = "`next` waits for a client's next message, and `new` starts something"
+)]
+
 pub mod client;
 pub mod home;
 pub mod http;

@@ -13,7 +13,7 @@ pub trait Pages: Send + Sync {
     fn page(&self, head: &Head) -> Response;
 }
 
-/// A relay in the same server: takes what is meant for other machines.
+/// A relay in the same server: takes the connections to other machines.
 pub trait Relay: Send + Sync {
     /// Opens a WebSocket that names another machine, or a machine's link.
     ///
@@ -32,8 +32,8 @@ pub trait Relay: Send + Sync {
     fn register(&self, request: &Request) -> base::error::Result<Response>;
 }
 
-/// This machine, for clients that name it as they would at a relay and may
-/// encrypt as they would there.
+/// This machine, for clients that connect to it directly and name and encrypt as
+/// they would through a relay.
 pub trait OwnMachine: Send + Sync {
     /// Opens a WebSocket that names this machine; none while it has no key.
     fn open(&self) -> Option<HandlerFactory>;

@@ -1,4 +1,4 @@
-//! GET /health: whether the server does its work. Asked by monitors, often.
+//! GET /health: whether the server works. Monitors ask often.
 
 use std::fmt::Write;
 

@@ -1,11 +1,11 @@
 //! HTTP routes: authentication, machine registration, health (contract section
 //! 4.2), and which web pages may use them (protocol section 3).
 //!
-//! The route and the configuration are found once per request, from its head, and
-//! go with it to its answer. The way of a request:
+//! The route and the configuration are found once per request, from its head. The
+//! path of a request:
 //!
 //! ```text
-//! Router::admit -> Route::of -> origin::check -> Route::judge, Incoming::admit
+//! Router::admit -> Route::of -> origin::check -> Route::check_head, Incoming::admit
 //!                  or Extension::admit -> (the body is read) -> Admitted::respond
 //!     -> authentication, registration, health, welcome, Pages
 //!      | Incoming::accept -> Service::accept_webhook -> (waits) -> Answer::Confirmed
@@ -93,7 +93,7 @@ impl Router {
 
     fn route(&self, path: &str, config: &Config) -> Route {
         match Route::of(path, self.serves) {
-            // Only a relay has it; elsewhere an account may.
+            // A relay's path; elsewhere a webhook account may have it.
             Route::Other if path == "/register" && self.is_relay() => Route::Registration,
             Route::Other if self.serves == Serves::Everything => self
                 .extensions
@@ -122,10 +122,10 @@ impl Router {
             Route::Other => self.webhooks.admit(head, config),
             Route::Extension(place) => self.extensions[place].admit(head, config),
             _ => {
-                route.judge(head)?;
+                route.check_head(head)?;
                 if route == Route::Registration {
-                    // The token is looked up with the request; that there is
-                    // one is checked here, so that no body is read for nothing.
+                    // The token is looked up with the complete request. Its
+                    // presence is checked here, so that no body is read in vain.
                     bearer(head).map_err(|error| Response::error(&error))?;
                 }
                 let config = Arc::clone(config);
@@ -189,7 +189,7 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
             .headers
             .push(("Cache-Control", Cow::Borrowed("no-store")));
         if response.status == 401 {
-            // Demanded by RFC 9110 section 15.5.2.
+            // Required by RFC 9110 section 15.5.2.
             response
                 .headers
                 .push(("WWW-Authenticate", Cow::Borrowed("Bearer")));
@@ -251,7 +251,7 @@ impl Handler for Router {
         let refused = |error: Error| Response::error(&error);
         let config = self.service.settings().current();
         if self.route(&head.path, &config) != Route::Socket {
-            let error = Error::not_found("WebSocket connections are taken at /ws");
+            let error = Error::not_found("WebSocket connections are accepted at /ws");
             return Err(refused(error));
         }
         let own = self.service.relays().machine_id();

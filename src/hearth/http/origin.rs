@@ -1,11 +1,10 @@
 //! Which web pages may use the server (protocol section 3).
 //!
-//! A request with an `Origin` comes from a browser, and a browser sends
-//! requests for whatever page is open in it. Two things are checked. The
-//! page's origin, so that a foreign page cannot talk to a server that only its
-//! visitor can reach. And the name by which it reached us, because an attacker
-//! may let a name of their own resolve to a home address (DNS rebinding), which
-//! makes their page's origin and our host the same.
+//! A request with an `Origin` comes from a browser, on behalf of any page that is
+//! open in it. Two things are checked. First the page's origin, so that a foreign
+//! page cannot use a server that only its visitor can reach. Second the host name
+//! by which it reached us: an attacker's own name may resolve to a home address
+//! (DNS rebinding), so that their page's origin and our host are the same.
 
 use base::error::{Error, Result};
 use base::url::{Authority, Host};
@@ -84,8 +83,8 @@ pub fn listed<'a>(head: &'a Head, allowed_origins: &[String]) -> Option<&'a str>
         .map(|_| text)
 }
 
-/// The scheme is left out: behind a proxy that ends TLS we do not see it, and
-/// whoever serves http on our host and port is us.
+/// Ignores the scheme: behind a proxy that ends TLS we do not see it, and only we
+/// serve http on our host and port.
 fn is_own(origin: &Origin, reached: &Authority) -> bool {
     let port = reached.port.or_else(|| default_port(&origin.scheme));
     matches!(origin.scheme.as_str(), "http" | "https")
@@ -128,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_judged_by_origin_and_host() {
+    fn pages_are_checked_by_origin_and_host() {
         for (host, origin, good) in [
             // Its own pages, however it is reached.
             ("192.168.1.5:5000", "http://192.168.1.5:5000", true),

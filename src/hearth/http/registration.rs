@@ -17,7 +17,7 @@ pub fn register(service: &Service, config: &Config, request: &Request) -> Result
     let identity = service.identify(&bearer(&request.head)?)?;
     if identity.role < UserRole::User {
         return Err(Error::unauthorized(format!(
-            "registering a machine takes the role {:?}; this token has {:?}",
+            "registering a machine requires the role {:?}; this token has {:?}",
             UserRole::User.as_str(),
             identity.role.as_str()
         )));

@@ -1,4 +1,4 @@
-//! Where a path leads, and what is taken there.
+//! The routes of the server and their methods.
 
 use net::http::checks;
 use net::http::checks::upgrade_required;
@@ -14,7 +14,7 @@ pub enum Serves {
     WebhooksOnly,
 }
 
-/// What a path leads to.
+/// What a path stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Route {
     Health,
@@ -33,7 +33,7 @@ pub enum Route {
 
 impl Route {
     pub fn of(path: &str, serves: Serves) -> Route {
-        // The path that is asked for most comes first.
+        // The most frequent path comes first.
         match (path, serves) {
             ("/health", _) => Route::Health,
             (_, Serves::WebhooksOnly) => Route::Other,
@@ -67,8 +67,8 @@ impl Route {
         )
     }
 
-    /// Judges a head by all that does not depend on who sends it.
-    pub fn judge(self, head: &Head) -> Result<(), Response> {
+    /// Checks a head as far as that does not depend on its sender.
+    pub fn check_head(self, head: &Head) -> Result<(), Response> {
         checks::method(head, self.methods())?;
         match self {
             Route::Authentication | Route::Registration if head.method == "POST" => {
@@ -88,7 +88,7 @@ mod tests {
     const JSON: (&str, &str) = ("content-type", "application/json");
 
     #[test]
-    fn heads_are_judged_before_bodies_are_read() {
+    fn heads_are_checked_before_bodies_are_read() {
         let text = ("content-type", "text/plain");
         for (method, path, headers, status) in [
             ("GET", "/health", &[][..], None),
@@ -114,7 +114,7 @@ mod tests {
             ("POST", "/ws", &[JSON], Some(405)),
         ] {
             let head = head(method, path, headers);
-            let refused = Route::of(path, Serves::Everything).judge(&head).err();
+            let refused = Route::of(path, Serves::Everything).check_head(&head).err();
             assert_eq!(
                 refused.map(|response| response.status),
                 status,

@@ -1,5 +1,4 @@
-//! What leads to a WebSocket at /ws: which machine the query of its address
-//! means, and what a plain request is told.
+//! WebSockets at /ws: which machine the query names, and the refusals.
 
 use super::extension::Relay;
 use base::error::Error;
@@ -23,22 +22,22 @@ pub fn lead(
     own: Option<&MachineId>,
     relay: Option<&dyn Relay>,
 ) -> Result<Option<HandlerFactory>, Response> {
-    match (Meant::by(head.query.as_deref(), own), relay) {
-        (Meant::Us, _) => Ok(None),
+    match (Target::by(head.query.as_deref(), own), relay) {
+        (Target::Us, _) => Ok(None),
         (_, Some(relay)) => relay.open(head).map(Some),
-        (Meant::RelayByMachine, None) => Err(Response::error(&Error::not_found(
+        (Target::RelayByMachine, None) => Err(Response::error(&Error::not_found(
             "this server is not a relay, so no machine can link to it",
         ))),
-        (Meant::Other, None) => Err(Response::error(&Error::not_found(
+        (Target::Other, None) => Err(Response::error(&Error::not_found(
             "no machine of this machine_id can be reached here",
         ))),
     }
 }
 
-/// Whether a WebSocket is meant for a machine that links to a relay, or that a
-/// relay leads to, rather than for this server.
+/// Whether a WebSocket is for the relay, as a machine's link or for another
+/// machine's client, and not for this server.
 pub fn is_for_relay(head: &Head, own: Option<&MachineId>) -> bool {
-    Meant::by(head.query.as_deref(), own) != Meant::Us
+    Target::by(head.query.as_deref(), own) != Target::Us
 }
 
 /// Whether the address names a machine.
@@ -46,27 +45,27 @@ pub fn names_machine(head: &Head) -> bool {
     checks::query(head.query.as_deref()).any(|(name, _)| name == "machine_id")
 }
 
-/// Who is meant by a query.
+/// The target of a WebSocket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Meant {
+enum Target {
     Us,
     Other,
     RelayByMachine,
 }
 
-impl Meant {
-    fn by(query: Option<&str>, own: Option<&MachineId>) -> Meant {
-        let mut meant = Meant::Us;
+impl Target {
+    fn by(query: Option<&str>, own: Option<&MachineId>) -> Target {
+        let mut target = Target::Us;
         for (name, value) in checks::query(query) {
             match name {
-                "role" if value == "machine" => return Meant::RelayByMachine,
+                "role" if value == "machine" => return Target::RelayByMachine,
                 "machine_id" if own.is_none_or(|own| own.as_str() != value) => {
-                    meant = Meant::Other;
+                    target = Target::Other;
                 }
                 _ => {}
             }
         }
-        meant
+        target
     }
 }
 
@@ -79,26 +78,33 @@ mod tests {
     fn only_this_machine_may_be_named() {
         let own = MachineId::of_public_key(&[9; 32]);
         let other = MachineId::of_public_key(&[8; 32]);
-        for (query, meant) in [
-            (None, Meant::Us),
-            (Some(String::new()), Meant::Us),
-            (Some("color=red&&x".to_owned()), Meant::Us),
-            (Some("token=abc".to_owned()), Meant::Us),
-            (Some(format!("machine_id={own}")), Meant::Us),
-            (Some(format!("a=b&machine_id={own}&role=client")), Meant::Us),
-            (Some(format!("machine_id={other}")), Meant::Other),
+        for (query, target) in [
+            (None, Target::Us),
+            (Some(String::new()), Target::Us),
+            (Some("color=red&&x".to_owned()), Target::Us),
+            (Some("token=abc".to_owned()), Target::Us),
+            (Some(format!("machine_id={own}")), Target::Us),
+            (
+                Some(format!("a=b&machine_id={own}&role=client")),
+                Target::Us,
+            ),
+            (Some(format!("machine_id={other}")), Target::Other),
             (
                 Some(format!("machine_id={own}&machine_id={other}")),
-                Meant::Other,
+                Target::Other,
             ),
             (
                 Some(format!("machine_id={own}&role=machine")),
-                Meant::RelayByMachine,
+                Target::RelayByMachine,
             ),
-            (Some("machine_id=".to_owned()), Meant::Other),
-            (Some("machine_id".to_owned()), Meant::Other),
+            (Some("machine_id=".to_owned()), Target::Other),
+            (Some("machine_id".to_owned()), Target::Other),
         ] {
-            assert_eq!(Meant::by(query.as_deref(), Some(&own)), meant, "{query:?}");
+            assert_eq!(
+                Target::by(query.as_deref(), Some(&own)),
+                target,
+                "{query:?}"
+            );
         }
         let mut head = head("GET", "/ws", &[]);
         head.query = Some(format!("machine_id={own}"));

@@ -6,12 +6,12 @@ use std::fmt::Write;
 
 use base::measure::{SECOND, Spread};
 
-/// What a family of samples is.
+/// The type of a family of samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Only rises while the server runs.
+    /// Only increases while the server runs.
     Counter,
-    /// As it is now.
+    /// A current value.
     Gauge,
     Histogram,
 }
@@ -26,12 +26,11 @@ impl Kind {
     }
 }
 
-/// A text that is being written. Names and labels are ours; nothing in them
-/// needs an escape.
+/// A text that is being written. Names and labels are ours and need no escapes.
 #[derive(Default)]
 pub struct Exposition {
     text: String,
-    /// The family whose samples come.
+    /// The family of the next samples.
     name: &'static str,
 }
 
@@ -60,7 +59,7 @@ impl Exposition {
         self.histogram(name, help, spread, |value| value.to_string());
     }
 
-    /// A histogram of times, told in seconds.
+    /// A histogram of times, in seconds.
     pub fn times(&mut self, name: &'static str, help: &str, spread: &Spread) {
         self.histogram(name, help, spread, seconds);
     }

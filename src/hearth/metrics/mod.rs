@@ -1,6 +1,6 @@
-//! GET /metrics: what is measured, as Prometheus reads it. Off unless
-//! `metrics.enabled`; with `metrics.token` for whoever sends it, without one for
-//! loopback alone.
+//! GET /metrics: all measurements in Prometheus's format. Off unless
+//! `metrics.enabled`. With `metrics.token` requests must carry it; without one only
+//! loopback may ask.
 
 mod exposition;
 
@@ -82,11 +82,7 @@ impl Metrics {
             .iter()
             .find(|(state, _)| *state == TurnState::WaitingApproval)
             .map_or(0, |(_, count)| *count);
-        text.family(
-            "hearth_turns",
-            Kind::Gauge,
-            "Turns that are not at their end.",
-        );
+        text.family("hearth_turns", Kind::Gauge, "Turns that have not ended.");
         for (state, count) in [
             (TurnState::Queued, load.waiting as u64),
             (TurnState::Running, load.running as u64),
@@ -104,13 +100,13 @@ impl Metrics {
         }
         text.times(
             "hearth_turn_duration_seconds",
-            "From a message to the end of its turn, with all waiting.",
+            "From a message to the end of its turn, including all waits.",
             &meter.turns.read(),
         );
         text.family(
             "hearth_deliveries",
             Kind::Gauge,
-            "Callbacks that have not arrived.",
+            "Callbacks that have not been delivered.",
         );
         for state in [
             DeliveryState::Pending,
@@ -124,14 +120,14 @@ impl Metrics {
         text.family(
             "hearth_deliveries_ended_total",
             Kind::Counter,
-            "Callbacks that arrived or were given up.",
+            "Callbacks that were delivered or given up.",
         );
         text.sample(&[("state", "delivered")], meter.delivered.read());
         text.sample(&[("state", "dead")], meter.dead.read());
         text.family(
             "hearth_queue_depth",
             Kind::Gauge,
-            "What waits: turns and deliveries for a worker, writes for the database.",
+            "Turns and deliveries that wait for a worker, and writes that wait for the database.",
         );
         for (queue, depth) in [
             ("turns", load.waiting),
@@ -208,13 +204,13 @@ fn permit(section: &Section, head: &Head) -> Result<()> {
         Some(_) => Err(Error::invalid_token("the token is not metrics.token")),
         None if head.peer.address.is_loopback() && !is_forwarded(head) => Ok(()),
         None => Err(Error::unauthorized(
-            "without metrics.token only this machine itself may ask",
+            "without metrics.token only this machine itself may read the metrics",
         )),
     }
 }
 
-/// Whether a reverse proxy has passed the request on: its own address then says
-/// nothing of who asks.
+/// Whether a reverse proxy has forwarded the request: its address then says nothing
+/// about the client.
 fn is_forwarded(head: &Head) -> bool {
     ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
         .iter()

@@ -1,11 +1,11 @@
-//! Who the server is to those who connect: its certificate, if it has one.
+//! The server's certificate, if it has one.
 
 use super::StartError;
 use config::Config;
 use net::tls::load_certificates;
 
-/// Reads the certificate that the configuration names, and looks at those that
-/// it trusts: without them nobody is called by https.
+/// Reads the certificate that the configuration names, and checks `tls.ca_file`,
+/// without which no https connection could be made.
 ///
 /// # Errors
 /// It cannot be used.

@@ -1,4 +1,4 @@
-//! What stands for relays, and the links to them, where they are not built in.
+//! Replaces relays and the links to them in a build without them.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ impl Links {
         Ok(Links)
     }
 
-    /// Says which channels nothing comes of.
+    /// Warns of the relay channels, which have no effect.
     pub fn apply(&self, config: &Config) {
         for channel in &config.channels {
             if let Channel::Relay(relay) = channel {

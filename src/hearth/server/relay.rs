@@ -40,12 +40,12 @@ impl Links {
         self.0.apply(config);
     }
 
-    /// This machine for clients that come straight to it and name it.
+    /// This machine, for clients that connect to it directly and name it.
     pub fn own_machine(&self) -> Option<Arc<dyn OwnMachine>> {
         Some(Arc::new(self.0.own_machine()))
     }
 
-    /// Ends all links; their clients are told.
+    /// Ends all links and notifies their clients.
     pub fn stop(&self) {
         self.0.stop();
     }

@@ -1,4 +1,4 @@
-//! Why a server cannot start, in words that say what to do.
+//! Why a server cannot start, and what to do about it.
 
 use std::fmt;
 use std::io;
@@ -24,7 +24,7 @@ pub enum StartError {
     },
     /// Another server uses the data directory.
     AlreadyRunning {
-        /// The directory in dispute.
+        /// The directory.
         data_dir: PathBuf,
         /// The other server's process id, as its lock file has it.
         process: String,
@@ -38,7 +38,7 @@ pub enum StartError {
         /// Lines on how to go on, for a damaged one.
         advice: String,
     },
-    /// An address cannot be listened on.
+    /// The server cannot listen on an address.
     Listen {
         /// Address and port, as the configuration or `--port` gave them.
         address: SocketAddr,
@@ -134,7 +134,7 @@ fn listen(
              of the channel in config.json",
             address.ip()
         ),
-        _ => write!(f, "{address} cannot be listened on: {source}"),
+        _ => write!(f, "cannot listen on {address}: {source}"),
     }
 }
 

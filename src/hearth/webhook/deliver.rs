@@ -1,4 +1,4 @@
-//! One attempt at a callback, from the database to the receiver and back.
+//! One attempt at a callback: from the database to the receiver and back.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ pub struct Deliverer {
     settings: Arc<Settings>,
     store: Store,
     clock: Clock,
-    /// Made anew when the configuration trusts others.
+    /// Replaced when the configuration's trust changes.
     sender: Mutex<(Trust, Arc<Sender>)>,
 }
 
@@ -35,7 +35,7 @@ impl Deliverer {
         }
     }
 
-    /// The sender that trusts whom this configuration does.
+    /// The sender with this configuration's trust.
     fn sender(&self, config: &Config) -> Arc<Sender> {
         let trust = Trust::new(config.tls.ca_file.as_deref());
         let mut kept = self.sender.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,13 +47,12 @@ impl Deliverer {
 }
 
 impl Deliver for Deliverer {
-    /// Makes the next attempt at a delivery and stores what came of it, with
-    /// the time of the attempt after it. One that is not due is left as it is:
-    /// it may have been found due just before an attempt at it was stored.
+    /// Makes the next attempt at a delivery and stores its outcome with the time
+    /// of the following attempt. A delivery that is not due is left as it is: it may
+    /// have been found due just before another attempt was stored.
     ///
-    /// URL and secret are those of the configuration now in force, so that a
-    /// corrected one helps the callbacks that wait; a delivery whose account
-    /// was removed is dead.
+    /// URL and secret come from the configuration in force, so that a correction
+    /// also helps waiting callbacks. A delivery whose account was removed is dead.
     ///
     /// # Errors
     /// Those of the store. A receiver that fails is not an error here.
@@ -66,7 +65,7 @@ impl Deliver for Deliverer {
             Some(account) => self.attempt(account, &delivery),
             None => {
                 let error = format!(
-                    "the webhook account {:?} is not in the configuration any more",
+                    "the webhook account {:?} is no longer in the configuration",
                     delivery.account
                 );
                 log::warn!("delivery {id}: dead: {error}");

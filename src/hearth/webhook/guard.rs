@@ -1,4 +1,4 @@
-//! Whether a request comes from somebody who knows the account's secret.
+//! Checks that a request's sender knows the account's secret.
 
 use crate::service::throttle::Throttle;
 use base::clock::Clock;
@@ -11,8 +11,8 @@ use net::peer::AddressKey;
 /// Wrong secrets from one address at one account before it must wait.
 const FREE_FAILURES: u32 = 20;
 
-/// Checks secrets, and slows down whoever guesses them. While an address must
-/// wait, the right secret is refused too: answering it would tell the guesser.
+/// Checks secrets and throttles guessing. While an address must wait, even the
+/// right secret is refused: accepting it would reveal it to the guesser.
 pub struct Guard {
     failures: Throttle<(AddressKey, String)>,
 }
@@ -39,15 +39,15 @@ impl Proof<'_> {
 }
 
 impl Guard {
-    /// A guard that has seen nothing.
+    /// A guard that has seen no failures.
     pub fn new(clock: Clock) -> Guard {
         Guard {
             failures: Throttle::new(clock),
         }
     }
 
-    /// Judges a head: a secret is compared; a signature must be there, and is
-    /// compared when the body is ([`Guard::check_body`]).
+    /// Checks a head. Compares a secret at once; a signature must be present and is
+    /// compared once the body has arrived ([`Guard::check_body`]).
     ///
     /// # Errors
     /// `invalid_token`; `rate_limited` after too many wrong ones.
@@ -58,20 +58,20 @@ impl Guard {
         self.failures.check(&key(account, head))?;
         match Proof::of(head) {
             Proof::Secret(given) => {
-                self.judge(account, head, any(account, |secret| secret.matches(given)))
+                self.decide(account, head, any(account, |secret| secret.matches(given)))
             }
             Proof::Signature(_) => Ok(()),
-            Proof::Nothing => self.judge(account, head, false),
+            Proof::Nothing => self.decide(account, head, false),
         }
     }
 
-    /// Judges the body of a request whose head was let through.
+    /// Checks the body of a request whose head was accepted.
     ///
     /// # Errors
     /// `invalid_token`.
     pub fn check_body(&self, account: &WebhookAccount, head: &Head, body: &[u8]) -> Result<()> {
         match Proof::of(head) {
-            Proof::Signature(tag) if account.secret.is_some() => self.judge(
+            Proof::Signature(tag) if account.secret.is_some() => self.decide(
                 account,
                 head,
                 any(account, |secret| secret.signed(body, &tag)),
@@ -80,8 +80,8 @@ impl Guard {
         }
     }
 
-    fn judge(&self, account: &WebhookAccount, head: &Head, good: bool) -> Result<()> {
-        if good {
+    fn decide(&self, account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
+        if is_valid {
             return Ok(());
         }
         self.failures.failed(&key(account, head), FREE_FAILURES);
@@ -106,9 +106,9 @@ fn key(account: &WebhookAccount, head: &Head) -> (AddressKey, String) {
     (AddressKey::of(head.peer.address), account.name.clone())
 }
 
-/// Whether one of the account's secrets passes. All are tried, so that the time
-/// does not tell which; an empty one, which would match an empty header, never
-/// passes.
+/// Whether one of the account's secrets passes. Tries all of them, so that the
+/// time does not reveal which one. An empty secret never passes: it would match an
+/// empty header.
 fn any(account: &WebhookAccount, passes: impl Fn(&Secret) -> bool) -> bool {
     [&account.secret, &account.secret_previous]
         .into_iter()

@@ -46,7 +46,7 @@ impl Incoming {
     }
 
     /// Checks a head under this configuration: path, method, secret and media
-    /// type. The account that it found accepts the request.
+    /// type.
     ///
     /// # Errors
     /// The response that refuses it.
@@ -88,8 +88,8 @@ impl Incoming {
         Ok(self.answer(accepted, wait))
     }
 
-    /// The response to an accepted message: what came of its turn, if the caller
-    /// waits for that and it comes in time, else that it was accepted.
+    /// The response to an accepted message: the turn's reply if the caller waits for
+    /// it and it arrives in time, else that the message was accepted.
     fn answer(&self, accepted: Accepted<'_>, wait: Option<Duration>) -> Answer {
         let Accepted {
             conversation_id,
@@ -121,8 +121,8 @@ impl Incoming {
         let Some(delivery) = delivery else {
             return Answer::Now(response);
         };
-        // The id of the callback that this response replaces: should both reach
-        // the caller after all, it can tell that they are one.
+        // The id of the callback that this response replaces. If both reach the
+        // caller after all, it can recognise them as the same.
         response
             .headers
             .push(("webhook-id", Cow::Owned(delivery.to_string())));

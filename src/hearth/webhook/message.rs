@@ -1,4 +1,4 @@
-//! From a request's body to the message in it.
+//! Reads the message from a request's body.
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use protocol::command::{CHAT_MESSAGE_BYTES, check_idempotency_key, check_message
 
 /// Most characters of `conversation_id` and `user_id`.
 const NAME_CHARACTERS: usize = 128;
-/// Most bytes that a name is read to before it is cut or refused.
+/// Most bytes of a name that are read before it is shortened or refused.
 const NAME_BYTES: usize = 4 * NAME_CHARACTERS;
 
 /// Reads the body, in the account's own form if it has a `map`, and the
@@ -53,9 +53,9 @@ fn as_it_is(request: &Request) -> Result<WebhookRequest> {
     })
 }
 
-/// Another system's form. It cannot mend its names, so theirs are mended where
-/// nothing is lost by it: a speaker's name is cut, a conversation's is not,
-/// because two that differ behind the cut would become one.
+/// Another system's form. That system cannot change its names, so they are
+/// adapted where that is safe: a speaker's name is shortened. A conversation's is
+/// not, because two that differ only at the end would become one.
 fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
     let document: Value = serde_json::from_slice(&request.body)
         .map_err(|error| Error::invalid_request(format!("the body is not valid JSON: {error}")))?;
@@ -97,8 +97,8 @@ fn check_name(field: &str, value: &str) -> Result<()> {
     }
 }
 
-/// Whether a character can neither break a line nor turn the text around it:
-/// the value is shown to the model and to people as somebody's name.
+/// Whether a character can neither break a line nor change the text's direction:
+/// the value is shown to the model and to people as a name.
 fn is_printable(character: char) -> bool {
     !character.is_control()
         && !matches!(character, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')

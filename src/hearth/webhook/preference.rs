@@ -1,5 +1,5 @@
-//! `Prefer: wait=N` (RFC 7240): a caller that would rather have its answer in
-//! the response than by callback.
+//! `Prefer: wait=N` (RFC 7240): the caller prefers its reply in the response, not
+//! by callback.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use net::http::Head;
 /// Longest time that a request may wait for its answer.
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// How long the caller would wait, at most two minutes. A malformed preference
-/// counts as none (RFC 7240 section 2).
+/// How long the caller is willing to wait, at most two minutes. A malformed
+/// preference is ignored (RFC 7240 section 2).
 pub fn wait(head: &Head) -> Option<Duration> {
     head.headers
         .iter()

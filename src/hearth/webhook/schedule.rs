@@ -6,8 +6,8 @@ use std::time::{Duration, UNIX_EPOCH};
 use base::clock::Timestamp;
 use store::Attempt;
 
-/// How long after an attempt the next one follows. The first attempt is made at
-/// once, so there is one attempt more than there are delays.
+/// Delays between attempts. The first attempt is made at once, so there is one
+/// more attempt than delays.
 const DELAYS: [Duration; 9] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
@@ -21,11 +21,11 @@ const DELAYS: [Duration; 9] = [
 ];
 /// Longest `Retry-After` that is honoured; a longer one counts as this.
 const RETRY_AFTER_MOST: Duration = Duration::from_secs(24 * 3600);
-/// Largest part of a delay that is added at random, so that callbacks which
-/// failed together do not come back together.
+/// Largest random addition, as a part of the delay, so that callbacks which failed
+/// together are not retried together.
 const JITTER: f64 = 0.2;
 
-/// What an attempt met.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver answered.
@@ -34,12 +34,12 @@ pub enum Outcome {
         /// The delay that its `Retry-After` asks for.
         retry_after: Option<Duration>,
     },
-    /// It did not, for this reason.
+    /// The receiver did not answer, for this reason.
     Unanswered(String),
 }
 
-/// What follows from the `number`th of `most` attempts, counted from 1. `jitter`
-/// is a random number in `0.0..1.0`.
+/// What follows the `number`th of `most` attempts, counted from 1. `jitter` is a
+/// random number in `0.0..1.0`.
 pub fn after(number: u32, most: u32, outcome: &Outcome, now: Timestamp, jitter: f64) -> Attempt {
     let (error, asked) = match outcome {
         Outcome::Answered { status, .. } if (200..300).contains(status) => {

@@ -1,4 +1,4 @@
-//! The HTTP part of a callback: one POST and what came of it.
+//! The HTTP part of a callback: one POST and its outcome.
 
 use std::time::{Duration, Instant};
 
@@ -12,15 +12,15 @@ use net::http_client::{ClientError, ClientRequest, HttpClient};
 use net::tls::Trust;
 use store::Delivery;
 
-/// Looking the name up, and connecting: each.
+/// For resolving the name, and again for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
-/// Reading what follows the head of an answer. Nothing depends on it but that
-/// the connection can be used again, so it must not hold a worker for long.
+/// For reading an answer's body. That only lets the connection be used again, so it
+/// must not hold a worker for long.
 const DRAIN: Duration = Duration::from_secs(2);
 /// Most bytes of an answer's body that are read before the connection is given up.
 const DRAIN_BYTES: usize = 64 * 1024;
-/// Idle connections are closed before the usual servers close them (5 s), so
-/// that no callback is sent into a connection that is just going away.
+/// Idle connections are closed before most servers close them (5 s), so that no
+/// callback is sent into a closing connection.
 const IDLE: Duration = Duration::from_secs(4);
 
 /// Posts callbacks over kept connections. Shared by all workers.

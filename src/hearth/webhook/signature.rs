@@ -1,4 +1,4 @@
-//! Signs callbacks as Standard Webhooks demands
+//! Signs callbacks as Standard Webhooks requires
 //! (<https://github.com/standard-webhooks/standard-webhooks>, "Signature scheme").
 
 use base64::Engine;
@@ -16,8 +16,8 @@ pub fn unix_seconds(now: Timestamp) -> i64 {
 }
 
 /// The value of `webhook-signature`: for each secret, `v1,` and the base64 of
-/// the HMAC-SHA256 of `id.timestamp.body`. There are two while the secret
-/// changes. `timestamp` is in seconds since 1970.
+/// the HMAC-SHA256 of `id.timestamp.body`. There are two secrets while one replaces
+/// the other. `timestamp` is in seconds since 1970.
 pub fn sign<'a>(
     secrets: impl IntoIterator<Item = &'a Secret>,
     id: &str,
@@ -35,8 +35,8 @@ pub fn sign<'a>(
     signatures.join(" ")
 }
 
-/// The key of a secret: the bytes that its base64 stands for when it has the
-/// standard's own form, else the bytes of its text.
+/// The key of a secret: its decoded base64 if it has the standard's own form, else
+/// the bytes of its text.
 fn key(secret: &Secret) -> Vec<u8> {
     let text = secret.expose();
     text.strip_prefix(PREFIX)

@@ -66,7 +66,7 @@ fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
     }
     if found.is_empty() {
         let text = "only private networks can connect, and every webhook account has a secret";
-        found.push(Diagnosis::ok(CHECK, text.to_owned()));
+        found.push(Diagnosis::ok(CHECK, text));
     }
     found
 }

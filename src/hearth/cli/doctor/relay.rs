@@ -36,10 +36,7 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
     }
     let problem = match config.relay.token().map(Token::new) {
         Some(Ok(_)) => {
-            return Some(Diagnosis::ok(
-                CHECK,
-                "the server is also a relay".to_owned(),
-            ));
+            return Some(Diagnosis::ok(CHECK, "the server is also a relay"));
         }
         Some(Err(error)) => error.to_string(),
         None => "relay.enabled is set without an AUTH_TOKEN: the server cannot start".to_owned(),
