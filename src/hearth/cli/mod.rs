@@ -2,7 +2,7 @@
 //! on standard error and an exit code (0, 1 failed, 2 usage).
 //!
 //! 1. [`run`] takes the words of the command line.
-//! 2. `command::find` looks them up in [`COMMANDS`]. Each command's module
+//! 2. `command::find` looks them up in `COMMANDS`. Each command's module
 //!    declares its options and its function.
 //! 3. `Arguments::parse` checks the remaining words against the declaration.
 //! 4. The command's function does its work, on the data directory or through the
