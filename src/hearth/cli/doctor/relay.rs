@@ -53,7 +53,7 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
 fn own(config: &Config, option: &str) -> Option<Diagnosis> {
     let problem = "relay.enabled is set, but this program was built without the relay";
     config.relay.enabled.then(|| {
-        Diagnosis::problem(CHECK, problem.to_owned())
+        Diagnosis::problem(CHECK, problem)
             .advise(format!("hearth config set{option} relay.enabled false"))
     })
 }
