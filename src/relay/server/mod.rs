@@ -12,7 +12,7 @@
 //! frames is not read from. What a client does not read fills its own outbox, until
 //! it is closed. So no client delays another.
 //!
-//! - [`Relay::open`] checks the token ([`entrance`]) and makes the handler of a
+//! - [`Relay::open`] checks the token (`entrance`) and makes the handler of a
 //!   WebSocket: `RelayLink` for a machine, `RelayClient` for a client.
 //! - `RelayLink::greet` proves the machine's key and binds the link
 //!   (`LinkRegistry::bind`).
