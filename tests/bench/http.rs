@@ -4,13 +4,13 @@
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
-use support::PATIENCE;
+use support::MAX_WAIT;
 
 /// A bare connection whose every wait ends.
 pub fn connect(address: SocketAddr) -> io::Result<TcpStream> {
-    let socket = TcpStream::connect_timeout(&address, PATIENCE)?;
-    socket.set_read_timeout(Some(PATIENCE))?;
-    socket.set_write_timeout(Some(PATIENCE))?;
+    let socket = TcpStream::connect_timeout(&address, MAX_WAIT)?;
+    socket.set_read_timeout(Some(MAX_WAIT))?;
+    socket.set_write_timeout(Some(MAX_WAIT))?;
     socket.set_nodelay(true)?;
     Ok(socket)
 }

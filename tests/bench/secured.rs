@@ -13,7 +13,7 @@ use tungstenite::{Message, WebSocket};
 
 use crate::home::{Home, Server, unlimited};
 use crate::relay::Relay;
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::relay_peers::{Line, TOKEN};
 use support::socket::Socket;
 
@@ -70,7 +70,7 @@ impl Client {
                     client.ask(&format!(r#"{{"type":"auth","token":"{token}"}}"#));
                     return client;
                 }
-                None => assert!(began.elapsed() < PATIENCE, "the machine does not link"),
+                None => assert!(began.elapsed() < MAX_WAIT, "the machine does not link"),
             }
             std::thread::sleep(LOOK);
         }

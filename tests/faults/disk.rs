@@ -16,7 +16,7 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
 use support::program::{Program, hearth, skipped};
@@ -98,11 +98,11 @@ pub fn full(rounds: u64) {
             let poster = scope.spawn(|| post_until(address, &accepted, &stop, round));
             std::thread::park_timeout(Duration::from_millis(100 + random(200)));
             disk.fill();
-            within(PATIENCE, "/health tells", || {
+            within(MAX_WAIT, "/health tells", || {
                 (get(address, "/health").status == 503).then_some(())
             });
             assert!(get(address, "/health").body.contains("\"error\""));
-            within(PATIENCE, "the log tells", || {
+            within(MAX_WAIT, "the log tells", || {
                 let said = fs::read_to_string(outside.path().join("stderr.txt")).unwrap();
                 let told = said.contains("the database cannot be written");
                 told.then_some(())
@@ -129,7 +129,7 @@ pub fn full(rounds: u64) {
         }
     }
 
-    wait_until_done(&data, PATIENCE);
+    wait_until_done(&data, MAX_WAIT);
     assert_eq!(program.signal("TERM"), Some(0));
     let database = look_into(&data);
     check_integrity(&database);

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::model::{Act, Model};
 
 /// What every message of a scenario begins with: the model repeats it, so that
@@ -77,7 +77,7 @@ impl Poster {
             agent: ureq::Agent::config_builder()
                 .http_status_as_error(false)
                 .proxy(None)
-                .timeout_global(Some(PATIENCE))
+                .timeout_global(Some(MAX_WAIT))
                 .build()
                 .into(),
             url: format!("http://{address}/webhook/ci"),
@@ -120,7 +120,7 @@ pub fn within<T>(time: Duration, what: &str, mut condition: impl FnMut() -> Opti
 /// A connection that looks into the database of a server, running or not.
 pub fn look_into(folder: &Path) -> rusqlite::Connection {
     let connection = rusqlite::Connection::open(folder.join("hearth.db")).unwrap();
-    connection.busy_timeout(PATIENCE).unwrap();
+    connection.busy_timeout(MAX_WAIT).unwrap();
     connection
 }
 

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Posted, Poster, echoing, random, wait_until_done, with_account};
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::home::Home;
 use support::model::Model;
 use support::receiver::Receiver;
@@ -135,7 +135,7 @@ pub fn one_key(count: usize) {
         })
         .collect();
     assert_eq!(turns.len(), 1, "{turns:?}");
-    wait_until_done(home.folder.path(), PATIENCE);
+    wait_until_done(home.folder.path(), MAX_WAIT);
     assert_eq!(model.requests().len(), 1);
     assert_eq!(receiver.callbacks().len(), 1);
     println!("one key: {count} posts at once with one Idempotency-Key; one turn, one callback");

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::home::{Home, TemporaryDirectory};
 use support::program::{printed, run};
 
@@ -50,7 +50,7 @@ fn text(path: &Path) -> &str {
 /// Looks less often than the shared one, because the server limits how often a
 /// client may ask.
 fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     loop {
         if let Some(found) = look() {
             return found;

@@ -7,14 +7,14 @@ use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::program::{Program, send_signal, whole_lines};
 
-/// A house with these servers, to which one may speak as often as a test asks
-/// whether something is so.
+/// A configuration with these MCP servers. Its command limits are high enough for
+/// tests that poll.
 fn config(servers: Value, more: Value) -> Value {
     let mut config = json!({
         "mcp_servers": servers,
@@ -388,7 +388,7 @@ fn a_start_waits_for_no_server_and_a_stop_leaves_none() {
     let began = Instant::now();
     home.server().stop_now();
     assert!(!is_running(one) && !is_running(two));
-    assert!(began.elapsed() < PATIENCE, "{:?}", began.elapsed());
+    assert!(began.elapsed() < MAX_WAIT, "{:?}", began.elapsed());
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn a_signal_ends_the_programs_too() {
         assert!(log.contains(part), "{part:?} in {log}");
     }
 
-    // Killed, the house leaves nothing behind either: the end of the input
+    // Killed, the server leaves nothing behind either: the end of the input
     // ends the program.
     let program = Program::serve(folder.path());
     let mut client = Client::websocket(program.address);

@@ -87,7 +87,7 @@ fn program(path: &str) -> String {
     place().join(path).display().to_string()
 }
 
-/// A house with one server that asks before each call.
+/// A server with one MCP server that asks before each call.
 fn home(entry: Value) -> (Home, Client) {
     let home = Home::start(json!({
         "mcp_servers": {"peer": entry},

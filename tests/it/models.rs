@@ -11,7 +11,7 @@ use support::home::{Home, TemporaryDirectory, make_people, write_config};
 use support::model::{Act, Model};
 use support::program::{Program, printed, run};
 use support::served::{page, read_request};
-use support::{PATIENCE, eventually};
+use support::{MAX_WAIT, eventually};
 
 /// Where nobody listens.
 const NOBODY: &str = "127.0.0.1:1";
@@ -31,7 +31,7 @@ impl Scripted {
             let mut heard = Vec::new();
             for (kind, body) in answers {
                 let (socket, _) = listener.accept().unwrap();
-                socket.set_read_timeout(Some(PATIENCE)).unwrap();
+                socket.set_read_timeout(Some(MAX_WAIT)).unwrap();
                 let mut reader = BufReader::new(socket);
                 let (head, request) = read_request(&mut reader).unwrap();
                 let path = head.split(' ').nth(1).unwrap().to_owned();

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use serde_json::json;
 
-use support::PATIENCE;
+use support::MAX_WAIT;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, hearth, is_there, printed, run, send_signal};
 use support::socket::uninterrupted;
@@ -25,14 +25,14 @@ impl Manager {
     fn listen(folder: &Path) -> Manager {
         let path = folder.join("notify");
         let socket = UnixDatagram::bind(&path).unwrap();
-        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        socket.set_read_timeout(Some(MAX_WAIT)).unwrap();
         Manager { socket, path }
     }
 
     fn next(&self) -> String {
         let mut bytes = [0; 1024];
         let length =
-            uninterrupted(PATIENCE, || self.socket.recv(&mut bytes)).expect("nothing came in time");
+            uninterrupted(MAX_WAIT, || self.socket.recv(&mut bytes)).expect("nothing came in time");
         String::from_utf8(bytes[..length].to_vec()).unwrap()
     }
 

@@ -31,7 +31,7 @@ const CLIENTS_EACH: usize = 4;
 /// After a relay is lost, everybody is served again so soon.
 const SERVED_AGAIN: Duration = Duration::from_secs(60);
 /// The longest that everything may take.
-const PATIENCE: Duration = Duration::from_secs(150);
+const MAX_WAIT: Duration = Duration::from_secs(150);
 /// Between two messages of one client.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Clients are threads with little to do.
@@ -61,7 +61,7 @@ fn a_lost_relay_costs_nobody_an_acknowledged_message() {
     println!("{MACHINES} machines linked after {:?}", began.elapsed());
 
     let signals = Signals::default();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     let people = thread::scope(|scope| {
         let signals = &signals;
         let people: Vec<_> = (0..MACHINES * CLIENTS_EACH)

@@ -26,7 +26,7 @@ const MEMORY: u64 = 64_000_000;
 /// timekeeper, listeners, signals.
 const MORE_THREADS: u64 = 16;
 const WORKERS: u64 = 16;
-const PATIENCE: Duration = Duration::from_secs(300);
+const MAX_WAIT: Duration = Duration::from_secs(300);
 
 /// A control group, removed when dropped.
 struct Group {
@@ -188,7 +188,7 @@ fn patient(address: std::net::SocketAddr) -> Client {
     if let Client::WebSocket(websocket) = &client {
         websocket
             .get_ref()
-            .set_read_timeout(Some(PATIENCE))
+            .set_read_timeout(Some(MAX_WAIT))
             .unwrap();
     }
     client

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 
 /// A response, read whole.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ fn agent() -> ureq::Agent {
         .http_status_as_error(false)
         .max_redirects(0)
         .proxy(None)
-        .timeout_global(Some(PATIENCE))
+        .timeout_global(Some(MAX_WAIT))
         .build()
         .into()
 }

@@ -30,21 +30,21 @@ use std::time::{Duration, Instant};
 
 /// The longest that anything in a test may take: how long a failure takes to
 /// show, and so long that a busy machine is not one.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// How often a state is looked at that no event announces: rarely enough for
 /// `limits.commands_per_second`, which is 50.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
 /// Waits until `condition` gives something, looking again and again until
-/// [`PATIENCE`] is over. For states that no event announces.
+/// [`MAX_WAIT`] is over. For states that no event announces.
 pub fn eventually<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     loop {
         if let Some(found) = condition() {
             return found;
         }
-        assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");
+        assert!(Instant::now() < deadline, "{what}: not within {MAX_WAIT:?}");
         std::thread::park_timeout(POLL_INTERVAL);
     }
 }

@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 use super::served::{Served, ok, read_request};
 
 /// Longer than anybody waits for the model, so that a test that wants an answer
 /// without it cannot get one from it.
-const LONG: Duration = Duration::from_secs(10 * PATIENCE.as_secs());
+const LONG: Duration = Duration::from_secs(10 * MAX_WAIT.as_secs());
 
 /// What the model does with one request.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl Model {
         let (requests, waited) = self
             .shared
             .came
-            .wait_timeout_while(requests, PATIENCE, |requests| requests.len() < count)
+            .wait_timeout_while(requests, MAX_WAIT, |requests| requests.len() < count)
             .unwrap();
         assert!(
             !waited.timed_out(),

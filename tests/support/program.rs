@@ -8,7 +8,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 
 /// The program under test, which cargo puts one folder above the tests' own.
 pub fn binary() -> PathBuf {
@@ -83,7 +83,7 @@ impl Program {
             .stderr(File::create(&log).unwrap())
             .spawn()
             .unwrap();
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MAX_WAIT;
         loop {
             let said = fs::read_to_string(&log).unwrap();
             let lines: Vec<&str> = whole_lines(&said).collect();
@@ -125,7 +125,7 @@ impl Program {
     /// Sends a signal by name and waits for the end; returns the exit code.
     pub fn signal(mut self, name: &str) -> Option<i32> {
         send_signal(self.id(), name);
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + MAX_WAIT;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status.code();

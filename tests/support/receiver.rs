@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::Value;
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 use super::served::{Served, read_request};
 
 /// One callback as it came.
@@ -84,7 +84,7 @@ impl Receiver {
         let (callbacks, waited) = self
             .shared
             .came
-            .wait_timeout_while(callbacks, PATIENCE, |callbacks| callbacks.len() < count)
+            .wait_timeout_while(callbacks, MAX_WAIT, |callbacks| callbacks.len() < count)
             .unwrap();
         assert!(
             !waited.timed_out(),
@@ -96,7 +96,7 @@ impl Receiver {
 }
 
 fn serve(socket: TcpStream, shared: &Shared) {
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(MAX_WAIT)).unwrap();
     let mut reader = BufReader::new(socket);
     while let Some((head, raw)) = read_request(&mut reader) {
         let body = serde_json::from_slice(&raw).unwrap_or(Value::Null);

@@ -19,7 +19,7 @@ use tungstenite::handshake::server::{Request, Response};
 use tungstenite::protocol::CloseFrame;
 use tungstenite::{Message, WebSocket};
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 use super::socket::{Socket, uninterrupted};
 
 /// The AUTH_TOKEN of the test relays.
@@ -370,7 +370,7 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
         if let Ok((stream, from)) = relay.listener.accept() {
             let stream = ready(stream);
             let mut first = [0; 4];
-            uninterrupted(PATIENCE, || stream.peek(&mut first)).unwrap();
+            uninterrupted(MAX_WAIT, || stream.peek(&mut first)).unwrap();
             if &first == b"POST" {
                 register(stream);
                 continue;
@@ -474,7 +474,7 @@ fn forward(relay: &Relay, stop: &AtomicBool, lies: &AtomicBool) -> Vec<u8> {
 /// Answers POST /ws/register with 404 and POST /register as a relay does.
 fn register(mut stream: Socket) {
     let mut request = Vec::new();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     let (head, body) = loop {
         let mut chunk = [0; 4096];
         let count = stream.read(&mut chunk).unwrap();

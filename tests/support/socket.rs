@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 use super::served::{page, read_request};
 
 /// A connection whose every wait ends, and that goes on after the process was
@@ -18,8 +18,8 @@ pub struct Socket(TcpStream);
 impl Socket {
     /// Bounds every wait of a connection.
     pub fn new(stream: TcpStream) -> Socket {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
+        stream.set_write_timeout(Some(MAX_WAIT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Socket(stream)
     }
@@ -35,14 +35,14 @@ impl Deref for Socket {
 
 impl Read for Socket {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let limit = self.0.read_timeout()?.unwrap_or(PATIENCE);
+        let limit = self.0.read_timeout()?.unwrap_or(MAX_WAIT);
         uninterrupted(limit, || self.0.read(buffer))
     }
 }
 
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let limit = self.0.write_timeout()?.unwrap_or(PATIENCE);
+        let limit = self.0.write_timeout()?.unwrap_or(MAX_WAIT);
         uninterrupted(limit, || self.0.write(bytes))
     }
 
@@ -68,7 +68,7 @@ pub fn uninterrupted<T>(limit: Duration, mut call: impl FnMut() -> io::Result<T>
 
 /// A connection to this address.
 pub fn connect(address: SocketAddr) -> Socket {
-    Socket::new(TcpStream::connect_timeout(&address, PATIENCE).unwrap())
+    Socket::new(TcpStream::connect_timeout(&address, MAX_WAIT).unwrap())
 }
 
 /// Sends bytes and reads until the peer closes.

@@ -15,7 +15,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::{Value, json};
 
-use super::PATIENCE;
+use super::MAX_WAIT;
 use super::home::TemporaryDirectory;
 use super::served::{page, read_request};
 use super::socket::{self, connect};
@@ -94,7 +94,7 @@ pub fn serve(identity: &Identity, content_type: &'static str, body: String) -> S
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let socket = Socket::new(Arc::new(socket.unwrap()));
-            let deadline = Instant::now() + PATIENCE;
+            let deadline = Instant::now() + MAX_WAIT;
             let Ok(mut stream) = stream::accept(socket, acceptor.config(), deadline) else {
                 continue;
             };

@@ -134,7 +134,7 @@ fn a_relay_that_breaks_the_protocol_is_left_and_dialled_again() {
     link.raw(vec![4, 0, 0, 0, 77, 3, 232]);
     link.sign_in(1, &home.tokens.user);
     drop((link, home));
-    // Each in a house of its own: waits double from one lost link to the next.
+    // Each with its own server: waits double from one lost link to the next.
     for breach in ["twice", "kind", "short", "text", "large"] {
         let relay = Relay::new();
         let home = Home::start(relay.config());
