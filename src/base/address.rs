@@ -56,8 +56,8 @@ const NETWORKS: [(IpNet, AddressScope); 27] = [
     (v6([0xfc00, 0, 0, 0, 0, 0, 0, 0], 7), Private),
     (v6([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10), LinkLocal),
     (v6([0xff00, 0, 0, 0, 0, 0, 0, 0], 8), Multicast),
-    // Teredo, ORCHID and the like; documentation; 6to4, which leads to the
-    // IPv4 address inside.
+    // Teredo, ORCHID and the like; documentation; 6to4, which contains an
+    // IPv4 address.
     (v6([0x2001, 0, 0, 0, 0, 0, 0, 0], 23), Reserved),
     (v6([0x2001, 0xdb8, 0, 0, 0, 0, 0, 0], 32), Reserved),
     (v6([0x2002, 0, 0, 0, 0, 0, 0, 0], 16), Reserved),

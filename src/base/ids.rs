@@ -128,7 +128,7 @@ ids! {
     ConversationId = "conv_";
     /// One message of a conversation.
     MessageId = "msg_";
-    /// One turn: a person's message and all that leads to its reply.
+    /// One turn: a person's message and the work that produces its reply.
     TurnId = "turn_";
     /// A question to the owner whether a tool may run.
     ApprovalId = "appr_";

@@ -34,7 +34,7 @@ pub(super) struct SettingKey {
 
 /// What a value must be.
 pub(super) trait Rule: Sized {
-    /// The value in force.
+    /// The parsed value.
     type Output;
 
     /// What a value must be, after the words `must be`.
@@ -116,18 +116,17 @@ impl<R: Rule, T> Rule for Then<R, T> {
     }
 }
 
-/// A setting: the rule for its value, and what holds without one.
+/// A setting: the rule for its value, and its default.
 pub(super) struct Setting<R: Rule, T> {
     rule: R,
-    /// Without a value. Where one is required it only keeps the place until the
-    /// section has been read, or is refused.
+    /// The value if none is given; a placeholder if one is required.
     default: T,
     /// From what the rule reads to what the section holds.
     wrap: fn(R::Output) -> T,
     absence: Absence<T>,
 }
 
-/// What the documentation says of a setting without a value.
+/// How the documentation describes a setting's default.
 enum Absence<T> {
     /// It is required.
     Refused,

@@ -22,7 +22,7 @@ use super::webhook_accounts::{WebhookAccount, is_at_or_below};
 
 /// A file that was read.
 pub(super) struct Document {
-    /// The configuration in force.
+    /// The current configuration.
     pub config: Arc<Config>,
     /// Its JSON, with `${NAME}`, comments and order.
     pub members: Value,

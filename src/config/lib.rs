@@ -7,7 +7,7 @@
 //! - [`Settings::load`] reads the file: `Document::read` parses it, and
 //!   `Config::read` reads each setting by its rule; problems get their lines
 //!   (`Lines`).
-//! - [`Settings::current`] returns the [`Config`] in force.
+//! - [`Settings::current`] returns the current [`Config`].
 //! - [`Settings::update`] and [`Settings::set`] change the file as it is on disk,
 //!   validate the whole, save it atomically with comments and order, and put it in
 //!   force.

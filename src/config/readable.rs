@@ -1,4 +1,4 @@
-//! What `get_config` shows: every setting in force, and no secret.
+//! What `get_config` shows: every current setting, and no secret.
 
 use serde_json::{Map, Value};
 

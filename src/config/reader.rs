@@ -90,8 +90,8 @@ impl<'e> Reader<'e> {
         }
     }
 
-    /// What `read` makes of a value that is not a string, and which the environment
-    /// holds as text; none after having reported what it must be.
+    /// Parses a non-string value, or its text from the environment; reports a
+    /// problem and returns `None` if it is not what is expected.
     pub fn scalar<T>(
         &mut self,
         path: &KeyPath,
@@ -108,7 +108,7 @@ impl<'e> Reader<'e> {
         self.demand(path, expected, value, read(&resolved))
     }
 
-    /// What was read of a value; where it is nothing, reports what it must be.
+    /// Returns what was read; reports a problem if that is `None`.
     pub fn demand<T>(
         &mut self,
         path: &KeyPath,
@@ -184,7 +184,7 @@ impl<'e> Reader<'e> {
         Some(text)
     }
 
-    /// Warns about a secret of our own making that can be guessed.
+    /// Warns about a secret for this server that is short enough to guess.
     pub fn warn_if_short(&mut self, path: &KeyPath, secret: &str) {
         if secret.len() < SECRET_BYTES {
             self.warn(

@@ -39,7 +39,7 @@ const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
 /// unexpected places.
 pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     let (_, mut document) = parse(file, text)?;
-    // Whoever makes a backup may not have the server's environment.
+    // A backup may be made without the server's environment.
     let environment = |_: &str| Some("unknown".to_owned());
     let mut reader = Reader::new(&environment);
     if let Some(members) = document.as_object() {

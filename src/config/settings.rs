@@ -1,4 +1,4 @@
-//! The shared handle on the configuration file and the configuration in force.
+//! The shared handle on the configuration file and the current configuration.
 
 use std::fmt;
 use std::fs::File;
@@ -20,13 +20,13 @@ use base::error::{Error, Result};
 use base::sync;
 use base::url::MASK;
 
-/// The shared handle on the configuration file and the configuration in force.
+/// The shared handle on the configuration file and the current configuration.
 /// Edits are serialised, also with those of other processes.
 pub struct Settings {
     path: PathBuf,
     environment: Box<Environment>,
     in_force: RwLock<Document>,
-    /// Held by whoever changes the file.
+    /// Held while the file is changed.
     editing: Mutex<()>,
 }
 
@@ -73,7 +73,7 @@ impl Settings {
         &self.path
     }
 
-    /// The configuration in force. Callers take it once per request or turn.
+    /// The current configuration. Callers take it once per request or turn.
     pub fn current(&self) -> Arc<Config> {
         self.with(|document| Arc::clone(&document.config))
     }
@@ -93,7 +93,7 @@ impl Settings {
         lines
     }
 
-    /// Rereads the file (SIGHUP). On problems the configuration in force stays.
+    /// Rereads the file (SIGHUP). If there are problems, the current configuration stays.
     /// Returns the top-level fields that changed.
     ///
     /// # Errors
@@ -108,9 +108,8 @@ impl Settings {
     }
 
     /// Validates all of `changes` against the writable fields, then writes all
-    /// or nothing (temporary file, fsync, rename) and puts them in force; `null`
-    /// resets a field to its default. Edits made to the file by hand are kept, and come
-    /// into force too.
+    /// or nothing (temporary file, fsync, rename) and applies them; `null` resets a
+    /// field to its default. Edits made to the file by hand are kept, and apply too.
     /// Returns the names written, in the order given.
     ///
     /// # Errors
@@ -133,7 +132,7 @@ impl Settings {
     }
 
     /// Sets the permission of one tool in `tool_permissions` and leaves the
-    /// others as they are, whoever else is changing them.
+    /// others as they are, even if they are being changed.
     ///
     /// # Errors
     /// As [`Settings::update`].
@@ -269,7 +268,7 @@ impl Settings {
     /// in edits by hand.
     fn read_again(&self, open: &File) -> Result<Value> {
         let read = file::decode(&self.path, open).and_then(|text| {
-            // What is in force need not be checked a second time.
+            // The current configuration was checked before.
             match serde_json::from_str(&text) {
                 Ok(members) if self.with(|document| document.members == members) => Ok(members),
                 _ => Document::read(&self.path, &text, &*self.environment)

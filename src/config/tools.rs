@@ -158,7 +158,7 @@ fn places() -> impl Rule<Output = Reachable> {
     })
 }
 
-/// The setting `tools`: every tool has a name of its own.
+/// The setting `tools`: tool names are unique.
 pub(super) fn tools() -> Setting<impl Rule<Output = Tools>, Tools> {
     object::<Tools>()
         .then(|reader, path, _, tools| {

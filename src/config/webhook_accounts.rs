@@ -68,9 +68,9 @@ const INCOMING_PATH: Parsed<String> = Parsed {
     },
 };
 
-/// Whether a URL path is `place`, which has no / at its end, or lies below it.
-pub fn is_at_or_below(path: &str, place: &str) -> bool {
-    path.strip_prefix(place)
+/// Whether a URL path equals or is below `prefix`, which must not end in a slash.
+pub fn is_at_or_below(path: &str, prefix: &str) -> bool {
+    path.strip_prefix(prefix)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
@@ -116,7 +116,7 @@ fn account() -> impl Rule<Output = WebhookAccount> {
     })
 }
 
-/// Every account needs a path of its own. `lists` are the accounts of each
+/// Every account needs a unique path. `lists` are the accounts of each
 /// webhook channel, with the place of its `accounts`.
 pub(super) fn check_paths<'a>(
     reader: &mut Reader<'_>,

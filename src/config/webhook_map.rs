@@ -70,7 +70,7 @@ impl Template {
 
     /// Fills the places from `document`: a string is taken as it is, null and
     /// what is not there as nothing, anything else as its JSON. Stops soon
-    /// after `most` bytes, for whoever refuses more than that anyway.
+    /// after `most` bytes, for callers that refuse more than that anyway.
     pub fn fill(&self, document: &Value, most: usize) -> String {
         let mut filled = String::new();
         for part in &self.0 {

@@ -218,7 +218,7 @@ impl Lines<'_> {
         }
     }
 
-    /// Sends what waits in the outbox, in a single write if it is small.
+    /// Sends what is in the outbox, in a single write if it is small.
     fn send_waiting(&mut self) -> Result<(), End> {
         let taken = self.io.outbox.take();
         self.stream

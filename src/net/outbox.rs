@@ -59,8 +59,8 @@ pub enum Item {
         text: String,
     },
     /// A message that is sent unchanged, past the client handler. Only on
-    /// WebSockets. One with a load does not count against the bound: its sender
-    /// waits instead.
+    /// WebSockets. One with a load is not counted; backpressure applies to its
+    /// sender.
     Direct(Direct, Option<Load>),
 }
 

@@ -45,8 +45,8 @@ pub enum ThrottleKey {
 }
 
 impl Peer {
-    /// The keys by which its failed sign-ins are counted, each with a factor for
-    /// the usual number of free attempts.
+    /// Throttle keys for failed sign-ins, each with a multiplier of the free
+    /// attempts.
     pub fn throttle_keys(&self) -> Vec<(ThrottleKey, u32)> {
         let address = ThrottleKey::Address(self.relay.clone(), AddressKey::of(self.address));
         let relay = self.relay.clone().map(ThrottleKey::Relay);

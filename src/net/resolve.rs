@@ -13,7 +13,7 @@ const ADDRESSES: usize = 16;
 
 /// The addresses of a host, at least one. An IP address needs no lookup.
 ///
-/// The system's lookup cannot be interrupted. It runs in a thread of its own,
+/// The system's lookup cannot be interrupted. It runs in its own thread,
 /// which is abandoned when the time is up. It ends with the system's own timeout
 /// and touches nothing but its end of the channel.
 ///

@@ -26,7 +26,7 @@ pub enum ReadTimeout {
 
 /// A byte stream to a client: TCP, or TLS over it.
 ///
-/// Reads fail with [`io::ErrorKind::TimedOut`] when their timeout ends and,
+/// Reads fail with [`io::ErrorKind::TimedOut`] when the read timeout expires and,
 /// only with [`ReadTimeout::Never`], with [`io::ErrorKind::WouldBlock`] when there
 /// is nothing. Writes fail with `TimedOut` at the write deadline and, only where
 /// they do not wait, with `WouldBlock` when there is no room. Interrupted calls
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_patience_ends() {
+    fn every_read_timeout_expires() {
         let (mut socket, mut client) = pair();
         let mut buffer = [0; 8];
         socket.set_idle_time(Duration::from_millis(20)).unwrap();

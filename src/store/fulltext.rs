@@ -1,6 +1,6 @@
 //! Turning the words of a person into a safe full-text query.
 //!
-//! FTS5 has a query language of its own (AND, NEAR, column names, ...). Every word is
+//! FTS5 has its own query language (AND, NEAR, column names, ...). Every word is
 //! quoted, so that none of it applies and nothing is a syntax error
 //! (<https://www.sqlite.org/fts5.html>, section 3.1).
 

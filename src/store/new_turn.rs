@@ -24,7 +24,7 @@ pub enum Target {
     New,
     /// The conversation of this name of a webhook account; created on first use.
     Named {
-        /// The webhook account. Each has names of its own.
+        /// The webhook account. Names are unique within an account.
         account: String,
         /// The caller's name, 1 to 128 characters.
         name: String,

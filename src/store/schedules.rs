@@ -63,7 +63,7 @@ pub struct NewSchedule {
     pub prompt: String,
     /// The user who creates it.
     pub owner: Option<String>,
-    /// Where it runs, which must exist; absent for a conversation of its own.
+    /// Where it runs, which must exist; if absent, it gets its own.
     pub conversation_id: Option<ConversationId>,
     /// The channel of its turns.
     pub channel: String,

@@ -55,7 +55,7 @@ impl TurnState {
     }
 }
 
-/// A turn: a message and the work that leads to its reply.
+/// A turn: a message and the work that produces its reply.
 #[derive(Clone, Debug)]
 pub struct Turn {
     /// Rises with the time of the message; orders the turns of a conversation.

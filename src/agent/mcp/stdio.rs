@@ -20,7 +20,9 @@ use super::transport::{Call, Revision, Transport};
 use base::secret::Secret;
 use base::sync::lock;
 use base::threads;
-use net::process::{Control, End, Limits, Process, StopMode, Stream, exit_reason, keep_only};
+use net::process::{
+    Control, ExitReason, Limits, Process, StopMode, Stream, describe_exit, keep_only,
+};
 
 /// What a program inherits of our environment.
 const INHERITED: [&str; 8] = [
@@ -171,15 +173,15 @@ impl Reader {
         self.noise.finish();
         let last_words = self.log.finish();
         let reason = match end {
-            Ok(End::Exited(status)) => {
-                let reason = exit_reason(status, "ended");
+            Ok(ExitReason::Exited(status)) => {
+                let reason = describe_exit(status, "ended");
                 match last_words {
                     "" => format!("it {reason}"),
                     words => format!("it {reason}: {words}"),
                 }
             }
-            Ok(End::OutputClosed) => "it closed its output".to_owned(),
-            Ok(End::Stopped | End::TimedOut) => "it was stopped".to_owned(),
+            Ok(ExitReason::OutputClosed) => "it closed its output".to_owned(),
+            Ok(ExitReason::Stopped | ExitReason::TimedOut) => "it was stopped".to_owned(),
             Err(error) => format!("it cannot be waited for: {error}"),
         };
         self.peer.close(&reason);

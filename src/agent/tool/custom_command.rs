@@ -10,7 +10,7 @@ use super::process;
 use base::secret::Secret;
 use config::CustomTool;
 use net::cancel::Cancel;
-use net::process::{End, exit_reason};
+use net::process::{ExitReason, describe_exit};
 
 /// Runs a program without a shell, with the arguments as JSON on its standard
 /// input and its standard output as the result.
@@ -58,7 +58,7 @@ impl CommandTool {
         input.push(b'\n');
         let finished = process::run(
             &mut command,
-            process::Plan {
+            process::RunOptions {
                 input,
                 output_bytes: self.output_bytes,
                 deadline: limit.deadline,
@@ -72,21 +72,21 @@ impl CommandTool {
             format!("the tool {name:?} could not be run: {error}")
         })?;
         match finished.end {
-            End::Exited(status) if status.success() => Ok(finished.stdout.into_text()),
-            End::Exited(status) => {
+            ExitReason::Exited(status) if status.success() => Ok(finished.stdout.into_text()),
+            ExitReason::Exited(status) => {
                 let told = match finished.stderr.into_text() {
                     // Some programs complain on their standard output.
                     text if text.is_empty() => finished.stdout.into_text(),
                     text => text,
                 };
-                let reason = exit_reason(status, "failed");
+                let reason = describe_exit(status, "failed");
                 Err(format!("the tool {name:?} {reason}: {told}"))
             }
-            End::TimedOut => Err(with_complaint(
+            ExitReason::TimedOut => Err(with_complaint(
                 limit.exceeded(name),
                 &finished.stderr.into_text(),
             )),
-            End::Stopped | End::OutputClosed => Err(cancelled(name)),
+            ExitReason::Stopped | ExitReason::OutputClosed => Err(cancelled(name)),
         }
     }
 

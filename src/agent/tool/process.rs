@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::output::{Captured, Tail};
 use net::cancel::Cancel;
-use net::process::{End, Limits, Process, StopMode, Stream, keep_only};
+use net::process::{ExitReason, Limits, Process, StopMode, Stream, keep_only};
 
 /// What a program inherits of our environment.
 pub(super) const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
@@ -17,7 +17,7 @@ const STDERR_BYTES: usize = 4 * 1024;
 /// The result of a run.
 #[derive(Debug)]
 pub(super) struct Finished {
-    pub(super) end: End,
+    pub(super) end: ExitReason,
     /// The beginning of its standard output.
     pub(super) stdout: Captured,
     /// The end of its error output.
@@ -25,7 +25,7 @@ pub(super) struct Finished {
 }
 
 /// The input and the limits of a run.
-pub(super) struct Plan {
+pub(super) struct RunOptions {
     /// What it reads from its standard input.
     pub(super) input: Vec<u8>,
     /// Most bytes that are kept of its standard output.
@@ -48,17 +48,21 @@ pub(super) fn command(program: &str) -> Command {
 ///
 /// # Errors
 /// It cannot be started, or the system refuses to wait for it.
-pub(super) fn run(command: &mut Command, plan: Plan, cancel: &Cancel) -> io::Result<Finished> {
+pub(super) fn run(
+    command: &mut Command,
+    options: RunOptions,
+    cancel: &Cancel,
+) -> io::Result<Finished> {
     let process = Process::start(command)?;
     let control = process.control().clone();
-    control.send(plan.input).map_err(io::Error::other)?;
+    control.send(options.input).map_err(io::Error::other)?;
     control.end_input();
     let limits = Limits {
-        deadline: Some(plan.deadline),
+        deadline: Some(options.deadline),
         ends_with_output: false,
-        children_may_stay: plan.children_may_stay,
+        children_may_stay: options.children_may_stay,
     };
-    let mut stdout = Captured::new(plan.output_bytes);
+    let mut stdout = Captured::new(options.output_bytes);
     let mut stderr = Tail::new(STDERR_BYTES);
     let mut take = |stream, bytes: &[u8]| match stream {
         Stream::Output => stdout.push(bytes),

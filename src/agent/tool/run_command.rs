@@ -10,7 +10,7 @@ use super::definition::{
 use super::files::Workspace;
 use super::output::Captured;
 use super::process;
-use net::process::{End, exit_reason};
+use net::process::{ExitReason, describe_exit};
 
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";
@@ -66,7 +66,7 @@ impl Tool for RunCommand {
         command.env("HOME", &directory).env("PWD", &directory);
         let finished = process::run(
             &mut command,
-            process::Plan {
+            process::RunOptions {
                 input: Vec::new(),
                 output_bytes: self.output_bytes,
                 deadline: limit.deadline,
@@ -80,13 +80,13 @@ impl Tool for RunCommand {
         })?;
         let output = both(finished.stdout, finished.stderr.into_text());
         match finished.end {
-            End::Exited(status) if status.success() => Ok(output),
-            End::Exited(status) => {
-                let reason = exit_reason(status, "failed");
+            ExitReason::Exited(status) if status.success() => Ok(output),
+            ExitReason::Exited(status) => {
+                let reason = describe_exit(status, "failed");
                 Err(format!("the command {reason}\n{output}"))
             }
-            End::TimedOut => Err(format!("{}\n{output}", limit.exceeded(NAME))),
-            End::Stopped | End::OutputClosed => Err(cancelled(NAME)),
+            ExitReason::TimedOut => Err(format!("{}\n{output}", limit.exceeded(NAME))),
+            ExitReason::Stopped | ExitReason::OutputClosed => Err(cancelled(NAME)),
         }
     }
 }

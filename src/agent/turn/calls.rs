@@ -24,7 +24,7 @@ const MOST_AT_A_TIME: usize = 4;
 const SUMMARY_BYTES: usize = 200;
 
 /// What to do about one call.
-enum Plan {
+enum CallDecision {
     Run(Arc<dyn Tool>, Map<String, Value>),
     Refuse(String),
     /// Ask the owner, for this reason.
@@ -72,16 +72,16 @@ impl TurnLoop<'_, '_> {
         let mut questions = Vec::new();
         let mut together: Vec<Settled> = Vec::new();
         for call in self.open_calls() {
-            match self.plan(&call, approvals)? {
-                Plan::Refuse(why) => together.push((call, Err(why))),
-                Plan::Run(tool, arguments) if tool.definition().is_read_only => {
+            match self.decide(&call, approvals)? {
+                CallDecision::Refuse(why) => together.push((call, Err(why))),
+                CallDecision::Run(tool, arguments) if tool.definition().is_read_only => {
                     together.push((call, Ok((tool, arguments))));
                 }
-                Plan::Run(tool, arguments) => {
+                CallDecision::Run(tool, arguments) => {
                     self.run_read_only(std::mem::take(&mut together))?;
                     self.run_alone(&call, tool.as_ref(), &arguments)?;
                 }
-                Plan::Ask(reason) => questions.push(NewApproval {
+                CallDecision::Ask(reason) => questions.push(NewApproval {
                     reason,
                     call_id: call.id,
                     tool: call.tool,
@@ -124,10 +124,10 @@ impl TurnLoop<'_, '_> {
         calls.iter().filter(is_open).cloned().collect()
     }
 
-    fn plan(&self, call: &ToolCall, approvals: &[Approval]) -> Result<Plan, Stop> {
+    fn decide(&self, call: &ToolCall, approvals: &[Approval]) -> Result<CallDecision, Stop> {
         let run = self.run;
         let Some(tool) = run.assistant.toolbox.get(&call.tool) else {
-            return Ok(Plan::Refuse(format!(
+            return Ok(CallDecision::Refuse(format!(
                 "there is no tool named {:?}",
                 call.tool
             )));
@@ -137,14 +137,14 @@ impl TurnLoop<'_, '_> {
             .iter()
             .any(|step| matches!(step, Step::Started { call_id } if *call_id == call.id));
         if was_started && !tool.definition().is_read_only {
-            return Ok(Plan::Refuse(
+            return Ok(CallDecision::Refuse(
                 "the server was interrupted while this ran: it may or may not have taken effect"
                     .to_owned(),
             ));
         }
         let arguments = match check_arguments(tool.spec(), &call.arguments) {
             Ok(arguments) => arguments,
-            Err(why) => return Ok(Plan::Refuse(why)),
+            Err(why) => return Ok(CallDecision::Refuse(why)),
         };
         let asked = approvals
             .iter()
@@ -153,7 +153,7 @@ impl TurnLoop<'_, '_> {
         let is_allowed_here = match verdict {
             Some(decision) if decision.verdict.is_approval() => true,
             Some(decision) => {
-                return Ok(Plan::Refuse(format!(
+                return Ok(CallDecision::Refuse(format!(
                     "the owner did not allow this ({} by {})",
                     decision.verdict.as_str(),
                     decision.by
@@ -165,9 +165,11 @@ impl TurnLoop<'_, '_> {
         };
         Ok(
             match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
-                Permission::Allow => Plan::Run(Arc::clone(tool), arguments),
-                Permission::Ask => Plan::Ask(permission::reason(tool.as_ref(), &arguments)),
-                Permission::Deny => Plan::Refuse("this tool is not permitted here".to_owned()),
+                Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
+                Permission::Ask => CallDecision::Ask(permission::reason(tool.as_ref(), &arguments)),
+                Permission::Deny => {
+                    CallDecision::Refuse("this tool is not permitted here".to_owned())
+                }
             },
         )
     }

@@ -110,7 +110,7 @@ fn what_is_switched_on_takes_no_path_of_an_account() {
             }
             false => drop(config(&text)),
         }
-        // Nothing else is answered on a port of its own.
+        // A separate port serves nothing else.
         config(&file(
             section,
             &format!(r#"{{"webhook":{{"port":5001,{accounts}}}}}"#),

@@ -67,7 +67,7 @@ impl Route {
         )
     }
 
-    /// Checks a head as far as that does not depend on its sender.
+    /// Checks what in a head does not depend on its sender: method, content type, upgrade.
     pub fn check_head(self, head: &Head) -> Result<(), Response> {
         checks::method(head, self.methods())?;
         match self {

@@ -111,7 +111,7 @@ impl Server {
         let listeners = Listeners::new(settings, sessions(Arc::clone(&service)));
         #[cfg(feature = "tls")]
         let listeners = listeners.with_tls(identity);
-        let above = Above {
+        let extensions = RouterExtensions {
             pages: pages(),
             relay,
             own_machine: links.own_machine(),
@@ -124,7 +124,7 @@ impl Server {
         let mut addrs = Vec::new();
         for port in sockets {
             addrs.push(port.address);
-            open.push(serve(&service, &listeners, port, above.clone())?);
+            open.push(serve(&service, &listeners, port, extensions.clone())?);
         }
         let certificate = config.tls.identity().map(|(certificate, _)| certificate);
         if let Err(error) = lock.write_details(&addrs, certificate) {
@@ -229,9 +229,9 @@ impl Server {
     }
 }
 
-/// What the router gets from the modules above it.
+/// The parts of the router that other modules provide.
 #[derive(Clone)]
-struct Above {
+struct RouterExtensions {
     pages: Option<Arc<dyn Pages>>,
     relay: Option<Arc<dyn Relay>>,
     own_machine: Option<Arc<dyn OwnMachine>>,
@@ -290,7 +290,7 @@ fn serve(
     service: &Arc<Service>,
     listeners: &Listeners,
     port: ports::Port,
-    above: Above,
+    extensions: RouterExtensions,
 ) -> Result<Listener, StartError> {
     let (own_port, serves) = match port.serves_webhooks_only {
         true => (Some(port.configured), Serves::WebhooksOnly),
@@ -298,10 +298,10 @@ fn serve(
     };
     let webhooks = Incoming::new(Arc::clone(service), own_port);
     let router = Router::new(Arc::clone(service), webhooks, serves)
-        .with_pages(above.pages)
-        .with_relay(above.relay)
-        .with_own_machine(above.own_machine)
-        .with_extensions(above.extensions);
+        .with_pages(extensions.pages)
+        .with_relay(extensions.relay)
+        .with_own_machine(extensions.own_machine)
+        .with_extensions(extensions.extensions);
     let listening = match serves {
         Serves::Everything => listeners.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => {

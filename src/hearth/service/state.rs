@@ -1,5 +1,4 @@
-//! The [`Service`] and what it is made of. The other files of this folder add its
-//! methods.
+//! The [`Service`] and its parts. Its methods are in the sibling modules.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -125,7 +124,7 @@ impl Service {
         }))
     }
 
-    /// The settings in force.
+    /// The current settings.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
@@ -186,7 +185,7 @@ impl Service {
         lock(&self.backup_problem)
     }
 
-    /// The assistant under the configuration in force.
+    /// The assistant with the current configuration.
     pub(super) fn assistant(&self) -> Arc<Assistant> {
         let config = self.settings.current();
         let known = read(&self.assistant);

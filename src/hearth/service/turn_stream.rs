@@ -143,7 +143,7 @@ impl Service {
     ) -> Result<TurnStream> {
         // What was said before is read from the database as soon as the turn runs.
         let durability = match question.history.is_empty() {
-            true => Durability::WithTheEnd,
+            true => Durability::DeferredUntilTurnEnds,
             false => Durability::Committed,
         };
         let new = NewTurn {

@@ -23,9 +23,9 @@ use store::{
 pub(super) enum Durability {
     /// The caller is about to acknowledge it.
     Committed,
-    /// Nothing is acknowledged before the turn's end, so that its beginning may
-    /// reach the disk together with it.
-    WithTheEnd,
+    /// Nothing is acknowledged before the turn ends, so both may be committed
+    /// together.
+    DeferredUntilTurnEnds,
 }
 
 /// A message that was stored, whose turn is still to be started.
@@ -64,7 +64,7 @@ impl Service {
                 request: sha256(request.as_bytes()),
             }),
         };
-        let stored = match self.store_message(new, Durability::WithTheEnd) {
+        let stored = match self.store_message(new, Durability::DeferredUntilTurnEnds) {
             Ok(stored) => stored,
             Err(error) => return responder.send(Err::<(), _>(error)),
         };
@@ -97,7 +97,7 @@ impl Service {
             .reserve(conversation, &self.settings.current().limits)?;
         let begun = match durability {
             Durability::Committed => self.store.begin_turn(new)?,
-            Durability::WithTheEnd => self.store.begin_turn_deferred(new)?,
+            Durability::DeferredUntilTurnEnds => self.store.begin_turn_deferred(new)?,
         };
         Ok(StoredMessage {
             begun,

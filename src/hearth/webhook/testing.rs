@@ -1,4 +1,4 @@
-//! A webhook account, a delivery and a scripted receiver for this room's tests.
+//! A webhook account, a delivery and a scripted receiver for the tests of webhooks.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};

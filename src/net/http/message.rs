@@ -133,7 +133,7 @@ pub enum ResponsePart {
 }
 
 /// A request whose head was accepted. It holds what the answer needs: the route,
-/// the configuration in force, the account.
+/// the current configuration, the account.
 pub struct Admitted<'a> {
     /// Largest size of the body, in bytes.
     pub body_bytes: usize,

@@ -34,7 +34,7 @@ impl ReadLimit {
         self.limit.store(millis, Ordering::Relaxed);
     }
 
-    /// The limit in force; none is zero.
+    /// The current limit; none is zero.
     pub fn limit(&self) -> Duration {
         Duration::from_millis(self.limit.load(Ordering::Relaxed))
     }

@@ -1,8 +1,8 @@
 //! The HTTP client of model servers, custom tools, web pages, callbacks and the
 //! command line: kept connections, and an absolute deadline for each request.
 //!
-//! One [`HttpClient`] keeps a short list of idle connections, each in an agent of
-//! ureq of its own. The hook of a request's [`Cancel`] shuts its agent down, which
+//! One [`HttpClient`] keeps a short list of idle connections, each in its own
+//! ureq agent. The hook of a request's [`Cancel`] shuts its agent down, which
 //! breaks the socket call under way and leaves other requests alone. After a
 //! failure or a stop the connection is closed.
 //!
@@ -134,7 +134,7 @@ impl HttpClient {
     }
 
     /// A client that connects to no address which `address_check` refuses,
-    /// whatever name led to it: such a request fails with
+    /// whatever name resolved to it: such a request fails with
     /// [`ClientError::Forbidden`]. It uses no proxy, because a proxy would look
     /// the name up again.
     pub fn checking(address_check: AddressCheck) -> HttpClient {

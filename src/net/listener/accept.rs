@@ -28,7 +28,7 @@ use crate::wait::{Interest, Waker, wait};
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
 
-/// Gives the configuration in force.
+/// Returns the current configuration.
 pub type ConfigSource = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
 
 /// The accept thread of one port.

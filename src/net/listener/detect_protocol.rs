@@ -138,7 +138,7 @@ fn serve_protocol(
         lines::run(connection, stream, registered, inbox);
         return peer;
     }
-    // In a call of its own, so that HTTP's memory is freed before a WebSocket
+    // A separate call, so that HTTP's memory is freed before a WebSocket
     // begins, which may idle for days.
     let upgrade = HttpConnection::new(connection, stream, registered, inbox).serve();
     match upgrade {

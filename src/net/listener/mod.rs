@@ -46,7 +46,7 @@ const CUT: Duration = Duration::from_secs(2);
 pub struct Listeners {
     config: ConfigSource,
     admissions: Arc<Admissions>,
-    /// None for a relay, which has no sessions of its own.
+    /// `None` for a relay, which has no sessions.
     sessions: Option<HandlerFactory>,
     #[cfg(feature = "tls")]
     tls: Option<Arc<Acceptor>>,
@@ -66,7 +66,7 @@ impl Listeners {
         Listeners::with(move || Arc::clone(&config), None)
     }
 
-    /// Listeners that take the configuration in force from `config`.
+    /// Listeners that read the current configuration from `config`.
     pub(crate) fn with(
         config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
         sessions: Option<HandlerFactory>,

@@ -1,4 +1,4 @@
-//! A program in a process group of its own, which ends with all its children.
+//! A program in its own process group, which is killed with all its children.
 
 use std::io;
 use std::os::fd::OwnedFd;

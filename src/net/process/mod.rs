@@ -1,7 +1,7 @@
 //! Child programs under one supervisor: their pipes, deadline, stop and exit.
 //!
 //! ```text
-//! Process::start  -> a process group of its own, three pipes, a Control
+//! Process::start  -> its own process group, three pipes, a Control
 //! Process::run    -> wait (feed input, take output) until exit, stop or deadline
 //!                 -> stop (end of input, TERM, KILL) -> reap
 //! Control         -> send, end_input, stop: from any thread
@@ -73,7 +73,7 @@ pub enum StopMode {
 
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ExitReason {
     /// The program exited by itself.
     Exited(ExitStatus),
     /// Its time was up; its process group was killed.
@@ -179,7 +179,7 @@ impl Control {
 }
 
 impl Process {
-    /// Starts `command` in a process group of its own, with a pipe for each of
+    /// Starts `command` in its own process group, with a pipe for each of
     /// its standard streams.
     ///
     /// # Errors
@@ -230,7 +230,11 @@ impl Process {
     ///
     /// # Errors
     /// The system refuses to wait for it; it was killed.
-    pub fn run(mut self, limits: Limits, take: &mut dyn FnMut(Stream, &[u8])) -> io::Result<End> {
+    pub fn run(
+        mut self,
+        limits: Limits,
+        take: &mut dyn FnMut(Stream, &[u8]),
+    ) -> io::Result<ExitReason> {
         enum Cause {
             Exit,
             Stop(StopMode),
@@ -249,17 +253,19 @@ impl Process {
         match cause {
             Some(Cause::EndOfOutput) if !self.exits_within(OUTPUT_GRACE, take)? => {
                 self.stop(StopMode::Gentle, take)?;
-                Ok(End::OutputClosed)
+                Ok(ExitReason::OutputClosed)
             }
             Some(Cause::Exit | Cause::EndOfOutput) => {
                 // Not reaped yet, it keeps its group's id from being another's.
                 if !limits.children_may_stay {
                     self.group.signal(Signal::KILL);
                 }
-                self.reap(take).map(End::Exited)
+                self.reap(take).map(ExitReason::Exited)
             }
-            Some(Cause::Stop(mode)) => self.stop(mode, take).map(|()| End::Stopped),
-            None => self.stop(StopMode::AtOnce, take).map(|()| End::TimedOut),
+            Some(Cause::Stop(mode)) => self.stop(mode, take).map(|()| ExitReason::Stopped),
+            None => self
+                .stop(StopMode::AtOnce, take)
+                .map(|()| ExitReason::TimedOut),
         }
     }
 
@@ -402,7 +408,7 @@ pub fn keep_only(command: &mut Command, names: &[&str]) {
 
 /// How a program ended: `verb` and its exit code, such as "failed with exit
 /// code 3", or the signal that ended it.
-pub fn exit_reason(status: ExitStatus, verb: &str) -> String {
+pub fn describe_exit(status: ExitStatus, verb: &str) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("{verb} with exit code {code}"),
         (None, Some(signal)) => format!("was ended by signal {signal}"),

@@ -15,7 +15,7 @@ fn start(script: &str) -> Process {
 }
 
 /// Runs to the end; how it ended and what it wrote to its standard output.
-fn run(process: Process, limits: Limits) -> (End, String) {
+fn run(process: Process, limits: Limits) -> (ExitReason, String) {
     let mut output = Vec::new();
     let end = process.run(limits, &mut |stream, bytes| {
         if stream == Stream::Output {
@@ -46,8 +46,8 @@ fn an_exit_is_noticed_with_and_without_a_pidfd() {
                 process.group.exit = None;
             }
             match (run(process, within(limit)).0, code) {
-                (End::Exited(status), code) => assert_eq!(status.code(), code, "{script}"),
-                (end, code) => assert_eq!((end, code), (End::TimedOut, None), "{script}"),
+                (ExitReason::Exited(status), code) => assert_eq!(status.code(), code, "{script}"),
+                (end, code) => assert_eq!((end, code), (ExitReason::TimedOut, None), "{script}"),
             }
         }
     }
@@ -67,7 +67,7 @@ fn input_comes_in_order_and_ends_where_it_is_ended() {
     });
     let (end, output) = run(process, within(LONG));
     thread.join().unwrap();
-    assert!(matches!(end, End::Exited(status) if status.success()));
+    assert!(matches!(end, ExitReason::Exited(status) if status.success()));
     let expected = format!("one {} two\nend\n", "x".repeat(300_000));
     assert!(output == expected, "{} bytes", output.len());
 }
@@ -90,8 +90,8 @@ fn a_program_that_closes_its_output_is_ended_where_that_is_wanted() {
         ends_with_output: true,
         ..within(LONG)
     };
-    assert_eq!(run(start(script), limits).0, End::OutputClosed);
-    assert_eq!(run(start(script), within(SHORT)).0, End::TimedOut);
+    assert_eq!(run(start(script), limits).0, ExitReason::OutputClosed);
+    assert_eq!(run(start(script), within(SHORT)).0, ExitReason::TimedOut);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn a_stop_ends_the_input_then_asks_then_kills() {
                 control.stop(mode);
             }
         });
-        assert_eq!(end.unwrap(), End::Stopped, "{script}");
+        assert_eq!(end.unwrap(), ExitReason::Stopped, "{script}");
         assert_eq!(String::from_utf8(output).unwrap(), printed, "{script}");
     }
 }

@@ -8,7 +8,7 @@ use config::Limits;
 
 const GET: &str = "GET /echo HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// What the server makes of some input.
+/// How the server responds to some input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Then {
     Kept,
@@ -291,7 +291,7 @@ fn drip(client: &mut Client, bytes: impl Iterator<Item = u8>) -> (String, Durati
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(_) => break,
         }
-        assert!(begun.elapsed() < PATIENCE);
+        assert!(begun.elapsed() < MAX_WAIT);
     }
     (String::from_utf8(said).unwrap(), begun.elapsed())
 }
@@ -320,7 +320,7 @@ fn dripping_does_not_extend_a_deadline() {
             assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
             assert!((0.9..4.0).contains(&time.as_secs_f32()), "{time:?}");
         }
-        // Whoever says nothing at all is told nothing.
+        // A client that sends nothing gets no response.
         assert!(silent.is_closed());
     });
 }
@@ -347,17 +347,17 @@ fn only_a_trusted_proxy_says_who_the_client_is() {
         (&[][..], "127.0.0.1 false"),
         (&[("127.0.0.1", 32)], "203.0.113.9 true"),
     ] {
-        let server = build(Plan {
+        let server = build(ServerOptions {
             trusted: patterns(trusted),
-            ..Plan::default()
+            ..ServerOptions::default()
         });
         let mut client = server.connect();
         client.send(request);
         assert!(client.answer().body.contains(peer));
     }
-    let server = build(Plan {
+    let server = build(ServerOptions {
         trusted: patterns(&[("127.0.0.1", 32)]),
-        ..Plan::default()
+        ..ServerOptions::default()
     });
     let mut client = server.connect();
     client.send(request.replace("203.0.113.9", "198.51.100.1"));

@@ -19,7 +19,7 @@ fn lines_go_both_ways() {
     assert_eq!(client.line(), "{two}");
     client.send("ree}\n");
     assert_eq!(client.line(), "{three}");
-    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(MAX_WAIT).unwrap();
     outbox.push(Item::Event("pushed".into()));
     assert_eq!(client.line(), "pushed");
     outbox.close(Close::REVOKED);
@@ -68,7 +68,7 @@ fn a_client_that_ends_its_side_still_gets_its_answers() {
     assert_eq!(client.line(), "hello 127.0.0.1 lines");
     assert_eq!(client.line(), "{one}");
     assert_eq!(client.line(), "{last}");
-    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(MAX_WAIT).unwrap();
     outbox.push(Item::Event("done at last".into()));
     assert_eq!(client.line(), "done at last");
     assert!(client.is_closed());
@@ -81,7 +81,7 @@ fn a_client_that_is_gone_is_not_waited_for() {
     client.send("{auth}\n{wait}\n");
     client.line();
     client.stream.shutdown(Shutdown::Write).unwrap();
-    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(MAX_WAIT).unwrap();
     drop(client);
     // The first is answered with a reset, which ends the wait.
     outbox.push(Item::Response {

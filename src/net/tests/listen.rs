@@ -84,9 +84,9 @@ fn a_request_gives_its_unauthenticated_place_back() {
 
 #[test]
 fn a_peer_that_is_not_permitted_is_told() {
-    let server = build(Plan {
+    let server = build(ServerOptions {
         allow_from: patterns(&[("203.0.113.0", 24)]),
-        ..Plan::default()
+        ..ServerOptions::default()
     });
     let mut client = server.connect();
     let answer = client.answer();
@@ -142,7 +142,7 @@ fn stopping_ends_every_kind_of_connection_promptly() {
     lines.line();
     let mut busy = server.connect();
     busy.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
-    let go_on = server.arrivals.recv_timeout(PATIENCE).unwrap();
+    let go_on = server.arrivals.recv_timeout(MAX_WAIT).unwrap();
     let address = server.address;
 
     let listener = server.listener.take().unwrap();
@@ -182,7 +182,7 @@ fn a_client_that_does_not_read_is_cut_when_the_listener_stops() {
     let mut deaf = server.connect();
     deaf.send("{auth}\n");
     deaf.line();
-    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(MAX_WAIT).unwrap();
     let flood: Arc<str> = "x".repeat(32 * 1024 * 1024).into();
     outbox.push(crate::outbox::Item::Event(flood));
     // Its beginning has arrived: the rest is being written.
@@ -209,9 +209,9 @@ fn a_deeply_nested_text_fits_the_stack_of_a_connection() {
 
 #[test]
 fn a_port_for_http_alone_speaks_nothing_else() {
-    let server = build(Plan {
+    let server = build(ServerOptions {
         http_only: true,
-        ..Plan::default()
+        ..ServerOptions::default()
     });
     let mut client = server.connect();
     client.stream.write_all(b"{auth}\n").unwrap();

@@ -1,4 +1,4 @@
-//! A listener on a port of its own, with handlers that echo.
+//! A listener on its own port, with handlers that echo.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -15,7 +15,7 @@ use base::error::Error;
 use config::{AddressPatterns, Config, Limits};
 
 /// Longest that a test waits for anything.
-pub const PATIENCE: Duration = Duration::from_secs(8);
+pub const MAX_WAIT: Duration = Duration::from_secs(8);
 
 /// The defaults of protocol section 7.
 pub fn limits() -> Limits {
@@ -37,21 +37,21 @@ pub struct TestServer {
     pub address: SocketAddr,
     /// The outbox of each client_handler that was opened.
     pub outboxes: Receiver<Arc<Outbox>>,
-    /// One message for each request to `/wait`, and one answer to let it go on.
+    /// One message for each request to `/wait`, and one answer to let it continue.
     pub arrivals: Receiver<Sender<()>>,
 }
 
 /// How a server differs from the usual.
-pub struct Plan {
+pub struct ServerOptions {
     pub limits: Limits,
     pub trusted: AddressPatterns,
     pub allow_from: AddressPatterns,
     pub http_only: bool,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan {
+impl Default for ServerOptions {
+    fn default() -> ServerOptions {
+        ServerOptions {
             limits: limits(),
             trusted: patterns(&[]),
             allow_from: patterns(&[("127.0.0.0", 8), ("203.0.113.0", 24)]),
@@ -61,23 +61,23 @@ impl Default for Plan {
 }
 
 pub fn server(limits: Limits) -> TestServer {
-    build(Plan {
+    build(ServerOptions {
         limits,
-        ..Plan::default()
+        ..ServerOptions::default()
     })
 }
 
-pub fn build(plan: Plan) -> TestServer {
+pub fn build(options: ServerOptions) -> TestServer {
     let socket = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = socket.local_addr().unwrap();
-    let (listeners, outboxes) = listeners(plan.limits, plan.trusted);
+    let (listeners, outboxes) = listeners(options.limits, options.trusted);
     let (arrive, arrivals) = channel();
     let handler = Arc::new(Echo {
         arrive: Mutex::new(arrive),
     });
-    let listener = match plan.http_only {
-        true => listeners.listen_http(socket, plan.allow_from, handler),
-        false => listeners.listen(socket, plan.allow_from, handler),
+    let listener = match options.http_only {
+        true => listeners.listen_http(socket, options.allow_from, handler),
+        false => listeners.listen(socket, options.allow_from, handler),
     };
     TestServer {
         listeners,
@@ -133,9 +133,9 @@ impl TestServer {
     }
 }
 
-/// Waits until something that has no event of its own is so.
+/// Waits for a state that no event announces.
 pub fn await_true(mut condition: impl FnMut() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     while !condition() {
         assert!(Instant::now() < deadline, "it did not come about in time");
         std::thread::yield_now();
@@ -174,7 +174,7 @@ impl Echo {
             "/wait" => {
                 let (go_on, permission) = channel();
                 self.arrive.lock().unwrap().send(go_on).unwrap();
-                permission.recv_timeout(PATIENCE).unwrap();
+                permission.recv_timeout(MAX_WAIT).unwrap();
             }
             _ => {}
         }
@@ -269,9 +269,9 @@ impl ClientHandler for EchoHandler {
     }
 }
 
-/// A client's socket. It goes on after the process was stopped and continued:
-/// on a socket with a timeout Linux then ends what waits with `EINTR`, also where
-/// no signal has a handler (signal(7)).
+/// A client's socket that survives a stop and continue of the process: Linux then
+/// interrupts calls on a socket with a timeout with `EINTR`, even if no signal has
+/// a handler (signal(7)).
 #[derive(Debug)]
 pub struct ClientSocket(TcpStream);
 
@@ -300,7 +300,7 @@ impl Write for ClientSocket {
 }
 
 fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + MAX_WAIT;
     loop {
         match call() {
             Err(error)
@@ -327,8 +327,8 @@ pub struct Answer {
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
         let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
+        stream.set_write_timeout(Some(MAX_WAIT)).unwrap();
         stream.set_nodelay(true).unwrap();
         Client {
             stream: ClientSocket(stream),

@@ -148,7 +148,7 @@ fn messages_go_both_ways_however_they_are_framed() {
         assert_eq!(text(&mut socket), "small");
     }
 
-    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(MAX_WAIT).unwrap();
     for number in 0..100 {
         outbox.push(Item::Event(number.to_string().into()));
     }
@@ -335,7 +335,7 @@ fn the_living_are_told_from_the_dead() {
     });
     // tungstenite answers pings whenever it reads; a bare socket does not.
     let mut living = open_authenticated(&server);
-    let outbox = server.outboxes.recv_timeout(PATIENCE).unwrap();
+    let outbox = server.outboxes.recv_timeout(MAX_WAIT).unwrap();
     let living = std::thread::spawn(move || text(&mut living));
     let mut dead = open_authenticated(&server).into_inner();
     let begun = Instant::now();
@@ -363,13 +363,13 @@ fn unauthenticated_sockets_are_limited_and_authenticated_ones_are_not() {
 
 #[test]
 fn clients_behind_a_proxy_are_counted_one_by_one() {
-    let server = build(Plan {
+    let server = build(ServerOptions {
         trusted: patterns(&[("127.0.0.1", 32)]),
         limits: Limits {
             connections_per_address: 1,
             ..limits()
         },
-        ..Plan::default()
+        ..ServerOptions::default()
     });
     let open = |address: &str| {
         let mut client = server.connect();

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// What tells one state of a file from another, without reading it: when it was
-/// last written, how long it is, and which file it is (whoever replaces a file
-/// by renaming may keep its time). A file that is not there has a stamp too.
+/// Identifies the state of a file without reading it: its modification time,
+/// length and inode (a file replaced by renaming may have the same time). A
+/// missing file has a stamp too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(Option<[i64; 5]>);
 
@@ -16,7 +16,7 @@ impl Stamp {
         Stamp(None)
     }
 
-    /// The present stamp of the file that `path` leads to.
+    /// The current stamp of the file at `path`, following links.
     pub fn of(path: &Path) -> Stamp {
         Stamp(fs::metadata(path).ok().map(|found| {
             [

@@ -1,9 +1,8 @@
 //! TLS over a socket, with the deadlines of a [`Stream`]. A peer that sends slowly
 //! or sends empty records cannot extend them.
 //!
-//! rustls keeps what it holds in memory small by itself: at most one record of
-//! what arrives (18 KiB, given back with the next read), and what is written is
-//! sent at once, so that nothing of it waits.
+//! Buffers stay small: one incoming record (18 KiB, freed with the next read);
+//! writes are flushed at once.
 
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -225,8 +224,8 @@ impl Read for SecureStream {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
             reads += 1;
-            // An end without TLS's own is one too: every message of ours says
-            // itself where it ends.
+            // Our protocols are self-delimiting, so a missing close_notify is
+            // harmless.
             if !self.receive_records()? {
                 return Ok(0);
             }
@@ -252,7 +251,7 @@ impl Write for SecureStream {
     }
 }
 
-/// What there was no room for is kept, and sent with what comes next.
+/// Keeps unsent bytes for the next write.
 fn sent_or_kept(sent: io::Result<()>) -> io::Result<()> {
     match sent {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
@@ -267,8 +266,8 @@ impl AsFd for SecureStream {
 }
 
 impl Drop for SecureStream {
-    /// Says that nothing more comes, if that can be said without waiting: else
-    /// the other end could not tell our end from one that somebody made.
+    /// Sends close_notify if that does not block, so that the peer can tell this
+    /// from truncation.
     fn drop(&mut self) {
         if !self.is_finished && !self.connection.is_handshaking() {
             self.connection.send_close_notify();

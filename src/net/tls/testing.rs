@@ -1,4 +1,4 @@
-//! Certificates for tests, each in files of its own.
+//! Certificates for tests, each in its own files.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -48,8 +48,8 @@ impl Trust {
         })
     }
 
-    /// Trust in a server that shows exactly the first certificate of this file:
-    /// one on this machine, whose file it is.
+    /// Trusts exactly the first certificate of this file: for a server on this
+    /// machine.
     pub fn pinned(certificate: &Path) -> Trust {
         Trust::of(Anchors::Only(certificate.to_owned()))
     }

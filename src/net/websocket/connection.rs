@@ -18,8 +18,8 @@ use crate::wait::{Interest, wait};
 use base::error::Error;
 
 /// tungstenite allocates this much at once and reads at most so much at a time.
-/// It is the size of the HTTP connection's buffer, whose place in the heap it
-/// takes: an idle connection then costs 4 KiB less than with twice as much.
+/// It is the same size as the HTTP buffer, so the allocator reuses it: an idle
+/// connection then costs 4 KiB less than with twice as much.
 const READ_BYTES: usize = inbox::FIRST_BYTES;
 /// Small messages are sent together up to this size.
 const WRITE_BYTES: usize = 4 * 1024;
@@ -67,12 +67,9 @@ fn config(message_bytes: usize) -> WebSocketConfig {
         .max_frame_size(Some(message_bytes))
 }
 
-/// What tungstenite reads from and writes to. Reading never waits, although
-/// the socket blocks: the thread waits in `poll`, where its outbox can wake it.
-/// After `poll` has found input, one read is let through; the next one
-/// gets `WouldBlock` without a system call, because there is rarely more, and
-/// because the outbox and the deadlines come next. Only within one message do reads
-/// continue at once, while its frames fill the buffer.
+/// What tungstenite reads from and writes to. Allows one read per `poll`; further
+/// reads return `WouldBlock`, except inside a message. So the thread waits only in
+/// `poll`, where its outbox and the deadlines can wake it.
 struct Pipe<'a> {
     stream: &'a mut dyn Stream,
     may_read: bool,
@@ -301,7 +298,7 @@ impl Channel<'_> {
         }
     }
 
-    /// Sends what waits in the outbox; all of it within one write deadline.
+    /// Sends what is in the outbox, all of it within one write deadline.
     fn send_waiting(&mut self) -> Result<(), End> {
         let taken = self.io.outbox.take();
         if !taken.items.is_empty() {

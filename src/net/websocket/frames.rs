@@ -48,7 +48,7 @@ impl Frames {
         self.arrived == 0 && self.payload == 0 && !self.fragmented
     }
 
-    /// Whether a payload has begun and goes on.
+    /// Whether a payload has begun and is not complete.
     pub fn is_within_payload(&self) -> bool {
         self.payload > 0
     }
@@ -137,7 +137,7 @@ mod tests {
         let mut frames = Frames::default();
         frames.observe(&frame(0x01, 5));
         assert!(!frames.are_complete());
-        // A ping between fragments is a frame of its own.
+        // A ping may come between fragments, as a separate frame.
         frames.observe(&frame(0x89, 0));
         assert!(!frames.are_complete());
         frames.observe(&frame(0x80, 5));

@@ -7,10 +7,10 @@ use super::*;
 use crate::tls::Acceptor;
 use crate::tls::testing::{Certificates, Files};
 
-const PATIENCE: Duration = Duration::from_secs(8);
+const MAX_WAIT: Duration = Duration::from_secs(8);
 
 fn soon() -> Instant {
-    Instant::now() + PATIENCE
+    Instant::now() + MAX_WAIT
 }
 
 fn listener() -> (TcpListener, std::net::SocketAddr) {
@@ -19,7 +19,7 @@ fn listener() -> (TcpListener, std::net::SocketAddr) {
     (listener, address)
 }
 
-/// A server's end, in a thread of its own.
+/// A server's end, in its own thread.
 fn serve<T: Send + 'static>(
     files: &Files,
     serve: impl FnOnce(io::Result<SecureStream>) -> T + Send + 'static,
@@ -126,20 +126,20 @@ fn who_cannot_be_trusted_is_not_talked_to() {
 }
 
 #[test]
-fn every_kind_of_patience_ends() {
+fn every_read_timeout_expires() {
     let folder = Certificates::default();
     let files = folder.certificate("home", &["localhost"]);
     let (address, server) = serve(&files, |accepted| {
         let mut stream = accepted.unwrap();
         stream.set_idle_time(Duration::from_millis(30)).unwrap();
-        for (patience, kind) in [
+        for (timeout, kind) in [
             (ReadTimeout::Idle, io::ErrorKind::TimedOut),
             (ReadTimeout::Until(Instant::now()), io::ErrorKind::TimedOut),
             (ReadTimeout::Never, io::ErrorKind::WouldBlock),
         ] {
-            stream.set_read_timeout(patience);
+            stream.set_read_timeout(timeout);
             let error = stream.read(&mut [0; 8]).unwrap_err();
-            assert_eq!(error.kind(), kind, "{patience:?}");
+            assert_eq!(error.kind(), kind, "{timeout:?}");
         }
         // Half of what is there is read; the rest waits here, not in the socket.
         stream.write_all(b"go").unwrap();
