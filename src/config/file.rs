@@ -53,7 +53,7 @@ pub(super) fn target(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens the file and keeps other processes of ours from saving it until the
+/// Opens the file and keeps other Hearth processes from saving it until the
 /// returned handle is dropped; none when there is no file.
 ///
 /// # Errors

@@ -43,7 +43,7 @@ pub enum McpWay {
         /// Where it runs; the data directory when absent.
         directory: Option<PathBuf>,
     },
-    /// A server that runs by itself and speaks Streamable HTTP.
+    /// A server that is already running and speaks Streamable HTTP.
     Http {
         /// Its one address.
         url: String,

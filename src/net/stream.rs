@@ -18,7 +18,7 @@ pub enum ReadTimeout {
     /// where [`ReadTimeout::Until`] costs two. For the wait between requests.
     Idle,
     /// Until a point in time, over any number of reads. After it a read fails even
-    /// if input is there, so that a client that never pauses is not read for ever.
+    /// if input is there, so that a client that never pauses cannot hold the reader.
     Until(Instant),
     /// Not at all.
     Never,
@@ -100,7 +100,7 @@ impl Stream for Socket {
     }
 
     fn set_idle_time(&mut self, time: Duration) -> io::Result<()> {
-        // Zero would mean for ever.
+        // Zero would mean no timeout.
         self.stream
             .set_read_timeout(Some(time.max(Duration::from_millis(1))))
     }
@@ -171,8 +171,8 @@ impl Read for Socket {
 impl Write for Socket {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         loop {
-            // The socket blocks, this call does not: a send timeout would begin
-            // anew with every byte that the client reads.
+            // The socket blocks, but this call does not: a send timeout would
+            // restart with every byte that the client reads.
             match send(
                 &self.stream,
                 bytes,

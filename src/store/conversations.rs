@@ -22,7 +22,7 @@ const TITLE_CHARACTERS: usize = 60;
 pub struct Conversation {
     /// Rises with time.
     pub id: ConversationId,
-    /// The first line of the first message, cut, until somebody renames it.
+    /// The first line of the first message, truncated, until a person renames it.
     pub title: String,
     /// Where it came from: `websocket`, `lines`, `webhook:ACCOUNT`, ...
     pub channel: String,

@@ -50,7 +50,7 @@ impl Store {
     }
 
     /// Whether the last commit succeeded; `/health` reports an error otherwise.
-    /// After a failure the writer retries by itself every second.
+    /// After a failure the writer retries every second.
     pub fn is_writable(&self) -> bool {
         self.inner.writer.is_writable()
     }

@@ -1,4 +1,4 @@
-//! The backups that the server makes by itself at night, and what every backup
+//! The backups that the server makes automatically at night, and what every backup
 //! holds besides the database.
 
 use std::fs::{self, DirBuilder};

@@ -30,7 +30,7 @@ pub struct Meter {
     pub done: Counter,
     /// Turns that ended with an error.
     pub failed: Counter,
-    /// Turns that somebody stopped.
+    /// Turns that a person stopped.
     pub cancelled: Counter,
     /// Callbacks that were delivered.
     pub delivered: Counter,

@@ -250,7 +250,7 @@ pub(super) fn reply_of(reply: Message, turn_id: TurnId) -> Reply {
     }
 }
 
-/// The error of a turn that somebody stopped.
+/// The error of a turn that a person stopped.
 pub(super) fn cancelled() -> Error {
     Error::new(Code::ServerError, "the turn was cancelled")
 }

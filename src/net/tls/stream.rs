@@ -206,8 +206,8 @@ impl Stream for SecureStream {
 impl Read for SecureStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let timeout = match self.timeout {
-            // A record that drips would begin a socket's idle time anew with
-            // each byte.
+            // A record that arrives byte by byte would restart the socket's idle
+            // time with each byte.
             ReadTimeout::Idle => ReadTimeout::Until(Instant::now() + self.idle_time),
             ReadTimeout::Until(deadline) if Instant::now() >= deadline => {
                 return Err(io::ErrorKind::TimedOut.into());

@@ -4,10 +4,10 @@
 //! the largest message ever was: a mebibyte for a connection that then idles
 //! for days. Its only way to give them back is a new `WebSocket` on the same
 //! stream, which loses nothing exactly when no frame has been read in part.
-//! That is what this knows. It also tells frames from bytes: a client is alive
-//! when its frames arrive, not when one frame drips for ever.
+//! This module tracks that. It also counts whole frames: a client that sends one
+//! frame byte by byte does not count as alive.
 
-/// Where in the sequence of frames (RFC 6455 section 5.2) the input stands.
+/// The position of the input in the sequence of frames (RFC 6455 section 5.2).
 #[derive(Debug, Default)]
 pub struct Frames {
     header: [u8; 14],

@@ -82,7 +82,7 @@ impl BackupError {
         }
     }
 
-    /// From the reason why a file is not one of ours.
+    /// The error for a file that this version cannot use, by its cause.
     pub(super) fn refusal(path: &Path, cause: Cause) -> BackupError {
         match cause {
             Cause::Newer(schema) => BackupError::Newer {
