@@ -11,6 +11,7 @@ use super::tool::output::shorten;
 use super::tool::{Arguments, Source, Tool, Toolbox};
 use crate::model::ToolSpec;
 use config::{Permission, WebhookAccount};
+use store::Store;
 
 /// Characters of the arguments that a question to a person shows.
 const ARGUMENT_CHARS: usize = 300;
@@ -92,8 +93,8 @@ pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
 /// The question for a person: what the tool is going to do, in its own words or
 /// by its name and arguments. It is one line, cannot change the direction of the
 /// text, and says how much is missing where it is cut.
-pub fn reason(tool: &dyn Tool, arguments: &Arguments) -> String {
-    if let Some(intent) = tool.intent(arguments) {
+pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store) -> String {
+    if let Some(intent) = tool.intent(arguments, store) {
         return format!("The assistant wants to {}", shown(&intent, INTENT_CHARS));
     }
     let name = printable(&tool.spec().name);
@@ -154,6 +155,7 @@ mod tests {
 
     use super::Permission::{Allow, Ask, Deny};
     use super::*;
+    use crate::tool::testing::Household;
     use crate::tool::{Definition, ToolContext};
 
     /// What is decided once a person has allowed the tool for the conversation: an
@@ -308,7 +310,7 @@ mod tests {
             &self.definition
         }
 
-        fn intent(&self, _: &Arguments) -> Option<String> {
+        fn intent(&self, _: &Arguments, _: &Store) -> Option<String> {
             self.intent.clone()
         }
 
@@ -331,7 +333,11 @@ mod tests {
             },
             intent: intent.map(str::to_owned),
         };
-        reason(&switch, arguments.as_object().unwrap())
+        reason(
+            &switch,
+            arguments.as_object().unwrap(),
+            Household::new().store(),
+        )
     }
 
     #[test]

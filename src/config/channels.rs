@@ -350,7 +350,7 @@ fn check_names(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
     }
 }
 
-/// Warns about a server that nothing can reach.
+/// Refuses a server that nothing can reach.
 fn check_reachable(
     reader: &mut Reader<'_>,
     path: &KeyPath,
@@ -358,7 +358,10 @@ fn check_reachable(
     placed: &[(&KeyPath, &Channel)],
 ) {
     if value.as_array().is_some_and(Vec::is_empty) {
-        reader.warn(path, format!("\"{path}\" is empty: nobody can connect"));
+        reader.problem(
+            path,
+            format!("\"{path}\" is empty: nobody could connect; remove it for the default channel"),
+        );
     }
     if placed.iter().any(|(_, one)| matches!(one, Channel::Tcp(_))) {
         return;

@@ -173,7 +173,7 @@ fn mcp_servers_are_started_and_relays_called() {
     for (check, level, says) in [
         ("mcp server", "ok", "good answers"),
         ("mcp server", "problem", "gone:"),
-        ("relay", "problem", "relay away (127.0.0.1:1)"),
+        ("relay", "problem", "away (127.0.0.1:1)"),
     ] {
         let is_found = |line: &(String, String, String)| {
             line.0 == check && line.1 == level && line.2.starts_with(says)

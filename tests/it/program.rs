@@ -139,6 +139,10 @@ fn the_check_refuses_what_the_start_refuses() {
         ),
         (json!({ "relay": { "enabled": true } }), &["relay"]),
         (
+            json!({ "channels": [] }),
+            &["config.json line", "\"channels\" is empty"],
+        ),
+        (
             json!({ "openai_api": { "enabled": true }, "channels": { "webhook": { "accounts": {
                 "ci": { "incoming_path": "/api/ci", "outgoing_url": "http://a/" } } } } }),
             &["incoming_path\" is \"/api/ci\"", "choose another path"],
@@ -170,6 +174,7 @@ fn a_setting_that_could_not_be_started_with_is_not_saved() {
     for (key, value, says) in [
         ("tls.ca_file", "house.pem", "there is no such file"),
         ("relay.auth_token", "short", "must have 32 or more"),
+        ("channels", "[]", "\"channels\" is empty"),
         ("openai_api.enabled", "true", "\"/v1/ci\""),
     ] {
         let output = run(folder.path(), &["config", "set", key, value]);

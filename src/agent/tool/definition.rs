@@ -130,10 +130,10 @@ pub trait Tool: Send + Sync {
 
     /// What a run with these arguments does, for the person who is asked about
     /// it: the end of a sentence that begins with "The assistant wants to".
-    /// It may quote arguments unchanged. None if the tool's name and its arguments
+    /// It may quote arguments and what `store` holds unchanged. None if the tool's name and its arguments
     /// say as much.
-    fn intent(&self, arguments: &Arguments) -> Option<String> {
-        let _ = arguments;
+    fn intent(&self, arguments: &Arguments, store: &Store) -> Option<String> {
+        let _ = (arguments, store);
         None
     }
 

@@ -28,6 +28,7 @@ pub struct Household {
 }
 
 impl Household {
+    /// With an empty database.
     pub fn new() -> Household {
         let directory = TemporaryDirectory::new();
         let clock = Clock::system();
@@ -45,6 +46,11 @@ impl Household {
     /// Where the database is, and the workspace.
     pub fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// The database.
+    pub fn store(&self) -> &Store {
+        &self.store
     }
 
     /// Runs a built-in tool with arguments that pass its own schema.

@@ -166,7 +166,9 @@ impl TurnLoop<'_, '_> {
         Ok(
             match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
                 Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
-                Permission::Ask => CallDecision::Ask(permission::reason(tool.as_ref(), &arguments)),
+                Permission::Ask => {
+                    CallDecision::Ask(permission::reason(tool.as_ref(), &arguments, run.store))
+                }
                 Permission::Deny => {
                     CallDecision::Refuse("this tool is not permitted here".to_owned())
                 }

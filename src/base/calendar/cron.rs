@@ -130,7 +130,7 @@ impl FromStr for Cron {
         let [minute, hour, day, month, weekday] = fields[..] else {
             return Err(Error::invalid_request(format!(
                 "\"cron\" must have five fields (minute, hour, day of the month, month, weekday), \
-                 as \"30 7 * * mon-fri\", not {}",
+                 such as \"30 7 * * mon-fri\", not {}",
                 fields.len()
             )));
         };

@@ -176,18 +176,18 @@ fn a_single_time_is_local_unless_it_says_otherwise() {
     for (at, says) in [
         (
             "2026-11-21T10:30",
-            "is in the past: 2026-11-21 10:30; it is 2026-11-21 10:30 now",
+            "is in the past: 2026-11-21 10:30. It is now 2026-11-21 10:30",
         ),
         ("2020-01-01T00:00:00Z", "is in the past"),
         ("+0m", "is in the past"),
-        ("2026-11-22", "must be a time as"),
-        ("tomorrow", "must be a time as"),
-        ("25:00", "must be a time as"),
-        ("+20", "must be a time as"),
-        ("+1.5h", "must be a time as"),
-        ("+99999999999999999999d", "must be a time as"),
-        ("+ä", "must be a time as"),
-        ("", "must be a time as"),
+        ("2026-11-22", "must be a time such as"),
+        ("tomorrow", "must be a time such as"),
+        ("25:00", "must be a time such as"),
+        ("+20", "must be a time such as"),
+        ("+1.5h", "must be a time such as"),
+        ("+99999999999999999999d", "must be a time such as"),
+        ("+ä", "must be a time such as"),
+        ("", "must be a time such as"),
     ] {
         let error = Timing::new(Some(at), None, &berlin(), now).unwrap_err();
         assert!(error.message().contains(says), "{at}: {error}");

@@ -64,12 +64,12 @@ fn future(text: &str, zone: &Zone, now: Timestamp) -> Result<Timestamp> {
     let time = read(text, zone, now).ok_or_else(|| {
         let shown: String = text.chars().take(64).collect();
         Error::invalid_request(format!(
-            "\"at\" must be a time as 2026-11-22T18:30, 18:30 or +20m, not {shown:?}"
+            "\"at\" must be a time such as 2026-11-22T18:30, 18:30 or +20m, not {shown:?}"
         ))
     })?;
     if time <= now {
         return Err(Error::invalid_request(format!(
-            "\"at\" is in the past: {}; it is {} now",
+            "\"at\" is in the past: {}. It is now {}",
             zone.minute(time),
             zone.minute(now)
         )));

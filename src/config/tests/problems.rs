@@ -261,10 +261,6 @@ fn what_an_owner_may_not_intend_is_a_warning() {
             "unencrypted",
         ),
         (
-            r#"{"channels":[]}"#,
-            "\"channels\" is empty: nobody can connect",
-        ),
-        (
             r#"{"channels":[{"type":"tcp","allow_from":[]}]}"#,
             "\"channels[0].allow_from\" is empty",
         ),

@@ -71,7 +71,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             ]
         },
         json: &to_json,
-        empty: "There are no such callbacks.",
+        empty: "No callbacks match.",
     };
     list.print(&deliveries, arguments, context)
 }

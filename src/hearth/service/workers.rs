@@ -60,7 +60,7 @@ impl Workers {
     pub fn start(service: &Arc<Service>, most: usize) -> Result<Workers> {
         let unfinished = service.resume_unfinished()?;
         if unfinished > 0 {
-            log::info!("going on with {unfinished} unfinished turns");
+            log::info!("resuming {unfinished} unfinished turns");
         }
         let pool = Arc::new(Pool {
             service: Arc::clone(service),

@@ -32,8 +32,12 @@ pub fn method_or(
         return Ok(());
     }
     let shown: String = head.method.chars().take(32).collect();
-    let error = Error::invalid_request(format!("{} takes {allowed}, not {shown:?}", head.path))
-        .with_status(405);
+    let error = Error::invalid_request(format!(
+        "{} accepts only {}, not {shown:?}",
+        head.path,
+        allowed.replace(", ", " and ")
+    ))
+    .with_status(405);
     let mut response = refusal(&error);
     response.headers.push(("Allow", Cow::Borrowed(allowed)));
     Err(response)

@@ -251,7 +251,16 @@ fn refusal(error: httparse::Error, bytes: &[u8]) -> Error {
         httparse::Error::Version if names_another_version(bytes) => {
             Error::invalid_request("only HTTP/1.1 and HTTP/1.0 are spoken here").with_status(505)
         }
-        error => Error::invalid_request(format!("this is not an HTTP request: {error}")),
+        error => Error::invalid_request(format!(
+            "this is not an HTTP request: {}",
+            match error {
+                httparse::Error::HeaderName => "a header has an invalid name",
+                httparse::Error::HeaderValue => "a header has an invalid value",
+                httparse::Error::NewLine => "a line ends wrongly",
+                httparse::Error::Version => "the request line has no valid version",
+                _ => "the request line has an invalid character",
+            }
+        )),
     }
 }
 

@@ -29,7 +29,13 @@ use crate::websocket;
 /// Serves a connection until it ends, and logs its end.
 pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered) {
     let peer = serve_by_policy(&mut connection, socket, registered);
-    log::info!(
+    // One line for each request would wear out the card of a small machine.
+    let level = match connection.admission.transport() {
+        Transport::Http => log::Level::Debug,
+        Transport::WebSocket | Transport::Lines => log::Level::Info,
+    };
+    log::log!(
+        level,
         "{peer} {}: closed after {:.1} s, {} received",
         connection.admission.transport().as_str(),
         connection.begun.elapsed().as_secs_f32(),

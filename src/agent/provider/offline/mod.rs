@@ -226,7 +226,7 @@ fn repeat(earlier: &[ChatMessage]) -> String {
     });
     match said {
         Some(said) => format!(
-            "Before this you said: \"{}\" This conversation has {} earlier messages.",
+            "Before this you said: \"{}\". This conversation has {} earlier messages.",
             shorten(said),
             earlier.len()
         ),

@@ -134,7 +134,7 @@ fn earlier_messages_are_known() {
     assert_eq!(
         answer(&messages, &[]),
         Answer::Say(
-            "Before this you said: \"The cat is called Tom.\" \
+            "Before this you said: \"The cat is called Tom.\". \
              This conversation has 2 earlier messages."
                 .to_owned()
         )

@@ -27,7 +27,7 @@ pub(super) fn search() -> FunctionTool {
         )
         .bringing_outside_text()
         .read_only(),
-        intent: |arguments| {
+        intent: |arguments, _| {
             let query = text(arguments, "query")?;
             Some(format!("search all conversations for: {query}"))
         },

@@ -2,11 +2,12 @@
 
 use crate::tool::definition::{Arguments, Definition, Tool, ToolContext};
 use base::error::Error;
+use store::Store;
 
 /// What [`Tool::run`] and [`Tool::intent`] call.
 pub(super) struct FunctionTool {
     pub(super) definition: Definition,
-    pub(super) intent: fn(&Arguments) -> Option<String>,
+    pub(super) intent: fn(&Arguments, &Store) -> Option<String>,
     pub(super) run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
 }
 
@@ -15,8 +16,8 @@ impl Tool for FunctionTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments) -> Option<String> {
-        (self.intent)(arguments)
+    fn intent(&self, arguments: &Arguments, store: &Store) -> Option<String> {
+        (self.intent)(arguments, store)
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -4,13 +4,16 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
-use crate::tool::output::minute;
+use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
+use store::Store;
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;
 /// Most memories that one answer lists.
 const MAX_RECALLED: usize = 10;
+/// Characters of a memory in the question whether to delete it.
+const SHOWN_CHARS: usize = 200;
 
 pub(super) fn remember() -> FunctionTool {
     FunctionTool {
@@ -20,7 +23,7 @@ pub(super) fn remember() -> FunctionTool {
             json!({"content": {"type": "string", "description": "One self-contained sentence"}}),
             &["content"],
         ),
-        intent: |arguments| Some(format!("remember: {}", text(arguments, "content")?)),
+        intent: |arguments, _| Some(format!("remember: {}", text(arguments, "content")?)),
         run: run_remember,
     }
 }
@@ -34,7 +37,7 @@ pub(super) fn recall() -> FunctionTool {
             &["query"],
         )
         .read_only(),
-        intent: |arguments| {
+        intent: |arguments, _| {
             let query = text(arguments, "query")?;
             Some(format!("look up what it remembers about: {query}"))
         },
@@ -50,10 +53,7 @@ pub(super) fn forget() -> FunctionTool {
             json!({"memory_id": {"type": "string", "description": "From recall"}}),
             &["memory_id"],
         ),
-        intent: |arguments| {
-            let id = text(arguments, "memory_id")?;
-            Some(format!("forget the memory {id}"))
-        },
+        intent: forget_intent,
         run: run_forget,
     }
 }
@@ -93,6 +93,21 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
     Ok(lines.join("\n"))
 }
 
+/// A person cannot judge an id alone.
+fn forget_intent(arguments: &Arguments, store: &Store) -> Option<String> {
+    let id = text(arguments, "memory_id")?;
+    let known = store.memories().unwrap_or_default();
+    Some(
+        match known.iter().find(|memory| memory.id.to_string() == id) {
+            Some(memory) => {
+                let content = shorten(&memory.content, SHOWN_CHARS);
+                format!("forget the memory \"{content}\" ({id})")
+            }
+            None => format!("forget the memory {id}"),
+        },
+    )
+}
+
 fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let id: MemoryId = required_text(arguments, "memory_id")?
         .parse()
@@ -126,6 +141,15 @@ mod tests {
             "{found}"
         );
 
+        let intent = |memory_id: &str| {
+            let arguments = json!({ "memory_id": memory_id });
+            forget_intent(arguments.as_object().unwrap(), household.store()).unwrap()
+        };
+        assert_eq!(
+            intent(id),
+            format!("forget the memory \"Ann drinks green tea.\" ({id})")
+        );
+        assert_eq!(intent("tea"), "forget the memory tea");
         household.run("forget", json!({"memory_id": id})).unwrap();
         assert!(household.run("forget", json!({"memory_id": id})).is_err());
         assert_eq!(

@@ -7,7 +7,7 @@ use crate::message_text::is_untrusted;
 use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
 use base::calendar::Timing;
 use base::ids::ScheduleId;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store};
 
 pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
@@ -32,7 +32,7 @@ pub(super) fn schedule() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments) -> Option<String> {
+fn intent(arguments: &Arguments, _: &Store) -> Option<String> {
     let argument = |name| text(arguments, name);
     Some(match argument("action")? {
         "list" => "look at the schedules".to_owned(),

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
+use store::Store;
 pub(super) use workspace::Workspace;
 
 /// Most bytes of a file that are read.
@@ -79,7 +80,7 @@ impl Tool for FileTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments) -> Option<String> {
+    fn intent(&self, arguments: &Arguments, _: &Store) -> Option<String> {
         let path = text(arguments, "path");
         Some(match self.action {
             Action::List => match path {
@@ -232,6 +233,7 @@ mod tests {
 
     #[test]
     fn a_person_is_told_which_file() {
+        let household = Household::new();
         for (tool, arguments, intent) in [
             ("list_files", json!({}), "list the files in its workspace"),
             ("list_files", json!({"path": "a"}), "list the files in a"),
@@ -247,7 +249,7 @@ mod tests {
                 .iter()
                 .find(|known| known.spec().name == tool)
                 .unwrap();
-            let found = tool.intent(arguments.as_object().unwrap());
+            let found = tool.intent(arguments.as_object().unwrap(), household.store());
             assert_eq!(found.as_deref(), Some(intent));
         }
     }

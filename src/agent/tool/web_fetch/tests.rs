@@ -225,6 +225,7 @@ fn a_server_that_hangs_or_trickles_is_left_in_time() {
 
 #[test]
 fn a_person_is_told_the_address() {
+    let household = Household::new();
     let tool = tool(&[], &[]);
     for (url, intent) in [
         ("https://a.example#x", "fetch https://a.example/"),
@@ -232,7 +233,8 @@ fn a_person_is_told_the_address() {
     ] {
         let arguments = json!({"url": url});
         assert_eq!(
-            tool.intent(arguments.as_object().unwrap()).as_deref(),
+            tool.intent(arguments.as_object().unwrap(), household.store())
+                .as_deref(),
             Some(intent)
         );
     }

@@ -75,7 +75,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             .collect(),
         Err(problems) => vec![
             Diagnosis::problem("configuration", problems.to_string())
-                .advise(format!("Correct {}", path.display())),
+                .advise(format!("Fix {}", path.display())),
         ],
     };
     diagnoses.extend(

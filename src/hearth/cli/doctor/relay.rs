@@ -61,15 +61,15 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
 fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
     let name = &relay.name;
     let Ok(url) = Url::parse(&relay.url) else {
-        let text = format!("relay {name} has an invalid url");
+        let text = format!("{name} has an invalid url");
         return Diagnosis::problem(CHECK, text)
             .advise(format!("correct the url of channel {name}"));
     };
     let server = &url.authority;
     let health = url.http("/health").text();
     match http::send(trust, "GET", &health, &[], None, LIMIT) {
-        Ok(_) => Diagnosis::ok(CHECK, format!("relay {name} answers at {server}")),
-        Err(error) => Diagnosis::problem(CHECK, format!("relay {name} ({server}): {error}"))
+        Ok(_) => Diagnosis::ok(CHECK, format!("{name} answers at {server}")),
+        Err(error) => Diagnosis::problem(CHECK, format!("{name} ({server}): {error}"))
             .advise("check that it is running, and that this machine can reach the internet")
             .advise(format!("correct the url of channel {name}")),
     }

@@ -7,6 +7,7 @@ use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliError, CliResult};
 use crate::cli::local_models;
 use agent::provider::probe::{Finding, models_at, probe};
+use base::nearest::nearest;
 use base::secret::Secret;
 use config::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Settings};
 use net::tls::Trust;
@@ -15,7 +16,7 @@ use net::tls::Trust;
 const LIMIT: Duration = Duration::from_secs(15);
 /// Time limit of a local server's list of models.
 const LIST: Duration = Duration::from_secs(2);
-/// How many times the model is tested.
+/// How many times the model is asked for, and tested.
 const TRIES: usize = 3;
 
 /// Where the API key is.
@@ -75,7 +76,7 @@ pub fn choose(
             }
             Err((said, Correction::Model)) => {
                 prompter.say(&said)?;
-                if let Some(model) = prompter.ask("Another model:", "")? {
+                if let Some(model) = prompter.ask("Another model:", &chosen.model)? {
                     chosen.model = model;
                 }
             }
@@ -112,8 +113,10 @@ fn provider(
         None => OFFLINE.to_owned(),
     };
     Preset::of(&name).ok_or_else(|| {
+        let hint = nearest(&name, names.iter().copied())
+            .map_or(String::new(), |near| format!("; did you mean {near:?}?"));
         arguments.usage(format!(
-            "--provider must be one of {}, not {name:?}",
+            "--provider must be one of {}, not {name:?}{hint}",
             names.join(", ")
         ))
     })
@@ -187,14 +190,15 @@ fn model(
         prompter.say(&format!("Available models: {}.", models.join(", ")))?;
     }
     let first = models.first().map_or("", String::as_str);
-    let answer = match prompter.ask("Which model?", first)? {
-        Some(answer) => answer,
-        None => first.to_owned(),
-    };
-    match answer.as_str() {
-        "" => Err(arguments.usage("the model is missing: --model NAME")),
-        _ => Ok(answer),
+    for _ in 0..TRIES {
+        match prompter.ask("Which model?", first)? {
+            Some(answer) if answer.is_empty() => prompter.say("Please enter the model's name.")?,
+            Some(answer) => return Ok(answer),
+            None if !first.is_empty() => return Ok(first.to_owned()),
+            None => break,
+        }
     }
+    Err(arguments.usage("the model is missing: --model NAME"))
 }
 
 /// What to correct after a failed test.

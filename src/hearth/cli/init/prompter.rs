@@ -2,6 +2,7 @@
 
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::password;
+use base::nearest::nearest;
 use base::secret::Secret;
 
 /// How many times a question is asked.
@@ -69,7 +70,9 @@ impl<'a, 'c> Prompter<'a, 'c> {
         for _ in 0..TRIES {
             match self.ask(question, default)? {
                 Some(answer) if !words.contains(&answer.as_str()) => {
-                    self.say(&format!("Please enter one of {}.", words.join(", ")))?;
+                    let hint = nearest(&answer, words.iter().copied())
+                        .map_or(String::new(), |near| format!(" Did you mean {near:?}?"));
+                    self.say(&format!("Please enter one of {}.{hint}", words.join(", ")))?;
                 }
                 answer => return Ok(answer),
             }

@@ -121,18 +121,34 @@ fn a_missing_answer_is_named_and_nothing_written() {
 #[test]
 fn a_person_is_asked_for_what_no_option_says() {
     let root = DataDirectoryUnderTest::default();
-    let typed = "teapot\noffline\nlocal\n\n";
+    let typed = "teapot\nofline\noffline\nlocal\n\n";
     let (code, shown) = in_a_terminal(&root, &["--generate"], typed);
     assert_eq!(code, 0, "{shown}");
     for part in [
         "Model providers: offline, openai",
         "Please enter one of",
+        "Did you mean \"offline\"?",
         "Who may connect",
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
     assert_eq!(config(&root)["channels"][0]["bind"], "127.0.0.1");
     assert_eq!(config(&root)["channels"].as_array().unwrap().len(), 1);
+
+    let root = DataDirectoryUnderTest::default();
+    let url = "http://127.0.0.1:1/v1";
+    let options = [
+        "--generate",
+        "--provider",
+        "ollama",
+        "--base-url",
+        url,
+        "--no-test",
+    ];
+    let (code, shown) = in_a_terminal(&root, &options, "\nqwen3\nlocal\n\n");
+    assert_eq!(code, 0, "{shown}");
+    assert_eq!(shown.matches("Which model?").count(), 2, "{shown}");
+    assert_eq!(config(&root)["model"], "qwen3");
 
     // Who leaves in the middle has changed nothing.
     let root = DataDirectoryUnderTest::default();

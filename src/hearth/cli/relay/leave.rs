@@ -16,13 +16,13 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let known: Vec<&str> = channels::relays(&config)
             .map(|channel| channel.name.as_str())
             .collect();
-        let known = match known.as_slice() {
-            [] => "there are none; `hearth relay join` adds one".to_owned(),
-            known => format!("there are {}", known.join(", ")),
-        };
-        return Err(CliError::failed(format!(
-            "there is no relay channel {name:?}; {known}"
-        )));
+        return Err(CliError::failed(match known.as_slice() {
+            [] => "no relay channel is configured; `hearth relay join` adds one".to_owned(),
+            known => format!(
+                "there is no relay channel {name:?}; there are {}",
+                known.join(", ")
+            ),
+        }));
     };
     settings.set(&key, "null")?;
     let reloaded = RunningServer::reload_if_running(&directory);

@@ -17,6 +17,7 @@ use crate::cli::data_directory::DataDirectory;
 use crate::cli::http;
 use crate::cli::running_server::RunningServer;
 use ::config::{Config, WebhookAccount};
+use agent::tool::output::shorten;
 use base::ids::TurnId;
 use store::{Delivery, DeliveryState, Store, Turn, TurnState};
 
@@ -152,7 +153,7 @@ impl WebhookTest<'_, '_> {
             (None, Some(reply)) => {
                 let reply = self.store.message(reply)?.content;
                 let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
-                let shown: String = line.chars().take(SHOWN).collect();
+                let shown = shorten(&line, SHOWN);
                 self.passed(&format!("the assistant answered in {took:.1} s: {shown}"))?;
             }
             (Some(error), _) => {
