@@ -24,7 +24,7 @@ mod run_command;
 mod schema;
 mod template;
 #[cfg(test)]
-pub mod testing;
+pub(crate) mod testing;
 mod toolbox;
 mod web_fetch;
 
