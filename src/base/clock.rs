@@ -2,8 +2,8 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::{Serialize, Serializer};
 
@@ -57,11 +57,18 @@ impl Serialize for Timestamp {
     }
 }
 
-/// The time of day, injected so that tests can let hours pass at once. Clones
-/// share one clock.
+/// The time of day and the time that passes, injected so that tests can let hours
+/// pass at once. Clones share one clock.
 #[derive(Clone, Debug, Default)]
 pub struct Clock {
-    skew: Arc<AtomicI64>,
+    shifts: Arc<Shifts>,
+}
+
+/// What tests add to the operating system's clocks, in milliseconds.
+#[derive(Debug, Default)]
+struct Shifts {
+    wall: AtomicI64,
+    monotonic: AtomicU64,
 }
 
 impl Clock {
@@ -76,14 +83,30 @@ impl Clock {
             .duration_since(UNIX_EPOCH)
             .unwrap_or_default();
         let millis = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
-        Timestamp(millis.saturating_add(self.skew.load(Ordering::Relaxed)))
+        Timestamp(millis.saturating_add(self.shifts.wall.load(Ordering::Relaxed)))
+    }
+
+    /// The present moment on a clock that nobody sets: for waits, which must not
+    /// grow when the time of day is set back.
+    pub fn monotonic(&self) -> Instant {
+        Instant::now() + Duration::from_millis(self.shifts.monotonic.load(Ordering::Relaxed))
     }
 
     /// Lets `duration` pass at once on this clock and its clones. Waits in progress
     /// do not notice; the caller must also wake them (`Server::advance_clock`).
     pub fn advance(&self, duration: Duration) {
         let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        self.skew.fetch_add(millis, Ordering::Relaxed);
+        self.shifts.wall.fetch_add(millis, Ordering::Relaxed);
+        self.shifts
+            .monotonic
+            .fetch_add(millis.unsigned_abs(), Ordering::Relaxed);
+    }
+
+    /// Sets the time of day back by `duration`, as a correction of the system's clock
+    /// does. No time passes.
+    pub fn set_back(&self, duration: Duration) {
+        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
+        self.shifts.wall.fetch_sub(millis, Ordering::Relaxed);
     }
 }
 
@@ -108,5 +131,15 @@ mod tests {
         let before = clock.now();
         clock.clone().advance(Duration::from_secs(3600));
         assert!(clock.now().since(before) >= Duration::from_secs(3600));
+    }
+
+    #[test]
+    fn setting_the_clock_back_does_not_undo_the_time_that_passed() {
+        let clock = Clock::system();
+        let (day, moment) = (clock.now(), clock.monotonic());
+        clock.advance(Duration::from_secs(60));
+        clock.set_back(Duration::from_secs(3600));
+        assert!(clock.now() < day);
+        assert!(clock.monotonic() >= moment + Duration::from_secs(60));
     }
 }
