@@ -14,92 +14,79 @@ use lexopt::Arg;
 use super::context::CliError;
 use base::nearest::nearest;
 
-/// A positional argument.
-pub struct Operand {
-    pub name: &'static str,
-    pub arity: Arity,
-}
-
-/// How many words an operand takes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Arity {
-    One,
-    ZeroOrOne,
-    AnyNumber,
-}
-
-/// A required operand.
-pub const fn required(name: &'static str) -> Operand {
-    Operand {
-        name,
-        arity: Arity::One,
-    }
-}
-
-/// An operand that may be missing.
-pub const fn optional(name: &'static str) -> Operand {
-    Operand {
-        name,
-        arity: Arity::ZeroOrOne,
-    }
-}
-
-/// An operand that takes all remaining words, even none.
-pub const fn any_number(name: &'static str) -> Operand {
-    Operand {
-        name,
-        arity: Arity::AnyNumber,
-    }
-}
-
 /// An option of a command: `--name`, followed by a value if `value` names one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct CommandOption {
     pub name: &'static str,
     pub value: Option<&'static str>,
-    pub help: &'static str,
+    pub help: String,
+}
+
+/// The options that commands share: a line that only names one of them stands for
+/// this.
+const SHARED: &str = "\
+--data-dir DIR    The data directory. Without it: HEARTH_DATA_DIR,
+                  STATE_DIRECTORY, $XDG_DATA_HOME/hearth or
+                  ~/.local/share/hearth
+--ca-file FILE    Also trust the certificates in this file (PEM) when
+                  --url begins with wss:// or https://
+--json            Print JSON, for scripts
+--password-stdin  Read the password as one line of standard input
+--generate        Generate a password and print it once";
+
+impl CommandOption {
+    /// The options in the text of a command: lines `--NAME VALUE  HELP`, with two
+    /// spaces or more before the help, which indented lines continue. A value that
+    /// ends in `...` may be given more than once.
+    pub fn list(text: &'static str) -> Vec<CommandOption> {
+        let mut options: Vec<CommandOption> = Vec::new();
+        for line in text.lines() {
+            let Some(declared) = line.strip_prefix("--") else {
+                if let Some(last) = options.last_mut() {
+                    last.help = format!("{}\n{}", last.help, line.trim_start());
+                }
+                continue;
+            };
+            let (term, help) = declared.split_once("  ").unwrap_or((declared, ""));
+            let (name, value) = match term.split_once(' ') {
+                Some((name, value)) => (name, Some(value)),
+                None => (term, None),
+            };
+            match help {
+                "" => options.extend(
+                    CommandOption::list(SHARED)
+                        .into_iter()
+                        .find(|shared| shared.name == name),
+                ),
+                help => options.push(CommandOption {
+                    name,
+                    value,
+                    help: help.trim_start().to_owned(),
+                }),
+            }
+        }
+        options
+    }
+
     /// Whether it may be given more than once.
-    pub repeats: bool,
-}
+    fn repeats(&self) -> bool {
+        self.value.is_some_and(|value| value.ends_with("..."))
+    }
 
-/// An option with a value.
-pub const fn option(name: &'static str, value: &'static str, help: &'static str) -> CommandOption {
-    CommandOption {
-        name,
-        value: Some(value),
-        help,
-        repeats: false,
+    /// The option as help shows it: `--name VALUE`.
+    pub fn term(&self) -> String {
+        match self.value {
+            Some(value) => format!("--{} {value}", self.name),
+            None => format!("--{}", self.name),
+        }
     }
 }
-
-/// An option without a value.
-pub const fn flag(name: &'static str, help: &'static str) -> CommandOption {
-    CommandOption {
-        name,
-        value: None,
-        help,
-        repeats: false,
-    }
-}
-
-pub const DATA_DIR: CommandOption = option(
-    "data-dir",
-    "DIR",
-    "The data directory. Without it: HEARTH_DATA_DIR,\n\
-STATE_DIRECTORY, $XDG_DATA_HOME/hearth or\n~/.local/share/hearth",
-);
-pub const CA_FILE: CommandOption = option(
-    "ca-file",
-    "FILE",
-    "Also trust the certificates in this file (PEM) when\n--url begins with wss:// or https://",
-);
-pub const JSON: CommandOption = flag("json", "Print JSON, for scripts");
 
 /// The options and operands of one command line.
 #[derive(Debug)]
 pub struct Arguments {
     command: String,
-    options: Vec<(&'static CommandOption, OsString)>,
+    options: Vec<(&'static str, OsString)>,
     operands: Vec<String>,
 }
 
@@ -117,8 +104,8 @@ impl Arguments {
     /// nearest known one.
     pub fn parse(
         command: &str,
-        options: &'static [CommandOption],
-        operands: Option<&[Operand]>,
+        options: &[CommandOption],
+        operands: Option<&[&str]>,
         words: impl IntoIterator<Item = OsString>,
     ) -> Result<Option<Arguments>, CliError> {
         let mut parsed = Arguments {
@@ -157,14 +144,14 @@ impl Arguments {
                     .unwrap_or_default();
                 return Err(parsed.usage(format!("unknown option --{name}{hint}")));
             };
-            if parsed.has(option.name) && !option.repeats {
+            if parsed.has(option.name) && !option.repeats() {
                 return Err(parsed.usage(format!("--{name} is given more than once")));
             }
             let value = match option.value {
                 Some(_) => parser.value().map_err(|error| parsed.usage(error))?,
                 None => OsString::new(),
             };
-            parsed.options.push((option, value));
+            parsed.options.push((option.name, value));
         }
         if let Some(operands) = operands {
             parsed.check_operands(operands)?;
@@ -172,17 +159,12 @@ impl Arguments {
         Ok(Some(parsed))
     }
 
-    fn check_operands(&self, declared: &[Operand]) -> Result<(), CliError> {
-        let required = declared
-            .iter()
-            .filter(|operand| operand.arity == Arity::One)
-            .count();
-        if let Some(missing) = declared[..required].get(self.operands.len()) {
-            return Err(self.usage(format!("{} is missing", missing.name)));
+    fn check_operands(&self, declared: &[&str]) -> Result<(), CliError> {
+        let missing = declared.get(self.operands.len());
+        if let Some(missing) = missing.filter(|operand| !operand.starts_with('[')) {
+            return Err(self.usage(format!("{missing} is missing")));
         }
-        let is_unbounded = declared
-            .last()
-            .is_some_and(|last| last.arity == Arity::AnyNumber);
+        let is_unbounded = declared.last().is_some_and(|last| last.ends_with("...]"));
         match self.operands.get(declared.len()) {
             Some(extra) if !is_unbounded => {
                 Err(self.usage(format!("unexpected argument {extra:?}")))
@@ -208,7 +190,7 @@ impl Arguments {
     pub fn raw(&self, name: &str) -> Option<&OsStr> {
         self.options
             .iter()
-            .find(|(option, _)| option.name == name)
+            .find(|(option, _)| *option == name)
             .map(|(_, value)| value.as_os_str())
     }
 
@@ -229,7 +211,7 @@ impl Arguments {
     pub fn texts(&self, name: &str) -> Result<Vec<&str>, CliError> {
         self.options
             .iter()
-            .filter(|(option, _)| option.name == name)
+            .filter(|(option, _)| *option == name)
             .map(|(_, value)| {
                 value
                     .to_str()
@@ -338,7 +320,8 @@ mod tests {
             ("KEY --1", None),
         ] {
             let words = line.split_whitespace().map(OsString::from);
-            let parsed = Arguments::parse("hearth x", &[DATA_DIR], Some(&[any_number("W")]), words);
+            let options = CommandOption::list("--data-dir");
+            let parsed = Arguments::parse("hearth x", &options, Some(&["[W...]"]), words);
             match operands {
                 Some(operands) => assert_eq!(parsed.unwrap().unwrap().operands, operands, "{line}"),
                 None => assert!(parsed.is_err(), "{line}"),

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::arguments::{Arguments, DATA_DIR, flag, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -12,24 +12,15 @@ use base::clock::Clock;
 use store::{BackupRequest, back_up};
 
 pub const COMMAND: Command = Command::new(
-    "backup",
-    "Back everything up into one file, even while the server runs",
-)
-.details(
     "\
+backup FILE: Back everything up into one file, even while the server runs
 FILE is a database that any SQLite program can open. It appears under its name only after it has
 been read back and verified. Its copy of the configuration has *** in place of each secret. The
-server makes such backups itself every night (`hearth config keys` explains `backup`).",
+server makes such backups itself every night (`hearth config keys` explains `backup`).
+--with-secrets  Include API keys, passwords and the machine's key
+--force         Replace FILE if it exists
+--data-dir",
 )
-.operands(&[required("FILE")])
-.options(&[
-    flag(
-        "with-secrets",
-        "Include API keys, passwords and the machine's key",
-    ),
-    flag("force", "Replace FILE if it exists"),
-    DATA_DIR,
-])
 .run(run);
 
 /// `hearth backup FILE`

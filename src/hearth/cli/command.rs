@@ -1,18 +1,16 @@
 //! The type that declares a command, and the lookup of one in a table.
 
-use super::arguments::{Arguments, CommandOption, Operand};
+use super::arguments::{Arguments, CommandOption};
 use super::context::{CliContext, CliError, CliResult};
 use base::nearest::nearest;
 
 /// One command, a group of commands, or both.
 pub struct Command {
-    pub name: &'static str,
-    /// One line, without its full stop.
-    pub summary: &'static str,
-    /// What else a person should know.
-    pub details: &'static str,
-    pub operands: &'static [Operand],
-    pub options: &'static [CommandOption],
+    /// What its help shows: a line `NAME OPERAND...: SUMMARY`, paragraphs with what
+    /// else a person should know, and the options, one on each line (see
+    /// [`CommandOption`]). An operand is `WORD`, `[WORD]` when it may be missing, or
+    /// `[WORD...]` when it takes all remaining words.
+    text: &'static str,
     /// What it does when no member follows; a group without it shows its help.
     pub run: Option<CommandFunction>,
     /// The commands of a group.
@@ -28,31 +26,12 @@ pub enum CommandFunction {
 }
 
 impl Command {
-    pub const fn new(name: &'static str, summary: &'static str) -> Command {
+    pub const fn new(text: &'static str) -> Command {
         Command {
-            name,
-            summary,
-            details: "",
-            operands: &[],
-            options: &[],
+            text,
             run: None,
             members: &[],
         }
-    }
-
-    pub const fn details(mut self, details: &'static str) -> Command {
-        self.details = details;
-        self
-    }
-
-    pub const fn operands(mut self, operands: &'static [Operand]) -> Command {
-        self.operands = operands;
-        self
-    }
-
-    pub const fn options(mut self, options: &'static [CommandOption]) -> Command {
-        self.options = options;
-        self
     }
 
     pub const fn run(mut self, run: fn(&Arguments, &mut CliContext) -> CliResult) -> Command {
@@ -71,6 +50,41 @@ impl Command {
     pub const fn members(mut self, members: &'static [Command]) -> Command {
         self.members = members;
         self
+    }
+
+    fn head(&self) -> (&'static str, &'static str) {
+        let line = self.text.lines().next().unwrap_or_default();
+        line.split_once(": ").unwrap_or((line, ""))
+    }
+
+    pub fn name(&self) -> &'static str {
+        self.operands_and_name().next().unwrap_or_default()
+    }
+
+    /// One line, without its full stop.
+    pub fn summary(&self) -> &'static str {
+        self.head().1
+    }
+
+    /// The operands as declared.
+    pub fn operands(&self) -> impl Iterator<Item = &'static str> {
+        self.operands_and_name().skip(1)
+    }
+
+    fn operands_and_name(&self) -> impl Iterator<Item = &'static str> {
+        self.head().0.split(' ')
+    }
+
+    /// What else a person should know.
+    pub fn details(&self) -> &'static str {
+        let (_, rest) = self.text.split_once('\n').unwrap_or_default();
+        let end = rest.find("--").filter(|&at| at == 0);
+        let end = end.or_else(|| rest.find("\n--")).unwrap_or(rest.len());
+        rest[..end].trim()
+    }
+
+    pub fn options(&self) -> Vec<CommandOption> {
+        CommandOption::list(self.text)
     }
 }
 
@@ -92,13 +106,11 @@ pub fn find(table: &'static [Command], words: &[&str]) -> Result<Invocation, Cli
     let mut level = table;
     let mut path = String::from("hearth");
     for (index, word) in words.iter().enumerate() {
-        let Some(command) = level.iter().find(|known| known.name == *word) else {
-            let hint = match nearest(word, level.iter().map(|known| known.name)) {
+        let Some(command) = level.iter().find(|known| known.name() == *word) else {
+            let names: Vec<&str> = level.iter().map(Command::name).collect();
+            let hint = match nearest(word, names.iter().copied()) {
                 Some(near) => format!("did you mean `{path} {near}`?"),
-                None => {
-                    let names: Vec<&str> = level.iter().map(|known| known.name).collect();
-                    format!("there are {}", names.join(", "))
-                }
+                None => format!("there are {}", names.join(", ")),
             };
             return Err(CliError::Usage {
                 message: format!("unknown command `{path} {word}`; {hint}"),
@@ -133,7 +145,7 @@ pub fn all(table: &'static [Command]) -> Vec<(String, &'static Command)> {
         found: &mut Vec<(String, &'static Command)>,
     ) {
         for command in level {
-            let path = format!("{prefix} {}", command.name);
+            let path = format!("{prefix} {}", command.name());
             found.push((path.clone(), command));
             collect(&path, command.members, found);
         }

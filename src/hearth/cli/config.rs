@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, DATA_DIR, JSON, optional, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -13,36 +13,33 @@ use crate::server;
 
 use serde_json::json;
 
-pub const COMMAND: Command = Command::new("config", "Check, read and change the configuration")
-    .details("The configuration is the file config.json in the data directory.")
-    .members(&[
-        Command::new("check", "Report every error in the configuration")
-            .options(&[DATA_DIR])
-            .run(check),
-        Command::new("get", "Print one setting, or all that may be shown")
-            .details(
-                "KEY may be dotted, as in tool_permissions.current_time. Secrets are not printed.",
-            )
-            .operands(&[optional("KEY")])
-            .options(&[JSON, DATA_DIR])
-            .run(get),
-        Command::new("set", "Change one setting")
-            .details(
-                "\
+pub const COMMAND: Command = Command::new(
+    "\
+config: Check, read and change the configuration
+The configuration is the file config.json in the data directory.",
+)
+.members(&[
+    Command::new("check: Report every error in the configuration\n--data-dir").run(check),
+    Command::new(
+        "\
+get [KEY]: Print one setting, or all that may be shown
+KEY may be dotted, as in tool_permissions.current_time. Secrets are not printed.
+--json
+--data-dir",
+    )
+    .run(get),
+    Command::new(
+        "\
+set KEY VALUE: Change one setting
 KEY may be dotted, such as limits.turn_seconds. VALUE is JSON, or else plain text. null restores
 the default. `-` reads the value from standard input, which keeps a secret out of the shell's
-history. A running server reloads its configuration; the change applies from the next turn.",
-            )
-            .operands(&[required("KEY"), required("VALUE")])
-            .options(&[DATA_DIR])
-            .run(set),
-        Command::new("path", "Print the path of the configuration file")
-            .options(&[DATA_DIR])
-            .run(path),
-        Command::new("keys", "Explain every setting")
-            .options(&[JSON])
-            .run(keys),
-    ]);
+history. A running server reloads its configuration; the change applies from the next turn.
+--data-dir",
+    )
+    .run(set),
+    Command::new("path: Print the path of the configuration file\n--data-dir").run(path),
+    Command::new("keys: Explain every setting\n--json").run(keys),
+]);
 
 /// `hearth config check`
 fn check(arguments: &Arguments, context: &mut CliContext) -> CliResult {

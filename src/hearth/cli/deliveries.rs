@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, DATA_DIR, JSON, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
@@ -12,25 +12,24 @@ use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
 use store::{Delivery, DeliveryState};
 
-pub const COMMAND: Command = Command::new("deliveries", "List webhook callbacks and retry them")
+pub const COMMAND: Command = Command::new("deliveries: List webhook callbacks and retry them")
     .members(&[
-        Command::new("list", "List the newest callbacks")
-            .options(&[
-                option(
-                    "state",
-                    "STATE",
-                    "Only these: pending, held, delivered or dead",
-                ),
-                option("limit", "N", "Show at most N (default: 50)"),
-                JSON,
-                DATA_DIR,
-            ])
-            .run(list),
-        Command::new("retry", "Send a callback again now")
-            .details("A running server sends it within 2 seconds; otherwise the next start does.")
-            .operands(&[required("ID")])
-            .options(&[DATA_DIR])
-            .run(retry),
+        Command::new(
+            "\
+list: List the newest callbacks
+--state STATE  Only these: pending, held, delivered or dead
+--limit N      Show at most N (default: 50)
+--json
+--data-dir",
+        )
+        .run(list),
+        Command::new(
+            "\
+retry ID: Send a callback again now
+A running server sends it within 2 seconds; otherwise the next start does.
+--data-dir",
+        )
+        .run(retry),
     ]);
 
 /// Longest error in the table; `--json` shows all of it.

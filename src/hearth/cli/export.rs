@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use super::arguments::{Arguments, DATA_DIR, flag, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -15,21 +15,18 @@ use base::ids::ConversationId;
 use serde_json::json;
 use store::{Conversation, Message, Role, Store};
 
-pub const COMMAND: Command = Command::new("export", "Write conversations to a file")
-    .details("JSON Lines can be imported again; Markdown is for reading.")
-    .options(&[
-        option("conversation", "ID", "Export this conversation"),
-        flag("all", "Export all conversations"),
-        option("format", "FORMAT", "jsonl (the default) or markdown"),
-        option(
-            "output",
-            "FILE",
-            "Write to this file (default: standard output)",
-        ),
-        flag("force", "Replace FILE if it exists"),
-        DATA_DIR,
-    ])
-    .run(run);
+pub const COMMAND: Command = Command::new(
+    "\
+export: Write conversations to a file
+JSON Lines can be imported again; Markdown is for reading.
+--conversation ID  Export this conversation
+--all              Export all conversations
+--format FORMAT    jsonl (the default) or markdown
+--output FILE      Write to this file (default: standard output)
+--force            Replace FILE if it exists
+--data-dir",
+)
+.run(run);
 
 /// Rows per query.
 const PAGE: usize = 500;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, CA_FILE, DATA_DIR, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -12,22 +12,16 @@ use super::http;
 use super::running_server::RunningServer;
 use net::tls::Trust;
 
-pub const COMMAND: Command = Command::new("health", "Check that the server is running and healthy")
-    .details(
-        "\
-For scripts and containers: the exit code is 0 if /health answers ok within 5 seconds, else 1.",
-    )
-    .options(&[
-        option(
-            "url",
-            "URL",
-            "The server, such as http://192.168.1.20:5000; without\n\
-it, the one that runs on the data directory",
-        ),
-        CA_FILE,
-        DATA_DIR,
-    ])
-    .run(run);
+pub const COMMAND: Command = Command::new(
+    "\
+health: Check that the server is running and healthy
+For scripts and containers: the exit code is 0 if /health answers ok within 5 seconds, else 1.
+--url URL  The server, such as http://192.168.1.20:5000; without
+           it, the one that runs on the data directory
+--ca-file
+--data-dir",
+)
+.run(run);
 
 /// Time limit of the answer.
 const LIMIT: Duration = Duration::from_secs(5);

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use super::arguments::Arity;
 use super::command::{Command, find};
 use super::context::CliError;
 use crate::handbook::{TOPICS, topic};
@@ -26,7 +25,7 @@ pub fn overview(table: &[Command]) -> String {
          Usage: hearth COMMAND [OPTION...]\n\nCommands:\n",
     );
     for command in table {
-        line(&mut text, command.name, command.summary);
+        line(&mut text, command.name(), command.summary());
     }
     text.push_str("\nTopics of the handbook (`hearth help TOPIC`):\n");
     for topic in TOPICS {
@@ -79,15 +78,10 @@ pub fn usage(path: &str, command: &Command) -> String {
     if command.run.is_none() {
         text.push_str(" COMMAND");
     }
-    for operand in command.operands {
-        let name = operand.name;
-        let _ = match operand.arity {
-            Arity::One => write!(text, " {name}"),
-            Arity::ZeroOrOne => write!(text, " [{name}]"),
-            Arity::AnyNumber => write!(text, " [{name}...]"),
-        };
+    for operand in command.operands() {
+        let _ = write!(text, " {operand}");
     }
-    if !command.options.is_empty() {
+    if !command.options().is_empty() {
         text.push_str(" [OPTION...]");
     }
     text
@@ -96,26 +90,22 @@ pub fn usage(path: &str, command: &Command) -> String {
 /// The help of one command; `path` is how it is called, `hearth user add`.
 pub fn of_command(path: &str, command: &Command) -> String {
     let usage = usage(path, command);
-    let mut text = format!("{}.\n\nUsage: {usage}\n", command.summary);
+    let mut text = format!("{}.\n\nUsage: {usage}\n", command.summary());
     if command.run.is_some() && !command.members.is_empty() {
         let _ = writeln!(text, "       {path} COMMAND");
     }
-    if !command.details.is_empty() {
-        let _ = write!(text, "\n{}\n", command.details);
+    if !command.details().is_empty() {
+        let _ = write!(text, "\n{}\n", command.details());
     }
     if !command.members.is_empty() {
         text.push_str("\nCommands:\n");
         for member in command.members {
-            line(&mut text, member.name, member.summary);
+            line(&mut text, member.name(), member.summary());
         }
     }
     text.push_str("\nOptions:\n");
-    for option in command.options {
-        let term = match option.value {
-            Some(value) => format!("--{} {value}", option.name),
-            None => format!("--{}", option.name),
-        };
-        line(&mut text, &term, option.help);
+    for option in command.options() {
+        line(&mut text, &option.term(), &option.help);
     }
     line(&mut text, "-h, --help", "Print this help");
     text

@@ -8,9 +8,12 @@ use super::command::{self, Command};
 use super::context::{CliContext, CliResult};
 use super::help::{self, version};
 
-pub const COMMAND: Command = Command::new("man", "Print the manual page")
-    .details("`hearth man | man -l -` shows it, and `make install` installs it.")
-    .run_with_table(run);
+pub const COMMAND: Command = Command::new(
+    "\
+man: Print the manual page
+`hearth man | man -l -` shows it, and `make install` installs it.",
+)
+.run_with_table(run);
 
 /// Environment variables that Hearth reads, apart from the API keys of model providers.
 const VARIABLES: [(&str, &str); 5] = [
@@ -75,9 +78,9 @@ fn page(table: &'static [Command]) -> String {
     text.push_str(".SH COMMANDS\n");
     for (path, command) in command::all(table) {
         let _ = writeln!(text, ".SS {}", escaped(&help::usage(&path, command)));
-        paragraph(&mut text, &format!("{}.", command.summary));
+        paragraph(&mut text, &format!("{}.", command.summary()));
         for part in command
-            .details
+            .details()
             .split("\n\n")
             .filter(|part| !part.is_empty())
         {
@@ -85,7 +88,7 @@ fn page(table: &'static [Command]) -> String {
             paragraph(&mut text, part);
         }
         if command.run.is_some() {
-            for option in command.options {
+            for option in command.options() {
                 let _ = match option.value {
                     Some(value) => writeln!(
                         text,
@@ -95,7 +98,7 @@ fn page(table: &'static [Command]) -> String {
                     ),
                     None => writeln!(text, ".TP\n\\fB\\-\\-{}\\fR", escaped(option.name)),
                 };
-                paragraph(&mut text, option.help);
+                paragraph(&mut text, &option.help);
             }
         }
     }
@@ -149,7 +152,7 @@ mod tests {
         for (path, command) in command::all(COMMANDS) {
             let heading = format!(".SS {}", escaped(&path));
             assert!(page.contains(&heading), "{heading}");
-            for option in command.options {
+            for option in command.options() {
                 let option = format!("\\-\\-{}", escaped(option.name));
                 assert!(page.contains(&option), "{path} {option}");
             }

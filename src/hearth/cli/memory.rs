@@ -1,7 +1,7 @@
 //! `hearth memory`: what the assistant was asked to remember. Works on the
 //! database directly; a running server reads it again for each turn.
 
-use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
@@ -11,27 +11,31 @@ use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use store::Memory;
 
-pub const COMMAND: Command = Command::new("memory", "See and delete what the assistant remembers")
-    .details("Works whether or not the server runs.")
-    .members(&[
-        Command::new("list", "List everything that is remembered, newest first")
-            .options(&[JSON, DATA_DIR])
-            .run(list),
-        Command::new("search", "Search what is remembered, best match first")
-            .details("Any of the words may match, also as the start of a longer word.")
-            .operands(&[required("WORD"), any_number("WORD")])
-            .options(&[
-                option("limit", "N", "Show at most N (default: 50)"),
-                JSON,
-                DATA_DIR,
-            ])
-            .run(search),
-        Command::new("delete", "Delete a memory")
-            .details("`hearth memory list` shows the ID.")
-            .operands(&[required("ID")])
-            .options(&[DATA_DIR])
-            .run(delete),
-    ]);
+pub const COMMAND: Command = Command::new(
+    "\
+memory: See and delete what the assistant remembers
+Works whether or not the server runs.",
+)
+.members(&[
+    Command::new("list: List everything that is remembered, newest first\n--json\n--data-dir")
+        .run(list),
+    Command::new(
+        "\
+search WORD [WORD...]: Search what is remembered, best match first
+Any of the words may match, also as the start of a longer word.
+--limit N  Show at most N (default: 50)
+--json
+--data-dir",
+    )
+    .run(search),
+    Command::new(
+        "\
+delete ID: Delete a memory
+`hearth memory list` shows the ID.
+--data-dir",
+    )
+    .run(delete),
+]);
 
 /// Longest text in the table; `--json` shows all of it.
 const CONTENT_CHARACTERS: usize = 100;

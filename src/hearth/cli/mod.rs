@@ -163,8 +163,8 @@ fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
     let found = command::find(COMMANDS, &words)?;
     let rest = arguments.into_iter().skip(found.words);
     let command = found.command;
-    let operands = command.run.map(|_| command.operands);
-    let parsed = Arguments::parse(&found.path, command.options, operands, rest)?;
+    let operands: Option<Vec<&str>> = command.run.map(|_| command.operands().collect());
+    let parsed = Arguments::parse(&found.path, &command.options(), operands.as_deref(), rest)?;
     match (command.run, parsed) {
         (_, None) | (None, _) => {
             let text = help::of_command(&found.path, command);

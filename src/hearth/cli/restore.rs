@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::arguments::{Arguments, DATA_DIR, flag, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -19,19 +19,16 @@ use crate::service::backups::{ABOUT, CONFIG, IDENTITY};
 use config::{Settings, reunite};
 use store::{BackupContents, inspect, unpack};
 
-pub const COMMAND: Command = Command::new("restore", "Replace the current data with a backup")
-    .details(
-        "\
+pub const COMMAND: Command = Command::new(
+    "\
+restore FILE: Replace the current data with a backup
 FILE is a backup, or a copy of hearth.db. It is checked first; the data that it replaces is moved
 to a directory beside it. Secrets that are not in the backup are kept from the current
-configuration where they still apply. The server must be stopped.",
-    )
-    .operands(&[required("FILE")])
-    .options(&[
-        flag("check", "Only check the file, and change nothing"),
-        DATA_DIR,
-    ])
-    .run(run);
+configuration where they still apply. The server must be stopped.
+--check  Only check the file, and change nothing
+--data-dir",
+)
+.run(run);
 
 /// `hearth restore FILE`
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {

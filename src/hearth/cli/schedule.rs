@@ -1,7 +1,7 @@
 //! `hearth schedule`: reminders and routines. Works on the database directly,
 //! which a running server checks every second.
 
-use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
@@ -13,58 +13,34 @@ use base::ids::{ConversationId, ScheduleId};
 use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 
 pub const COMMAND: Command = Command::new(
-    "schedule",
-    "Let the assistant do something later, once or repeatedly",
+    "\
+schedule: Let the assistant do something later, once or repeatedly
+Works whether or not the server runs.",
 )
-.details("Works whether or not the server runs.")
 .members(&[
-    Command::new("add", "Add a prompt that runs at a time, and print its ID")
-        .details(
-            "\
+    Command::new(
+        "\
+add PROMPT [PROMPT...]: Add a prompt that runs at a time, and print its ID
 Times are in the setting time_zone. What was due while the server was stopped runs once at its
-next start, marked as late.",
-        )
-        .operands(&[required("PROMPT"), any_number("PROMPT")])
-        .options(&[
-            option(
-                "at",
-                "TIME",
-                "Once: 18:30, 2026-11-22T18:30, or +20m (s, m, h, d)",
-            ),
-            option(
-                "cron",
-                "FIELDS",
-                "Repeatedly: minute, hour, day, month, weekday,\nsuch as \"30 7 * * mon-fri\"",
-            ),
-            option(
-                "conversation",
-                "ID",
-                "Where it runs (default: its own conversation)",
-            ),
-            option(
-                "webhook",
-                "NAME",
-                "The webhook account that also gets the replies",
-            ),
-            DATA_DIR,
-        ])
-        .run(add),
-    Command::new("list", "List the schedules, the next one first")
-        .options(&[JSON, DATA_DIR])
-        .run(list),
-    Command::new("pause", "Pause a schedule until it is resumed")
-        .details("`hearth schedule list` shows the ID.")
-        .operands(&[required("ID")])
-        .options(&[DATA_DIR])
-        .run(pause),
-    Command::new("resume", "Resume a paused schedule")
-        .operands(&[required("ID")])
-        .options(&[DATA_DIR])
-        .run(resume),
-    Command::new("remove", "Remove a schedule")
-        .operands(&[required("ID")])
-        .options(&[DATA_DIR])
-        .run(remove),
+next start, marked as late.
+--at TIME          Once: 18:30, 2026-11-22T18:30, or +20m (s, m, h, d)
+--cron FIELDS      Repeatedly: minute, hour, day, month, weekday,
+                   such as \"30 7 * * mon-fri\"
+--conversation ID  Where it runs (default: its own conversation)
+--webhook NAME     The webhook account that also gets the replies
+--data-dir",
+    )
+    .run(add),
+    Command::new("list: List the schedules, the next one first\n--json\n--data-dir").run(list),
+    Command::new(
+        "\
+pause ID: Pause a schedule until it is resumed
+`hearth schedule list` shows the ID.
+--data-dir",
+    )
+    .run(pause),
+    Command::new("resume ID: Resume a paused schedule\n--data-dir").run(resume),
+    Command::new("remove ID: Remove a schedule\n--data-dir").run(remove),
 ]);
 
 /// Longest prompt in the table; `--json` shows all of it.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, DATA_DIR, JSON, any_number, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
@@ -11,15 +11,15 @@ use protocol::command::LIST_LIMIT;
 use serde_json::json;
 use store::{Message, Role, excerpt};
 
-pub const COMMAND: Command = Command::new("search", "Search the messages of all conversations")
-    .details("Shows the newest messages that contain all the words, ignoring accents and case.")
-    .operands(&[required("WORD"), any_number("WORD")])
-    .options(&[
-        option("limit", "N", "Show at most N (default: 20)"),
-        JSON,
-        DATA_DIR,
-    ])
-    .run(run);
+pub const COMMAND: Command = Command::new(
+    "\
+search WORD [WORD...]: Search the messages of all conversations
+Shows the newest messages that contain all the words, ignoring accents and case.
+--limit N  Show at most N (default: 20)
+--json
+--data-dir",
+)
+.run(run);
 
 /// Default of `--limit`.
 const LIMIT: u64 = 20;

@@ -9,7 +9,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::arguments::{Arguments, DATA_DIR, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -22,31 +22,22 @@ use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
 
-pub const COMMAND: Command = Command::new("serve", "Run the server")
-    .details(
-        "\
+pub const COMMAND: Command = Command::new(
+    "\
+serve: Run the server
 On the first start this writes a configuration to the data directory and adds the user
 `admin`, with the password in HEARTH_ADMIN_PASSWORD or one that is shown once.
 
 SIGTERM and Ctrl-C stop the server: running turns get 10 seconds, and the rest resumes at the
 next start. A second signal stops it immediately. SIGHUP reloads the configuration. HEARTH_LOG
 sets the log level: error, warn, info (the default), debug or trace. Without it, the setting
-log_level applies.",
-    )
-    .options(&[
-        DATA_DIR,
-        option(
-            "bind",
-            "ADDR",
-            "Listen on this address instead of the configured one",
-        ),
-        option(
-            "port",
-            "N",
-            "Listen on this port instead of the configured one;\n0 lets the system choose",
-        ),
-    ])
-    .run(run);
+log_level applies.
+--data-dir
+--bind ADDR  Listen on this address instead of the configured one
+--port N     Listen on this port instead of the configured one;
+             0 lets the system choose",
+)
+.run(run);
 
 /// Runs the server until a signal stops it.
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {

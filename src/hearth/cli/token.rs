@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
@@ -17,36 +17,40 @@ use base::ids::TokenId;
 use serde_json::json;
 use store::Token;
 
-pub const COMMAND: Command = Command::new("token", "Create, list and revoke API tokens")
-    .details("With a token a program signs in as a user. Works whether or not the server runs.")
-    .members(&[
-        Command::new("create", "Create a token and print it once")
-            .options(&[
-                option("name", "NAME", "What the token is for (required)"),
-                option("user", "NAME", "The user it signs in as (default: admin)"),
-                option(
-                    "role",
-                    "ROLE",
-                    "viewer, user or admin; at most the user's own role,\nwhich is the default",
-                ),
-                option("expires-days", "N", "Expire after N days (default: never)"),
-                JSON,
-                DATA_DIR,
-            ])
-            .run(create),
-        Command::new("list", "List the API tokens")
-            .options(&[
-                flag("sessions", "Also list the sessions of people who signed in"),
-                JSON,
-                DATA_DIR,
-            ])
-            .run(list),
-        Command::new("revoke", "Revoke a token and close its connections")
-            .details("`hearth token list` shows the ID.")
-            .operands(&[required("ID")])
-            .options(&[DATA_DIR])
-            .run(revoke),
-    ]);
+pub const COMMAND: Command = Command::new(
+    "\
+token: Create, list and revoke API tokens
+With a token a program signs in as a user. Works whether or not the server runs.",
+)
+.members(&[
+    Command::new(
+        "\
+create: Create a token and print it once
+--name NAME       What the token is for (required)
+--user NAME       The user it signs in as (default: admin)
+--role ROLE       viewer, user or admin; at most the user's own role,
+                  which is the default
+--expires-days N  Expire after N days (default: never)
+--json
+--data-dir",
+    )
+    .run(create),
+    Command::new(
+        "\
+list: List the API tokens
+--sessions  Also list the sessions of people who signed in
+--json
+--data-dir",
+    )
+    .run(list),
+    Command::new(
+        "\
+revoke ID: Revoke a token and close its connections
+`hearth token list` shows the ID.
+--data-dir",
+    )
+    .run(revoke),
+]);
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 

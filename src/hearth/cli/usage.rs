@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::arguments::{Arguments, DATA_DIR, JSON, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
@@ -13,15 +13,16 @@ use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
 use store::{Period, UsageRow};
 
-pub const COMMAND: Command = Command::new("usage", "Show the tokens used, by month and model")
-    .details("Months and days are in UTC. Input tokens include those that the provider cached.")
-    .options(&[
-        option("by", "PERIOD", "day or month (the default)"),
-        option("limit", "N", "Show at most N rows (default: 50)"),
-        JSON,
-        DATA_DIR,
-    ])
-    .run(run);
+pub const COMMAND: Command = Command::new(
+    "\
+usage: Show the tokens used, by month and model
+Months and days are in UTC. Input tokens include those that the provider cached.
+--by PERIOD  day or month (the default)
+--limit N    Show at most N rows (default: 50)
+--json
+--data-dir",
+)
+.run(run);
 
 /// `hearth usage`
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {

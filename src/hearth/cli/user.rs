@@ -1,7 +1,7 @@
 //! `hearth user`: works on the database directly. A running server notices by
 //! SQLite's data version.
 
-use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -10,54 +10,43 @@ use super::table::ListView;
 use crate::service::people::{self, check_user_name};
 use store::{Store, User, UserRole};
 
-const PASSWORD_DETAILS: &str =
-    "Asks for the password in a terminal; otherwise reads it as a line of standard input.";
-const PASSWORD_STDIN: CommandOption = flag(
-    "password-stdin",
-    "Read the password as one line of standard input",
-);
-const GENERATE: CommandOption = flag("generate", "Generate a password and print it once");
-
-pub const COMMAND: Command = Command::new("user", "Manage the people who may sign in")
-    .details("Works whether or not the server runs.")
-    .members(&[
-        Command::new("add", "Add a user")
-            .details(PASSWORD_DETAILS)
-            .operands(&[required("NAME")])
-            .options(&[
-                option(
-                    "role",
-                    "ROLE",
-                    "viewer (read-only), user (may chat; the default) or\n\
-admin (may also configure, approve, manage tokens)",
-                ),
-                PASSWORD_STDIN,
-                GENERATE,
-                DATA_DIR,
-            ])
-            .run(add),
-        Command::new("passwd", "Set a user's password and end their sessions")
-            .details(PASSWORD_DETAILS)
-            .operands(&[required("NAME")])
-            .options(&[PASSWORD_STDIN, GENERATE, DATA_DIR])
-            .run(passwd),
-        Command::new("role", "Change a user's role and end their sessions")
-            .details(
-                "\
+pub const COMMAND: Command = Command::new(
+    "\
+user: Manage the people who may sign in
+Works whether or not the server runs.",
+)
+.members(&[
+    Command::new(
+        "\
+add NAME: Add a user
+Asks for the password in a terminal; otherwise reads it as a line of standard input.
+--role ROLE  viewer (read-only), user (may chat; the default) or
+             admin (may also configure, approve, manage tokens)
+--password-stdin
+--generate
+--data-dir",
+    )
+    .run(add),
+    Command::new(
+        "\
+passwd NAME: Set a user's password and end their sessions
+Asks for the password in a terminal; otherwise reads it as a line of standard input.
+--password-stdin
+--generate
+--data-dir",
+    )
+    .run(passwd),
+    Command::new(
+        "\
+role NAME ROLE: Change a user's role and end their sessions
 ROLE is viewer (read-only), user (may chat) or admin (may also configure, approve, manage
-tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.",
-            )
-            .operands(&[required("NAME"), required("ROLE")])
-            .options(&[DATA_DIR])
-            .run(set_role),
-        Command::new("list", "List the users")
-            .options(&[JSON, DATA_DIR])
-            .run(list),
-        Command::new("remove", "Remove a user and all their tokens")
-            .operands(&[required("NAME")])
-            .options(&[DATA_DIR])
-            .run(remove),
-    ]);
+tokens). Tokens with a higher role are lowered to it. The last admin cannot be demoted.
+--data-dir",
+    )
+    .run(set_role),
+    Command::new("list: List the users\n--json\n--data-dir").run(list),
+    Command::new("remove NAME: Remove a user and all their tokens\n--data-dir").run(remove),
+]);
 
 /// `hearth user add NAME`
 fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {

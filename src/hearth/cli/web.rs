@@ -4,20 +4,23 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use super::arguments::{Arguments, flag, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use crate::web::Web;
 
-pub const COMMAND: Command = Command::new("web", "Export the web page, to serve it from elsewhere")
-    .details("The server includes the page; this is for a web server of your own.")
-    .members(&[
-        Command::new("export", "Write the page's files to a directory")
-            .details("Prints the setting that lets the page talk to Hearth.")
-            .operands(&[required("DIR")])
-            .options(&[flag("force", "Write even if the directory is not empty")])
-            .run(export),
-    ]);
+pub const COMMAND: Command = Command::new(
+    "\
+web: Export the web page, to serve it from elsewhere
+The server includes the page; this is for a web server of your own.",
+)
+.members(&[Command::new(
+    "\
+export DIR: Write the page's files to a directory
+Prints the setting that lets the page talk to Hearth.
+--force  Write even if the directory is not empty",
+)
+.run(export)]);
 
 /// `hearth web export DIR`
 fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {

@@ -26,7 +26,7 @@ use rustix::io::Errno;
 use serde_json::Value;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::arguments::{Arguments, CA_FILE, DATA_DIR, any_number, flag, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use access::ServerAccess;
@@ -37,47 +37,27 @@ use connection::{ChatConnection, ReadResult};
 use protocol::command::CHAT_MESSAGE_BYTES;
 use screen::ChatScreen;
 
-pub const COMMAND: Command = Command::new("chat", "Talk to the assistant")
-    .details(
-        "\
+pub const COMMAND: Command = Command::new(
+    "\
+chat [QUESTION...]: Talk to the assistant
 With a question, prints the answer and exits. Without one, prompts in the terminal, or reads one
 message per line of standard input. When the output is a file or pipe, only answers are written.
 
 Without --url it talks to the server on this machine and needs no password: anyone who can write
-to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C exits.",
-    )
-    .operands(&[any_number("QUESTION")])
-    .options(&[
-        option(
-            "url",
-            "URL",
-            "The server: ws://HOST:PORT/ws, or wss://; through a relay,\n\
-which cannot read the messages: wss://RELAY/ws?machine_id=M",
-        ),
-        #[cfg(feature = "relay")]
-        option(
-            "relay-token",
-            "TOKEN",
-            "The relay's AUTH_TOKEN; better given as\n\
-HEARTH_RELAY_TOKEN",
-        ),
-        CA_FILE,
-        option(
-            "token",
-            "TOKEN",
-            "Sign in with this token; better given as HEARTH_TOKEN,\n\
-which other people on the machine cannot see",
-        ),
-        option(
-            "user",
-            "NAME",
-            "Sign in with a password, which is asked for",
-        ),
-        option("conversation", "ID", "Continue this conversation"),
-        flag("new", "Start a new conversation (the default)"),
-        DATA_DIR,
-    ])
-    .run(run);
+to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C exits.
+--url URL            The server: ws://HOST:PORT/ws, or wss://; through a relay,
+                     which cannot read the messages: wss://RELAY/ws?machine_id=M
+--relay-token TOKEN  The relay's AUTH_TOKEN; better given as
+                     HEARTH_RELAY_TOKEN
+--ca-file
+--token TOKEN        Sign in with this token; better given as HEARTH_TOKEN,
+                     which other people on the machine cannot see
+--user NAME          Sign in with a password, which is asked for
+--conversation ID    Continue this conversation
+--new                Start a new conversation (the default)
+--data-dir",
+)
+.run(run);
 
 /// Longest line, a little more than the longest message.
 const LINE_BYTES: usize = CHAT_MESSAGE_BYTES + 1024;

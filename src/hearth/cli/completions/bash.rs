@@ -22,7 +22,7 @@ pub fn script(table: &'static [Command]) -> String {
     );
     text.push_str("    COMPREPLY=()\n    case \"$path $previous\" in\n");
     for completion in completions(table) {
-        for option in completion.options {
+        for option in &completion.options {
             let Some(value_name) = option.value else {
                 continue;
             };
@@ -41,7 +41,7 @@ pub fn script(table: &'static [Command]) -> String {
         let members = completion
             .members
             .iter()
-            .map(|member| member.name.to_owned());
+            .map(|member| member.name().to_owned());
         let options = completion
             .options
             .iter()

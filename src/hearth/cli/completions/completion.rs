@@ -44,7 +44,7 @@ pub struct Completion {
     /// How the command is called, with the program's name.
     pub path: String,
     pub members: &'static [Command],
-    pub options: &'static [CommandOption],
+    pub options: Vec<CommandOption>,
     /// What its first operand may be.
     pub operand: Candidates,
 }
@@ -54,17 +54,17 @@ pub fn completions(table: &'static [Command]) -> Vec<Completion> {
     let top = Completion {
         path: "hearth".to_owned(),
         members: table,
-        options: &[],
+        options: Vec::new(),
         operand: Candidates::Free,
     };
-    let of_command = |(path, command): (String, &'static Command)| Completion {
-        path,
-        members: command.members,
-        options: command.options,
-        operand: match command.operands.first() {
-            Some(operand) => value(operand.name),
-            None => Candidates::Free,
-        },
+    let of_command = |(path, command): (String, &'static Command)| {
+        let operand = command.operands().next().unwrap_or_default();
+        Completion {
+            path,
+            members: command.members,
+            options: command.options(),
+            operand: value(operand.trim_matches(['[', ']', '.'])),
+        }
     };
     let all = all(table).into_iter().map(of_command);
     std::iter::once(top).chain(all).collect()

@@ -26,13 +26,13 @@ pub fn script(table: &'static [Command]) -> String {
             completion.path
         );
         for member in completion.members {
-            let summary = described(member.summary);
-            let _ = writeln!(text, "{at} -a {} -d {summary}", member.name);
+            let summary = described(member.summary());
+            let _ = writeln!(text, "{at} -a {} -d {summary}", member.name());
         }
         if let Candidates::Words(words) = completion.operand {
             let _ = writeln!(text, "{at} -a '{}'", words.join(" "));
         }
-        for option in completion.options {
+        for option in &completion.options {
             let takes = match option.value.map(value) {
                 None => String::new(),
                 Some(Candidates::Words(words)) => format!(" -x -a '{}'", words.join(" ")),
@@ -40,7 +40,7 @@ pub fn script(table: &'static [Command]) -> String {
                 Some(Candidates::File) => " -r -F".to_owned(),
                 Some(Candidates::Free) => " -x".to_owned(),
             };
-            let help = described(option.help);
+            let help = described(&option.help);
             let _ = writeln!(text, "{at} -l {}{takes} -d {help}", option.name);
         }
         let _ = writeln!(text, "{at} -l help -d 'Print this help'");

@@ -12,16 +12,15 @@ mod zsh;
 #[cfg(test)]
 mod tests;
 
-use super::arguments::{Arguments, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 
 pub const COMMAND: Command = Command::new(
-    "completions",
-    "Print a script that completes `hearth` in a shell",
+    "\
+completions SHELL: Print a script that completes `hearth` in a shell
+SHELL is bash, zsh or fish. `make install` installs all three.",
 )
-.details("SHELL is bash, zsh or fish. `make install` installs all three.")
-.operands(&[required("SHELL")])
 .run_with_table(run);
 
 fn run(table: &'static [Command], arguments: &Arguments, context: &mut CliContext) -> CliResult {

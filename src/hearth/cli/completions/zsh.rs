@@ -34,7 +34,7 @@ pub fn script(table: &'static [Command]) -> String {
         paths(table, "|")
     );
     for completion in completions(table) {
-        for option in completion.options {
+        for option in &completion.options {
             let Some(value_name) = option.value else {
                 continue;
             };
@@ -52,10 +52,10 @@ pub fn script(table: &'static [Command]) -> String {
     for completion in completions(table) {
         let _ = write!(text, "        ('{}') entries=(", completion.path);
         for member in completion.members {
-            entry(&mut text, member.name, member.summary);
+            entry(&mut text, member.name(), member.summary());
         }
-        for option in completion.options {
-            entry(&mut text, &format!("--{}", option.name), option.help);
+        for option in &completion.options {
+            entry(&mut text, &format!("--{}", option.name), &option.help);
         }
         if let Candidates::Words(words) = completion.operand {
             words.iter().for_each(|word| entry(&mut text, word, ""));

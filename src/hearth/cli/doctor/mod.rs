@@ -12,7 +12,7 @@ mod providers;
 mod relay;
 mod server;
 
-use super::arguments::{Arguments, DATA_DIR, JSON};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -22,20 +22,18 @@ use diagnosis::{Diagnosis, Installation, Level};
 use serde_json::json;
 
 pub const COMMAND: Command = Command::new(
-    "doctor",
-    "Check the installation, and say how to fix what is wrong",
-)
-.details(
     "\
+doctor: Check the installation, and say how to fix what is wrong
 Checks the configuration, who can reach the server, the providers, MCP servers and relays, the
 data directory with its database, disk, log and clock, and the running server. Each line is ok,
 a warning or a problem, with advice on how to fix it. The exit code is 1 if there is a problem.
 
 Each provider is asked whether it accepts the key and has the model; nothing is sent to a model.
 MCP servers are started and stopped again. Keys are looked up in this shell's environment, which
-may differ from the server's.",
+may differ from the server's.
+--json
+--data-dir",
 )
-.options(&[JSON, DATA_DIR])
 .run(run);
 
 /// Checks of the configuration and of what it refers to, in the order of the output.

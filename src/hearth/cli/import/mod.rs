@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 
-use super::arguments::{Arguments, DATA_DIR, JSON, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -23,17 +23,14 @@ use importer::{ImportCounts, Importer};
 use serde_json::json;
 
 pub const COMMAND: Command = Command::new(
-    "import",
-    "Import conversations, also from ChatGPT and Claude",
-)
-.details(
     "\
+import FILE: Import conversations, also from ChatGPT and Claude
 FILE was written by `hearth export`, or is the file conversations.json of an account export of
 ChatGPT or Claude. Conversations that exist already are skipped, so the same file can be imported
-again. Works whether or not the server runs.",
+again. Works whether or not the server runs.
+--json
+--data-dir",
 )
-.operands(&[required("FILE")])
-.options(&[JSON, DATA_DIR])
 .run(run);
 
 /// `hearth import FILE`

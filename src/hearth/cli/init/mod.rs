@@ -11,7 +11,7 @@ mod tests;
 
 use serde_json::{Value, json};
 
-use super::arguments::{Arguments, DATA_DIR, flag, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -25,57 +25,27 @@ use model::{ApiKey, ModelSetup};
 use prompter::Prompter;
 
 pub const COMMAND: Command = Command::new(
-    "init",
-    "Set up a model, who may connect and a password, step by step",
-)
-.details(
     "\
+init: Set up a model, who may connect and a password, step by step
 Asks in a terminal for whatever no option sets. Without a terminal nothing is asked: missing
 values take their defaults, or cause an error. The model is tested before anything is written.
-`hearth serve` also works without this, and starts with the offline assistant.",
+`hearth serve` also works without this, and starts with the offline assistant.
+--provider PROVIDER     The model provider (default: offline)
+--model MODEL           The model's name at the provider
+--base-url URL          The provider's address, if not the usual one
+--api-key-env NAME      The environment variable that holds the API key,
+                        here and where the server runs
+--api-key-stdin         Read the API key as one line of standard input
+--lan                   Devices on the local network may connect (the default)
+--local-only            Only this machine may connect
+--relay URL             Also link to a relay; its token is taken from
+                        HEARTH_RELAY_TOKEN
+--admin-password-stdin  Read the password of admin as one line of standard
+                        input, after the API key
+--generate              Generate the password of admin and print it once
+--no-test               Do not test whether the provider answers
+--data-dir",
 )
-.options(&[
-    option(
-        "provider",
-        "PROVIDER",
-        "The model provider (default: offline)",
-    ),
-    option("model", "MODEL", "The model's name at the provider"),
-    option(
-        "base-url",
-        "URL",
-        "The provider's address, if not the usual one",
-    ),
-    option(
-        "api-key-env",
-        "NAME",
-        "The environment variable that holds the API key,\nhere and where the server runs",
-    ),
-    flag(
-        "api-key-stdin",
-        "Read the API key as one line of standard input",
-    ),
-    flag(
-        "lan",
-        "Devices on the local network may connect (the default)",
-    ),
-    flag("local-only", "Only this machine may connect"),
-    option(
-        "relay",
-        "URL",
-        "Also link to a relay; its token is taken from\nHEARTH_RELAY_TOKEN",
-    ),
-    flag(
-        "admin-password-stdin",
-        "Read the password of admin as one line of standard\ninput, after the API key",
-    ),
-    flag(
-        "generate",
-        "Generate the password of admin and print it once",
-    ),
-    flag("no-test", "Do not test whether the provider answers"),
-    DATA_DIR,
-])
 .run(run);
 
 /// The environment variable with the relay's token.

@@ -6,113 +6,58 @@ mod qr;
 mod run;
 mod status;
 
-use super::arguments::{DATA_DIR, JSON, flag, option, required};
 use super::command::Command;
 
 pub const COMMAND: Command = Command::new(
-    "relay",
-    "Run a relay, through which machines can be reached from anywhere",
-)
-.details(
     "\
+relay: Run a relay, through which machines can be reached from anywhere
 Machines link to the relay from behind their routers, and clients reach them through it at
 /ws?machine_id=... Both must present the token in the environment variable AUTH_TOKEN, which has
 at least 32 characters. The relay keeps nothing on disk. SIGTERM and Ctrl-C stop it; machines and
 clients then reconnect, to its next start or to another relay. HEARTH_LOG sets the log level:
-error, warn, info (the default), debug or trace.",
+error, warn, info (the default), debug or trace.
+--show-token                 Print a new secure token and how to use it
+--bind ADDR                  Listen on this address (default: all)
+--port N                     Listen on this port (default: 5000); 0 lets the
+                             system choose
+--cert FILE                  Use TLS with this certificate (PEM), which is reloaded
+                             when it changes; with --key
+--key FILE                   The private key of --cert (PEM)
+--machines N                 Maximum number of machines (default: 10000)
+--clients-per-machine N      Maximum number of clients of each (default: 64)
+--message-bytes N            Maximum size of a message (default: 1048576)
+--outbox-bytes N             Maximum bytes queued for a client before it is
+                             disconnected (default: 1048576)
+--messages-per-second N      Maximum messages per second of each client
+                             (default: 200)
+--connections-per-address N  Maximum connections from one address (default: 256)
+--trusted-proxy LIST         Trust X-Forwarded-For, -Proto and -Host of these
+                             reverse proxies: address patterns, comma-separated",
 )
-.options(&[
-    flag("show-token", "Print a new secure token and how to use it"),
-    option("bind", "ADDR", "Listen on this address (default: all)"),
-    option(
-        "port",
-        "N",
-        "Listen on this port (default: 5000); 0 lets the\nsystem choose",
-    ),
-    #[cfg(feature = "tls")]
-    option(
-        "cert",
-        "FILE",
-        "Use TLS with this certificate (PEM), which is reloaded\n\
-when it changes; with --key",
-    ),
-    #[cfg(feature = "tls")]
-    option("key", "FILE", "The private key of --cert (PEM)"),
-    option(
-        "machines",
-        "N",
-        "Maximum number of machines (default: 10000)",
-    ),
-    option(
-        "clients-per-machine",
-        "N",
-        "Maximum number of clients of each (default: 64)",
-    ),
-    option(
-        "message-bytes",
-        "N",
-        "Maximum size of a message (default: 1048576)",
-    ),
-    option(
-        "outbox-bytes",
-        "N",
-        "Maximum bytes queued for a client before it is\n\
-disconnected (default: 1048576)",
-    ),
-    option(
-        "messages-per-second",
-        "N",
-        "Maximum messages per second of each client\n\
-(default: 200)",
-    ),
-    option(
-        "connections-per-address",
-        "N",
-        "Maximum connections from one address (default: 256)",
-    ),
-    option(
-        "trusted-proxy",
-        "LIST",
-        "Trust X-Forwarded-For, -Proto and -Host of these\n\
-reverse proxies: address patterns, comma-separated",
-    ),
-])
 .run(run::run)
 .members(&[
     Command::new(
-        "join",
-        "Link this machine to a relay and print the address for its clients",
-    )
-    .details(
         "\
+join URL: Link this machine to a relay and print the address for its clients
 URL is the relay's address, such as wss://relay.example/ws. Its AUTH_TOKEN is taken from the
 environment, or asked for. The first run creates identity.key, by which relays and clients
-recognise this machine: keep a copy. A running server reloads its configuration.",
+recognise this machine: keep a copy. A running server reloads its configuration.
+--name NAME        The name of the channel (default: relay)
+--encryption WORD  required rejects clients whose messages the relay could
+                   read; optional (the default) accepts both
+--token-stdin      Read AUTH_TOKEN as one line of standard input
+--qr               Print the address as a QR code even into a file
+--json
+--data-dir",
     )
-    .operands(&[required("URL")])
-    .options(&[
-        option("name", "NAME", "The name of the channel (default: relay)"),
-        option(
-            "encryption",
-            "WORD",
-            "required rejects clients whose messages the relay could\n\
-read; optional (the default) accepts both",
-        ),
-        flag(
-            "token-stdin",
-            "Read AUTH_TOKEN as one line of standard input",
-        ),
-        flag("qr", "Print the address as a QR code even into a file"),
-        JSON,
-        DATA_DIR,
-    ])
     .run(join::run),
-    Command::new("leave", "Remove the link to a relay")
-        .details("`hearth relay status` shows the NAME. A running server reloads.")
-        .operands(&[required("NAME")])
-        .options(&[DATA_DIR])
-        .run(leave::run),
-    Command::new("status", "Show the links of the running server")
-        .options(&[JSON, DATA_DIR])
+    Command::new(
+        "\
+leave NAME: Remove the link to a relay
+`hearth relay status` shows the NAME. A running server reloads.
+--data-dir",
+    )
+    .run(leave::run),
+    Command::new("status: Show the links of the running server\n--json\n--data-dir")
         .run(status::run),
 ]);

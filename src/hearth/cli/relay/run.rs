@@ -110,8 +110,11 @@ fn identity(arguments: &Arguments) -> Result<Option<Acceptor>, CliError> {
 }
 
 #[cfg(not(feature = "tls"))]
-fn identity(_: &Arguments) -> Result<Option<std::convert::Infallible>, CliError> {
-    Ok(None)
+fn identity(arguments: &Arguments) -> Result<Option<std::convert::Infallible>, CliError> {
+    match arguments.has("cert") || arguments.has("key") {
+        true => Err(CliError::failed("this program was built without TLS")),
+        false => Ok(None),
+    }
 }
 
 #[cfg(feature = "tls")]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::arguments::{Arguments, CommandOption, DATA_DIR, JSON, flag, option};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -21,37 +21,27 @@ use net::tls::self_signed::{MOST_DAYS, make};
 use net::tls::{fingerprint, inspect, load_certificates};
 use serde_json::json;
 
-pub const COMMAND: Command = Command::new("tls", "Create and show the server's TLS certificate")
+pub const COMMAND: Command = Command::new("tls: Create and show the server's TLS certificate")
     .members(&[
         Command::new(
-            "self-signed",
-            "Create a self-signed certificate for this machine",
-        )
-        .details(
             "\
+self-signed: Create a self-signed certificate for this machine
 Writes cert.pem and key.pem to the data directory, for this machine's names and addresses, and
 sets `tls` in the configuration if it is not set. Browsers warn about such a certificate until
-it is accepted: compare its fingerprint then.",
+it is accepted: compare its fingerprint then.
+--name NAME...  Another name or address of the server; may be
+                given more than once
+--days N        Valid for N days (default: 365)
+--force         Replace an existing certificate
+--data-dir",
         )
-        .options(&[
-            CommandOption {
-                repeats: true,
-                ..option(
-                    "name",
-                    "NAME",
-                    "Another name or address of the server; may be\ngiven more than once",
-                )
-            },
-            option("days", "N", "Valid for N days (default: 365)"),
-            flag("force", "Replace an existing certificate"),
-            DATA_DIR,
-        ])
         .run(self_signed),
         Command::new(
-            "show",
-            "Show the certificate: its fingerprint, names and expiry",
+            "\
+show: Show the certificate: its fingerprint, names and expiry
+--json
+--data-dir",
         )
-        .options(&[JSON, DATA_DIR])
         .run(show),
     ]);
 

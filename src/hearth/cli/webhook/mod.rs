@@ -7,7 +7,7 @@ mod sample;
 
 use serde_json::{Map, Value};
 
-use super::arguments::{Arguments, DATA_DIR, JSON, flag, option, required};
+use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
@@ -21,78 +21,47 @@ use serde_json::json;
 use store::DeliveryState;
 
 pub const COMMAND: Command = Command::new(
-    "webhook",
-    "Let other systems send messages and receive the replies",
-)
-.details(
     "\
+webhook: Let other systems send messages and receive the replies
 An account has a path to which a system posts its messages, and a URL to which the replies are
 posted. `hearth config keys` explains its other settings.",
 )
 .members(&[
-    Command::new("add", "Add an account and print how to call it")
-        .details(
-            "\
-Generates a secret, which is printed once. Every message must carry it; every reply carries it
-and is signed with it (Standard Webhooks). A running server reloads its configuration.",
-        )
-        .operands(&[required("NAME")])
-        .options(&[
-            option("url", "URL", "Where the replies are posted (required)"),
-            option(
-                "path",
-                "PATH",
-                "Where the messages are posted\n(default: /webhook/NAME)",
-            ),
-            option("model", "MODEL", "The model for this account's turns"),
-            option(
-                "permission-mode",
-                "MODE",
-                "ask, allow or deny: restricts what tools may do",
-            ),
-            flag(
-                "secret-stdin",
-                "Read the secret as one line of standard input",
-            ),
-            flag("no-secret", "Accept messages from anyone who can connect"),
-            DATA_DIR,
-        ])
-        .run(add),
-    Command::new("list", "List the accounts")
-        .options(&[JSON, DATA_DIR])
-        .run(list),
     Command::new(
-        "test",
-        "Post a message through an account and follow it to the callback",
-    )
-    .details(
         "\
-Posts to the running server as the other system would, shows each step, and says what is wrong
-if the reply does not arrive. This calls the model and the receiver.",
+add NAME: Add an account and print how to call it
+Generates a secret, which is printed once. Every message must carry it; every reply carries it
+and is signed with it (Standard Webhooks). A running server reloads its configuration.
+--url URL               Where the replies are posted (required)
+--path PATH             Where the messages are posted
+                        (default: /webhook/NAME)
+--model MODEL           The model for this account's turns
+--permission-mode MODE  ask, allow or deny: restricts what tools may do
+--secret-stdin          Read the secret as one line of standard input
+--no-secret             Accept messages from anyone who can connect
+--data-dir",
     )
-    .operands(&[required("NAME")])
-    .options(&[
-        option("message", "TEXT", "The message to send"),
-        option(
-            "body",
-            "FILE",
-            "Post this JSON file instead, or standard input (-):\nfor an account with a `map`",
-        ),
-        option(
-            "wait",
-            "SECONDS",
-            "How long to wait for the reply (default: 60)",
-        ),
-        DATA_DIR,
-    ])
+    .run(add),
+    Command::new("list: List the accounts\n--json\n--data-dir").run(list),
+    Command::new(
+        "\
+test NAME: Post a message through an account and follow it to the callback
+Posts to the running server as the other system would, shows each step, and says what is wrong
+if the reply does not arrive. This calls the model and the receiver.
+--message TEXT  The message to send
+--body FILE     Post this JSON file instead, or standard input (-):
+                for an account with a `map`
+--wait SECONDS  How long to wait for the reply (default: 60)
+--data-dir",
+    )
     .run(run_test::run),
-    Command::new("remove", "Remove an account")
-        .details(
-            "Its undelivered callbacks are dropped. A running server reloads its configuration.",
-        )
-        .operands(&[required("NAME")])
-        .options(&[DATA_DIR])
-        .run(remove),
+    Command::new(
+        "\
+remove NAME: Remove an account
+Its undelivered callbacks are dropped. A running server reloads its configuration.
+--data-dir",
+    )
+    .run(remove),
 ]);
 
 /// `hearth webhook add NAME --url URL`
