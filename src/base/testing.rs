@@ -56,3 +56,16 @@ impl Drop for TemporaryDirectory {
         }
     }
 }
+
+/// The rows of a table in a text: one on each line, cells between ` | `. Empty lines
+/// are left out, and spaces around a cell.
+///
+/// # Panics
+///
+/// A row has another number of cells.
+pub fn rows<const N: usize>(table: &str) -> Vec<[&str; N]> {
+    let lines = table.lines().filter(|line| !line.trim().is_empty());
+    let cells = |line| -> Vec<&str> { str::split(line, " | ").map(str::trim).collect() };
+    let row = |line| <[&str; N]>::try_from(cells(line)).expect(line);
+    lines.map(row).collect()
+}

@@ -102,6 +102,7 @@ pub(super) fn tls() -> Setting<impl Rule<Output = Tls>, Tls> {
 mod tests {
     use super::*;
     use crate::Settings;
+    use base::testing::rows;
 
     fn load(text: &str) -> Result<Tls, String> {
         let environment = |name: &str| (name == "PLACE").then(|| "/etc/tls/key.pem".to_owned());
@@ -124,18 +125,13 @@ mod tests {
 
     #[test]
     fn a_certificate_and_its_key_go_together() {
-        for (text, says) in [
-            (
-                r#"{"tls": {"cert": "a.pem"}}"#,
-                "\"tls.cert\" needs \"tls.key\" as well",
-            ),
-            (
-                r#"{"tls": {"key": "a.pem"}}"#,
-                "\"tls.key\" needs \"tls.cert\" as well",
-            ),
-            (r#"{"tls": {"ca_file": ""}}"#, "must be a path of a file"),
-            (r#"{"tls": {"certificate": "a"}}"#, "unknown key"),
-        ] {
+        let table = r#"
+            {"tls": {"cert": "a.pem"}}    | "tls.cert" needs "tls.key" as well
+            {"tls": {"key": "a.pem"}}     | "tls.key" needs "tls.cert" as well
+            {"tls": {"ca_file": ""}}      | must be a path of a file
+            {"tls": {"certificate": "a"}} | unknown key
+        "#;
+        for [text, says] in rows(table) {
             let problems = load(text).unwrap_err();
             assert!(problems.contains(says), "{text}: {problems}");
         }

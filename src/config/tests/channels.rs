@@ -2,6 +2,7 @@
 
 use super::problems::check_says;
 use super::*;
+use base::testing::rows;
 
 /// A file with one webhook account of these members.
 pub(super) fn account(members: &str) -> String {
@@ -40,32 +41,15 @@ fn webhook_accounts_are_strict() {
             "\"channels.webhook.accounts.ci.incoming_path\" must be a URL path that begins with /",
         );
     }
-    for (members, says) in [
-        (
-            r#""incoming_path":"/a""#,
-            "\"channels.webhook.accounts.ci.outgoing_url\" is required: a URL",
-        ),
-        (
-            r#""outgoing_url":"http://a/""#,
-            "\"channels.webhook.accounts.ci.incoming_path\" is required",
-        ),
-        (
-            r#""incoming_path":"/a","outgoing_url":"ws://a/""#,
-            "must be a URL that begins with https:// or http://",
-        ),
-        (
-            r#""incoming_path":"/a","outgoing_url":"http://a/","secret":"""#,
-            "\"channels.webhook.accounts.ci.secret\" must not be empty",
-        ),
-        (
-            r#""incoming_path":"/a","outgoing_url":"http://a/","name":"x""#,
-            "must be \"ci\", the key of the account",
-        ),
-        (
-            r#""incoming_path":"/a","outgoing_url":"http://a/","secrets":"x""#,
-            "(did you mean \"secret\"?)",
-        ),
-    ] {
+    let table = r#"
+        "incoming_path":"/a"                                         | "channels.webhook.accounts.ci.outgoing_url" is required: a URL
+        "outgoing_url":"http://a/"                                   | "channels.webhook.accounts.ci.incoming_path" is required
+        "incoming_path":"/a","outgoing_url":"ws://a/"                | must be a URL that begins with https:// or http://
+        "incoming_path":"/a","outgoing_url":"http://a/","secret":""  | "channels.webhook.accounts.ci.secret" must not be empty
+        "incoming_path":"/a","outgoing_url":"http://a/","name":"x"   | must be "ci", the key of the account
+        "incoming_path":"/a","outgoing_url":"http://a/","secrets":"x" | (did you mean "secret"?)
+    "#;
+    for [members, says] in rows(table) {
         check_says(&account(members), says);
     }
 }
@@ -120,62 +104,24 @@ fn what_is_switched_on_takes_no_path_of_an_account() {
 
 #[test]
 fn channels_do_not_collide() {
-    for (channels, says) in [
-        (
-            r#"[{"type":"tcp"},{"type":"tcp","port":5000}]"#,
-            "\"channels[1].port\" is 5000, and so is \"channels[0].port\"",
-        ),
-        (
-            r#"[{"type":"tcp","bind":"127.0.0.1"},{"type":"tcp","bind":"0.0.0.0"}]"#,
-            "\"channels[1].port\" is 5000, and so is",
-        ),
-        (
-            r#"[{"type":"tcp"},{"type":"webhook","port":5000,"accounts":{}}]"#,
-            "\"channels[1].port\" is 5000, and so is",
-        ),
-        (
-            r#"{"webhook":{"port":5000,"accounts":{}}}"#,
-            "\"channels.webhook.port\" is 5000, which the default tcp channel uses",
-        ),
-        (
-            r#"[{"type":"tcp","name":"a"},{"type":"tcp","port":1,"name":"a"}]"#,
-            "\"channels[1].name\" is \"a\", and so is the name of \"channels[0]\"",
-        ),
-        (
-            r#"[{"type":"webhook","accounts":{}}]"#,
-            "\"channels[0]\" has no \"port\", and there is no tcp channel",
-        ),
-        (
-            r#"{"webhook":{"accounts":{"a":{"incoming_path":"/x","outgoing_url":"http://a/"},"b":{"incoming_path":"/x","outgoing_url":"http://b/"}}}}"#,
-            "\"channels.webhook.accounts.b.incoming_path\" is \"/x\", and so is \"channels.webhook.accounts.a.incoming_path\"",
-        ),
-        (
-            r#"[{"name":"x"}]"#,
-            "\"channels[0].type\" is required: \"tcp\", \"websocket\" or \"webhook\"",
-        ),
-        (r#"{"x":{"port":1}}"#, "\"channels.x.type\" is required"),
-        (r#"[{"type":"tpc"}]"#, "(did you mean \"tcp\"?)"),
-        (
-            r#"[{"type":"tcp","url":"wss://a/"}]"#,
-            "unknown key \"url\" in \"channels[0]\" (known there: name, port, bind, allow_from, type)",
-        ),
-        (
-            r#"[{"type":"tcp","bind":"eth0"}]"#,
-            "\"channels[0].bind\" must be an IPv4 or IPv6 address",
-        ),
-        (
-            r#"["tcp"]"#,
-            "\"channels[0]\" must be an object, not \"tcp\"",
-        ),
-        (
-            r#"5000"#,
-            "\"channels\" must be an array of channels, or an object of them by name, not 5000",
-        ),
-        (
-            r#"{"webhook":{}}"#,
-            "\"channels.webhook.accounts\" is required",
-        ),
-    ] {
+    let table = r#"
+        [{"type":"tcp"},{"type":"tcp","port":5000}]                  | "channels[1].port" is 5000, and so is "channels[0].port"
+        [{"type":"tcp","bind":"127.0.0.1"},{"type":"tcp","bind":"0.0.0.0"}] | "channels[1].port" is 5000, and so is
+        [{"type":"tcp"},{"type":"webhook","port":5000,"accounts":{}}] | "channels[1].port" is 5000, and so is
+        {"webhook":{"port":5000,"accounts":{}}}                      | "channels.webhook.port" is 5000, which the default tcp channel uses
+        [{"type":"tcp","name":"a"},{"type":"tcp","port":1,"name":"a"}] | "channels[1].name" is "a", and so is the name of "channels[0]"
+        [{"type":"webhook","accounts":{}}]                           | "channels[0]" has no "port", and there is no tcp channel
+        {"webhook":{"accounts":{"a":{"incoming_path":"/x","outgoing_url":"http://a/"},"b":{"incoming_path":"/x","outgoing_url":"http://b/"}}}} | "channels.webhook.accounts.b.incoming_path" is "/x", and so is "channels.webhook.accounts.a.incoming_path"
+        [{"name":"x"}]                                               | "channels[0].type" is required: "tcp", "websocket" or "webhook"
+        {"x":{"port":1}}                                             | "channels.x.type" is required
+        [{"type":"tpc"}]                                             | (did you mean "tcp"?)
+        [{"type":"tcp","url":"wss://a/"}]                            | unknown key "url" in "channels[0]" (known there: name, port, bind, allow_from, type)
+        [{"type":"tcp","bind":"eth0"}]                               | "channels[0].bind" must be an IPv4 or IPv6 address
+        ["tcp"]                                                      | "channels[0]" must be an object, not "tcp"
+        5000                                                         | "channels" must be an array of channels, or an object of them by name, not 5000
+        {"webhook":{}}                                               | "channels.webhook.accounts" is required
+    "#;
+    for [channels, says] in rows(table) {
         check_says(&format!(r#"{{"channels":{channels}}}"#), says);
     }
     config(r#"{"channels":[{"type":"tcp","port":0},{"type":"tcp","port":0}]}"#);

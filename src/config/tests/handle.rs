@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::*;
 use base::error::Code;
+use base::testing::rows;
 
 const FILE: &str = r#"{
   "//": "our home",
@@ -297,43 +298,33 @@ fn what_is_shown_begins_with_the_contract_and_holds_no_secret() {
 #[test]
 fn keys_are_shown_with_secrets_masked() {
     let settings = Settings::from_text(Path::new("config.json"), FILE, environment).unwrap();
-    for (key, reveal, value) in [
-        ("model", false, json!("old")),
-        ("workers", false, json!(4)),
-        ("session_days", false, json!(30)),
-        ("limits.turn_seconds", false, json!(300)),
-        ("api_key", false, json!("${API_KEY}")),
-        ("temperature", false, json!(1.0)),
-        ("max_tokens", false, json!(null)),
-        ("channels.webhook.accounts.ci.secret", false, json!("***")),
-        (
-            "channels.webhook.accounts.ci.secret",
-            true,
-            json!("an-inline-secret-1234"),
-        ),
-        (
-            "channels.webhook.accounts.ci",
-            false,
-            json!({"incoming_path": "/ci", "outgoing_url": "https://hooks.example/services/T0/private-path", "secret": "***"}),
-        ),
-        ("channels.webhook.accounts.ci.model", false, json!(null)),
-        ("tools.custom.t.env", false, json!({"TOKEN": "***"})),
-        ("tools.custom[0].env.TOKEN", true, json!("inline-env")),
-        ("base_url", false, json!("***")),
-    ] {
+    let table = r#"
+        model                               | false | "old"
+        workers                             | false | 4
+        session_days                        | false | 30
+        limits.turn_seconds                 | false | 300
+        api_key                             | false | "${API_KEY}"
+        temperature                         | false | 1.0
+        max_tokens                          | false | null
+        channels.webhook.accounts.ci.secret | false | "***"
+        channels.webhook.accounts.ci.secret | true  | "an-inline-secret-1234"
+        channels.webhook.accounts.ci        | false | {"incoming_path": "/ci", "outgoing_url": "https://hooks.example/services/T0/private-path", "secret": "***"}
+        channels.webhook.accounts.ci.model  | false | null
+        tools.custom.t.env                  | false | {"TOKEN": "***"}
+        tools.custom[0].env.TOKEN           | true  | "inline-env"
+        base_url                            | false | "***"
+    "#;
+    for [key, reveal, value] in rows(table) {
+        let reveal = reveal == "true";
+        let value: Value = value.parse().unwrap();
         assert_eq!(settings.get(key, reveal).unwrap(), value, "{key}");
     }
-    for (key, says) in [
-        (
-            "modle",
-            "there is no setting \"modle\" (did you mean \"model\"?)",
-        ),
-        (
-            "limits.turn_second",
-            "(did you mean \"limits.turn_seconds\"?)",
-        ),
-        ("", "is not a key"),
-    ] {
+    let table = r#"
+        modle              | there is no setting "modle" (did you mean "model"?)
+        limits.turn_second | (did you mean "limits.turn_seconds"?)
+                           | is not a key
+    "#;
+    for [key, says] in rows(table) {
         let error = settings.get(key, false).unwrap_err();
         assert!(error.message().contains(says), "{key}: {error}");
     }
@@ -344,24 +335,18 @@ fn keys_are_set_only_when_the_file_stays_good() {
     let directory = Directory::default();
     let path = directory.write("config.json", FILE);
     let settings = load(&path);
-    for (key, value, stands) in [
-        ("limits.turn_seconds", "60", json!(60)),
-        ("model", "gpt", json!("gpt")),
-        ("model", "4", json!("4")),
-        ("api_key", "1234567890", json!("1234567890")),
-        ("api_key", "${API_KEY}", json!("${API_KEY}")),
-        (
-            "channels.webhook.accounts.ci.secret",
-            "${HOOK_SECRET}",
-            json!("${HOOK_SECRET}"),
-        ),
-        (
-            "channels.webhook.accounts.new",
-            r#"{"incoming_path":"/new","outgoing_url":"http://a/"}"#,
-            json!({"incoming_path": "/new", "outgoing_url": "http://a/"}),
-        ),
-        ("limits", "null", json!(null)),
-    ] {
+    let table = r#"
+        limits.turn_seconds                 | 60                                                  | 60
+        model                               | gpt                                                 | "gpt"
+        model                               | 4                                                   | "4"
+        api_key                             | 1234567890                                          | "1234567890"
+        api_key                             | ${API_KEY}                                          | "${API_KEY}"
+        channels.webhook.accounts.ci.secret | ${HOOK_SECRET}                                      | "${HOOK_SECRET}"
+        channels.webhook.accounts.new       | {"incoming_path":"/new","outgoing_url":"http://a/"} | {"incoming_path": "/new", "outgoing_url": "http://a/"}
+        limits                              | null                                                | null
+    "#;
+    for [key, value, stands] in rows(table) {
+        let stands: Value = stands.parse().unwrap();
         settings.set(key, value).unwrap();
         let file: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
         let found = key.split('.').try_fold(&file, |here, step| here.get(step));
@@ -369,20 +354,13 @@ fn keys_are_set_only_when_the_file_stays_good() {
     }
     assert_eq!(settings.current().model, "4");
     let before = fs::read_to_string(&path).unwrap();
-    for (key, value, says) in [
-        (
-            "workers",
-            "0",
-            "\"workers\" must be an integer from 1 to 256, not 0",
-        ),
-        (
-            "wokers",
-            "1",
-            "unknown key \"wokers\" (did you mean \"workers\"?)",
-        ),
-        ("model.x", "1", "there is no place for \"model.x\""),
-        ("api_key", "${NO_SUCH}", "NO_SUCH, which is not set"),
-    ] {
+    let table = r#"
+        workers | 0          | "workers" must be an integer from 1 to 256, not 0
+        wokers  | 1          | unknown key "wokers" (did you mean "workers"?)
+        model.x | 1          | there is no place for "model.x"
+        api_key | ${NO_SUCH} | NO_SUCH, which is not set
+    "#;
+    for [key, value, says] in rows(table) {
         let error = settings.set(key, value).unwrap_err();
         assert_eq!(error.code(), Code::InvalidRequest);
         assert!(error.message().contains(says), "{key}: {error}");

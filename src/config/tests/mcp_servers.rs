@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::problems::check_says;
 use super::*;
+use base::testing::rows;
 
 #[test]
 fn entries_of_other_clients_are_understood() {
@@ -54,43 +55,20 @@ fn entries_of_other_clients_are_understood() {
 
 #[test]
 fn what_cannot_be_started_is_refused() {
-    for (members, says) in [
-        (
-            r#""a":{}"#,
-            "must have either \"command\" or \"url\"; it has neither",
-        ),
-        (r#""a":{"command":"x","url":"http://a/"}"#, "it has both"),
-        (
-            r#""a":{"command":"x","headers":{"A":"b"}}"#,
-            "\"mcp_servers.a.headers\" needs \"url\"",
-        ),
-        (
-            r#""a":{"url":"http://a/","args":["x"]}"#,
-            "\"mcp_servers.a.args\" needs \"command\"",
-        ),
-        (
-            r#""a":{"url":"http://a/","type":"stdio"}"#,
-            "\"mcp_servers.a.type\" needs \"command\"",
-        ),
-        (
-            r#""a":{"url":"http://a/","type":"sse"}"#,
-            "must be \"stdio\", \"http\", \"streamable-http\"",
-        ),
-        (
-            r#""a":{"command":"x","cwd":"here"}"#,
-            "must be an absolute path",
-        ),
-        (r#""a":{"comand":"x"}"#, "did you mean \"command\"?"),
-        (
-            r#""a":{"command":"x","timeout_seconds":0}"#,
-            "must be an integer from 1 to 3600",
-        ),
-        (
-            r#""a.b":{"command":"x"},"a b":{"command":"y"}"#,
-            "is too similar to \"a.b\"",
-        ),
-        (r#""a":"x""#, "must be an object with command"),
-    ] {
+    let table = r#"
+        "a":{}                                      | must have either "command" or "url"; it has neither
+        "a":{"command":"x","url":"http://a/"}       | it has both
+        "a":{"command":"x","headers":{"A":"b"}}     | "mcp_servers.a.headers" needs "url"
+        "a":{"url":"http://a/","args":["x"]}        | "mcp_servers.a.args" needs "command"
+        "a":{"url":"http://a/","type":"stdio"}      | "mcp_servers.a.type" needs "command"
+        "a":{"url":"http://a/","type":"sse"}        | must be "stdio", "http", "streamable-http"
+        "a":{"command":"x","cwd":"here"}            | must be an absolute path
+        "a":{"comand":"x"}                          | did you mean "command"?
+        "a":{"command":"x","timeout_seconds":0}     | must be an integer from 1 to 3600
+        "a.b":{"command":"x"},"a b":{"command":"y"} | is too similar to "a.b"
+        "a":"x"                                     | must be an object with command
+    "#;
+    for [members, says] in rows(table) {
         check_says(&format!(r#"{{"mcp_servers":{{{members}}}}}"#), says);
     }
     check_says(r#"{"mcpServers":{}}"#, "did you mean \"mcp_servers\"?");

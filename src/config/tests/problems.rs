@@ -2,6 +2,7 @@
 
 use super::channels::account;
 use super::*;
+use base::testing::rows;
 
 /// Checks the whole text of the problems of a file.
 fn check(text: &str, expected: &[&str]) {
@@ -78,124 +79,48 @@ fn what_is_not_json_has_line_and_column() {
 
 #[test]
 fn top_level_settings_are_strict() {
-    for (text, says) in [
-        (
-            r#"{"model":7}"#,
-            "\"model\" must be a string of 1 to 200 characters, not 7",
-        ),
-        (
-            r#"{"model":" "}"#,
-            "\"model\" must be a string of 1 to 200 characters, not \" \"",
-        ),
-        (
-            r#"{"temperature":"hot"}"#,
-            "\"temperature\" must be a number from 0 to 2, not \"hot\"",
-        ),
-        (
-            r#"{"temperature":-0.1}"#,
-            "\"temperature\" must be a number from 0 to 2, not -0.1",
-        ),
-        (
-            r#"{"relay":{"auth_token":"short"}}"#,
-            "\"relay.auth_token\" has 5 characters, and must have 32 or more",
-        ),
-        (
-            r#"{"max_tokens":1.5}"#,
-            "\"max_tokens\" must be an integer from 1 to 10000000, not 1.5",
-        ),
-        (
-            r#"{"permission_mode":"always"}"#,
-            "\"permission_mode\" must be \"ask\", \"allow\" or \"deny\", not \"always\"",
-        ),
-        (
-            r#"{"tool_permissions":{"recall":"yes"}}"#,
-            "\"tool_permissions.recall\" must be \"ask\"",
-        ),
-        (
-            r#"{"tool_permissions":{"a b":"ask"}}"#,
-            "\"a b\" in \"tool_permissions\" is not a tool name",
-        ),
-        (
-            r#"{"tool_permissions":[]}"#,
-            "\"tool_permissions\" must be an object from",
-        ),
-        (
-            r#"{"base_url":"localhost:11434"}"#,
-            "\"base_url\" must be a URL that begins with https:// or http://",
-        ),
-        (r#"{"base_url":"ftp://a/"}"#, "not \"ftp://a/\""),
-        (r#"{"base_url":"https://***@a/"}"#, "\"base_url\" is masked"),
-        (
-            r#"{"provider":"openai-compatible"}"#,
-            "\"base_url\" is required by provider \"openai-compatible\"",
-        ),
-        (
-            r#"{"provider":"openai-compatible","base_url":null,"workers":0}"#,
-            "\"base_url\" is required by provider",
-        ),
-        (
-            r#"{"allowed_origins":["https://a.example/"]}"#,
-            "\"allowed_origins[0]\" must be an origin",
-        ),
-        (
-            r#"{"allowed_origins":["*"]}"#,
-            "\"allowed_origins[0]\" must be an origin",
-        ),
-        (
-            r#"{"allowed_hosts":["a.example:5000"]}"#,
-            "\"allowed_hosts[0]\" must be a host name",
-        ),
-        (
-            r#"{"trusted_proxies":["proxy"]}"#,
-            "\"trusted_proxies[0]\" must be an address pattern",
-        ),
-        (
-            r#"{"trusted_proxies":"10.0.0.1"}"#,
-            "\"trusted_proxies\" must be an array, each an address pattern",
-        ),
-        (
-            r#"{"session_days":0}"#,
-            "\"session_days\" must be an integer from 1 to 3650, not 0",
-        ),
-        (
-            r#"{"limits":{"ping_seconds":30,"dead_seconds":30}}"#,
-            "\"limits.dead_seconds\" must be more than \"limits.ping_seconds\" (30), not 30",
-        ),
-        (
-            r#"{"limits":[]}"#,
-            "\"limits\" must be an object, not an array",
-        ),
-        (
-            r#"{"tools":{"costum":[]}}"#,
-            "unknown key \"costum\" in \"tools\" (did you mean \"custom\"?)",
-        ),
-        (r#"{"zzz":1}"#, "unknown key \"zzz\""),
-    ] {
+    let table = r#"
+        {"model":7}                                                  | "model" must be a string of 1 to 200 characters, not 7
+        {"model":" "}                                                | "model" must be a string of 1 to 200 characters, not " "
+        {"temperature":"hot"}                                        | "temperature" must be a number from 0 to 2, not "hot"
+        {"temperature":-0.1}                                         | "temperature" must be a number from 0 to 2, not -0.1
+        {"relay":{"auth_token":"short"}}                             | "relay.auth_token" has 5 characters, and must have 32 or more
+        {"max_tokens":1.5}                                           | "max_tokens" must be an integer from 1 to 10000000, not 1.5
+        {"permission_mode":"always"}                                 | "permission_mode" must be "ask", "allow" or "deny", not "always"
+        {"tool_permissions":{"recall":"yes"}}                        | "tool_permissions.recall" must be "ask"
+        {"tool_permissions":{"a b":"ask"}}                           | "a b" in "tool_permissions" is not a tool name
+        {"tool_permissions":[]}                                      | "tool_permissions" must be an object from
+        {"base_url":"localhost:11434"}                               | "base_url" must be a URL that begins with https:// or http://
+        {"base_url":"ftp://a/"}                                      | not "ftp://a/"
+        {"base_url":"https://***@a/"}                                | "base_url" is masked
+        {"provider":"openai-compatible"}                             | "base_url" is required by provider "openai-compatible"
+        {"provider":"openai-compatible","base_url":null,"workers":0} | "base_url" is required by provider
+        {"allowed_origins":["https://a.example/"]}                   | "allowed_origins[0]" must be an origin
+        {"allowed_origins":["*"]}                                    | "allowed_origins[0]" must be an origin
+        {"allowed_hosts":["a.example:5000"]}                         | "allowed_hosts[0]" must be a host name
+        {"trusted_proxies":["proxy"]}                                | "trusted_proxies[0]" must be an address pattern
+        {"trusted_proxies":"10.0.0.1"}                               | "trusted_proxies" must be an array, each an address pattern
+        {"session_days":0}                                           | "session_days" must be an integer from 1 to 3650, not 0
+        {"limits":{"ping_seconds":30,"dead_seconds":30}}             | "limits.dead_seconds" must be more than "limits.ping_seconds" (30), not 30
+        {"limits":[]}                                                | "limits" must be an object, not an array
+        {"tools":{"costum":[]}}                                      | unknown key "costum" in "tools" (did you mean "custom"?)
+        {"zzz":1}                                                    | unknown key "zzz"
+    "#;
+    for [text, says] in rows(table) {
         check_says(text, says);
     }
 }
 
 #[test]
 fn the_environment_is_named_but_never_shown() {
-    for (text, says) in [
-        (
-            r#"{"api_key":"${NO_SUCH}"}"#,
-            "\"api_key\" names the environment variable NO_SUCH, which is not set",
-        ),
-        (r#"{"api_key":"${EMPTY}"}"#, "\"api_key\" must not be empty"),
-        (
-            r#"{"workers":"${WORD}"}"#,
-            "\"workers\" must be an integer from 1 to 256, not what the environment variable WORD holds",
-        ),
-        (
-            r#"{"provider":"${WORD}"}"#,
-            "not what the environment variable WORD holds",
-        ),
-        (
-            r#"{"api_key":12345}"#,
-            "\"api_key\" must be a string, or \"${NAME}\" to read it from the environment",
-        ),
-    ] {
+    let table = r#"
+        {"api_key":"${NO_SUCH}"} | "api_key" names the environment variable NO_SUCH, which is not set
+        {"api_key":"${EMPTY}"}   | "api_key" must not be empty
+        {"workers":"${WORD}"}    | "workers" must be an integer from 1 to 256, not what the environment variable WORD holds
+        {"provider":"${WORD}"}   | not what the environment variable WORD holds
+        {"api_key":12345}        | "api_key" must be a string, or "${NAME}" to read it from the environment
+    "#;
+    for [text, says] in rows(table) {
         check_says(text, says);
         let problems = read(text).err().unwrap();
         let shown = format!("{problems} {problems:?}");

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{OFFLINE, PRESETS, Preset};
 use base::secret::Secret;
+use base::testing::rows;
 
 const KEYS: &[(&str, &str)] = &[
     ("OPENAI_API_KEY", "sk-environment"),
@@ -21,28 +22,18 @@ fn settings(text: &str) -> Settings {
 
 #[test]
 fn keys_come_from_the_file_or_the_usual_variable_and_go_to_no_other_address() {
-    for (text, key) in [
-        (
-            r#"{"provider":"openai","model":"m"}"#,
-            Some("sk-environment"),
-        ),
-        (
-            r#"{"provider":"openai","model":"m","api_key":"mine"}"#,
-            Some("mine"),
-        ),
-        (
-            r#"{"provider":"groq","model":"m"}"#,
-            Some("gsk-environment"),
-        ),
-        (r#"{"provider":"mistral","model":"m"}"#, None),
-        (r#"{"provider":"anthropic","model":"m"}"#, None),
-        (
-            r#"{"provider":"openai","model":"m","base_url":"http://10.0.0.1/v1"}"#,
-            None,
-        ),
-        (r#"{"provider":"ollama","model":"m"}"#, None),
-        ("{}", None),
-    ] {
+    let table = r#"
+        {"provider":"openai","model":"m"}                            | sk-environment
+        {"provider":"openai","model":"m","api_key":"mine"}           | mine
+        {"provider":"groq","model":"m"}                              | gsk-environment
+        {"provider":"mistral","model":"m"}                           | -
+        {"provider":"anthropic","model":"m"}                         | -
+        {"provider":"openai","model":"m","base_url":"http://10.0.0.1/v1"} | -
+        {"provider":"ollama","model":"m"}                            | -
+        {}                                                           | -
+    "#;
+    for [text, key] in rows(table) {
+        let key = (key != "-").then_some(key);
         let config = settings(text).current();
         let found = config.api_key.as_ref().map(Secret::expose);
         assert_eq!(found, key, "{text}");
@@ -86,29 +77,15 @@ fn what_stands_in_is_read_checked_and_shown_without_keys() {
     );
     let masked = settings.get("fallback", false).unwrap().to_string();
     assert!(!masked.contains("hidden-key"), "{masked}");
-    for (text, problem) in [
-        (
-            r#"{"fallback":[{"provider":"openai-compatible","model":"m"}]}"#,
-            "\"base_url\" is required by provider",
-        ),
-        (
-            r#"{"fallback":[{"provider":"ollama"}]}"#,
-            "\"fallback[0].model\" is required",
-        ),
-        (
-            r#"{"fallback":[{"provider":"olama","model":"m"}]}"#,
-            "did you mean \"ollama\"?",
-        ),
-        (
-            r#"{"reasoning_effort":"hard"}"#,
-            "\"reasoning_effort\" must be",
-        ),
-        (
-            r#"{"budget":{"monthly_tokens":0}}"#,
-            "must be an integer from 1",
-        ),
-        (r#"{"context_tokens":5}"#, "must be an integer from 2048"),
-    ] {
+    let table = r#"
+        {"fallback":[{"provider":"openai-compatible","model":"m"}]} | "base_url" is required by provider
+        {"fallback":[{"provider":"ollama"}]}                        | "fallback[0].model" is required
+        {"fallback":[{"provider":"olama","model":"m"}]}             | did you mean "ollama"?
+        {"reasoning_effort":"hard"}                                 | "reasoning_effort" must be
+        {"budget":{"monthly_tokens":0}}                             | must be an integer from 1
+        {"context_tokens":5}                                        | must be an integer from 2048
+    "#;
+    for [text, problem] in rows(table) {
         let read = Settings::from_text(Path::new("config.json"), text, |_| None);
         let Err(problems) = read else {
             panic!("{text} was read");

@@ -9,7 +9,7 @@ use super::context::CliContext;
 use super::data_directory::DataDirectory;
 use super::{COMMANDS, command, run_in};
 use crate::handbook::{TOPICS, topic};
-use base::testing::TemporaryDirectory;
+use base::testing::{TemporaryDirectory, rows};
 
 /// A data directory that is removed at the end.
 #[derive(Default)]
@@ -45,14 +45,6 @@ impl DataDirectoryUnderTest {
     pub fn data_directory(&self) -> DataDirectory {
         DataDirectory::resolve(Some(self.0.as_os_str()), &|_| None).unwrap()
     }
-}
-
-/// The rows of a table whose cells are separated by ` | `.
-pub fn rows<const N: usize>(table: &str) -> Vec<[&str; N]> {
-    let lines = table.lines().filter(|line| !line.trim().is_empty());
-    let cells = |line| -> Vec<&str> { str::split(line, " | ").map(str::trim).collect() };
-    let row = |line| <[&str; N]>::try_from(cells(line)).expect(line);
-    lines.map(row).collect()
 }
 
 /// What came of a command line.

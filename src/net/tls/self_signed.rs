@@ -217,24 +217,18 @@ fn pem(label: &str, der: &[u8]) -> String {
 mod tests {
     use super::*;
     use crate::tls::inspect;
+    use base::testing::rows;
 
     #[test]
     fn a_certificate_says_what_it_was_made_for() {
         let names: Vec<String> = ["pi.local", "localhost", "192.0.2.7", "2001:db8::7"]
             .map(str::to_owned)
             .to_vec();
-        for (now, from, until) in [
-            (
-                "2026-11-21",
-                "2026-11-20T23:00:00.000Z",
-                "2026-12-01T00:00:00.000Z",
-            ),
-            (
-                "2049-12-30",
-                "2049-12-29T23:00:00.000Z",
-                "2050-01-09T00:00:00.000Z",
-            ),
-        ] {
+        let table = "
+            2026-11-21 | 2026-11-20T23:00:00.000Z | 2026-12-01T00:00:00.000Z
+            2049-12-30 | 2049-12-29T23:00:00.000Z | 2050-01-09T00:00:00.000Z
+        ";
+        for [now, from, until] in rows(table) {
             let date: jiff::civil::Date = now.parse().unwrap();
             let moment = date.to_zoned(jiff::tz::TimeZone::UTC).unwrap().timestamp();
             let now = Timestamp::from_millis(moment.as_millisecond());

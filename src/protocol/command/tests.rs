@@ -1,5 +1,6 @@
 use super::*;
 use base::error::Code;
+use base::testing::rows;
 
 fn error_of(text: &str) -> Error {
     Request::parse(text).command.expect_err(text)
@@ -17,40 +18,20 @@ fn every_name_is_a_command() {
 
 #[test]
 fn errors_name_the_field_and_keep_the_id() {
-    for (text, says) in [
-        ("[]", "must be a JSON object, not an array"),
-        ("{", "not valid JSON"),
-        (r#"{"id":1}"#, "\"type\" is required"),
-        (
-            r#"{"id":1,"type":"nope"}"#,
-            "there is no command \"nope\"; the commands are auth, chat",
-        ),
-        (r#"{"id":1,"type":"chat"}"#, "\"message\" is required"),
-        (
-            r#"{"id":1,"type":"chat","message":7}"#,
-            "\"message\" must be a string, not a number",
-        ),
-        (
-            r#"{"id":1,"type":"chat","message":" \n"}"#,
-            "\"message\" must not be empty",
-        ),
-        (
-            r#"{"id":1,"type":"get_messages","conversation_id":"conv_0000000000001","limit":0}"#,
-            "\"limit\" must be an integer from 1 to 500, not 0",
-        ),
-        (
-            r#"{"id":1,"type":"list_conversations","limit":"5"}"#,
-            "\"limit\" must be an integer from 1 to 500, not a string",
-        ),
-        (
-            r#"{"id":1,"type":"subscribe","events":["x"]}"#,
-            "there is no event \"x\"",
-        ),
-        (
-            r#"{"id":1,"type":"approve","approval_id":"appr_0000000000001","remember":"never"}"#,
-            "\"remember\" must be",
-        ),
-    ] {
+    let table = r#"
+        []                                                           | must be a JSON object, not an array
+        {                                                            | not valid JSON
+        {"id":1}                                                     | "type" is required
+        {"id":1,"type":"nope"}                                       | there is no command "nope"; the commands are auth, chat
+        {"id":1,"type":"chat"}                                       | "message" is required
+        {"id":1,"type":"chat","message":7}                           | "message" must be a string, not a number
+        {"id":1,"type":"chat","message":" \n"}                       | "message" must not be empty
+        {"id":1,"type":"get_messages","conversation_id":"conv_0000000000001","limit":0} | "limit" must be an integer from 1 to 500, not 0
+        {"id":1,"type":"list_conversations","limit":"5"}             | "limit" must be an integer from 1 to 500, not a string
+        {"id":1,"type":"subscribe","events":["x"]}                   | there is no event "x"
+        {"id":1,"type":"approve","approval_id":"appr_0000000000001","remember":"never"} | "remember" must be
+    "#;
+    for [text, says] in rows(table) {
         let error = error_of(text);
         assert_eq!(error.code(), Code::InvalidRequest, "{text}");
         assert!(error.message().contains(says), "{text}: {error}");

@@ -1,6 +1,7 @@
 //! Which answers and calls a person's messages lead to.
 
 use super::*;
+use base::testing::rows;
 
 fn spec(name: &str, required: &str) -> ToolSpec {
     ToolSpec {
@@ -43,44 +44,22 @@ fn result(tool: &str, content: &str, ok: bool) -> ChatMessage {
 
 #[test]
 fn intents_become_calls() {
-    for (said, tool, arguments) in [
-        ("What time is it?", "current_time", json!({})),
-        ("today's date? I mean the date", "current_time", json!({})),
-        (
-            "what time is it in Asia/Tokyo?",
-            "current_time",
-            json!({"time_zone": "Asia/Tokyo"}),
-        ),
-        (
-            "Please remember that Mia is 7.",
-            "remember",
-            json!({"content": "Mia is 7"}),
-        ),
-        ("remember milk", "remember", json!({"content": "milk"})),
-        (
-            "What do you remember about Mia?",
-            "recall",
-            json!({"query": "Mia"}),
-        ),
-        ("recall Mia", "recall", json!({"query": "Mia"})),
-        ("forget Mia", "recall", json!({"query": "Mia"})),
-        (
-            "forget mem_0000000000001",
-            "forget",
-            json!({"memory_id": "mem_0000000000001"}),
-        ),
-        (
-            "search for Über uns",
-            "search_conversations",
-            json!({"query": "Über uns"}),
-        ),
-        (
-            "run light {\"room\": \"hall\"}",
-            "light",
-            json!({"room": "hall"}),
-        ),
-        ("run current_time", "current_time", json!({})),
-    ] {
+    let table = r#"
+        What time is it?                | current_time         | {}
+        today's date? I mean the date   | current_time         | {}
+        what time is it in Asia/Tokyo?  | current_time         | {"time_zone": "Asia/Tokyo"}
+        Please remember that Mia is 7.  | remember             | {"content": "Mia is 7"}
+        remember milk                   | remember             | {"content": "milk"}
+        What do you remember about Mia? | recall               | {"query": "Mia"}
+        recall Mia                      | recall               | {"query": "Mia"}
+        forget Mia                      | recall               | {"query": "Mia"}
+        forget mem_0000000000001        | forget               | {"memory_id": "mem_0000000000001"}
+        search for Über uns             | search_conversations | {"query": "Über uns"}
+        run light {"room": "hall"}      | light                | {"room": "hall"}
+        run current_time                | current_time         | {}
+    "#;
+    for [said, tool, arguments] in rows(table) {
+        let arguments: Value = arguments.parse().unwrap();
         let Answer::Call(name, written) = answer(&[user(said)], &tools()) else {
             panic!("{said:?} is no call");
         };

@@ -144,6 +144,7 @@ fn line(schedule: &Schedule, context: &ToolContext<'_>) -> String {
 mod tests {
     use super::*;
     use crate::tool::testing::Household;
+    use base::testing::rows;
 
     #[test]
     fn a_schedule_is_set_listed_and_cancelled() {
@@ -187,30 +188,17 @@ mod tests {
     fn what_cannot_be_meant_is_explained() {
         let mut household = Household::new();
         household.conversation_id = household.say("hello");
-        for (arguments, problem) in [
-            (json!({"action": "wait"}), "create"),
-            (
-                json!({"action": "create", "at": "+1m"}),
-                "\"prompt\" must not be empty",
-            ),
-            (json!({"action": "create", "prompt": "x"}), "give either"),
-            (
-                json!({"action": "create", "prompt": "x", "cron": "61 * * * *"}),
-                "the minute of \"cron\"",
-            ),
-            (
-                json!({"action": "create", "prompt": "x", "at": "2020-01-01T00:00"}),
-                "is in the past",
-            ),
-            (
-                json!({"action": "create", "prompt": "x", "at": "+1m", "webhook": "ci"}),
-                "there is no webhook account \"ci\"",
-            ),
-            (
-                json!({"action": "cancel", "schedule_id": "bins"}),
-                "there is no schedule",
-            ),
-        ] {
+        let table = r#"
+            {"action": "wait"}                                           | create
+            {"action": "create", "at": "+1m"}                            | "prompt" must not be empty
+            {"action": "create", "prompt": "x"}                          | give either
+            {"action": "create", "prompt": "x", "cron": "61 * * * *"}    | the minute of "cron"
+            {"action": "create", "prompt": "x", "at": "2020-01-01T00:00"} | is in the past
+            {"action": "create", "prompt": "x", "at": "+1m", "webhook": "ci"} | there is no webhook account "ci"
+            {"action": "cancel", "schedule_id": "bins"}                  | there is no schedule
+        "#;
+        for [arguments, problem] in rows(table) {
+            let arguments: serde_json::Value = arguments.parse().unwrap();
             let error = household.run("schedule", arguments).unwrap_err();
             assert!(error.contains(problem), "{error}");
         }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use base::testing::rows;
 use config::CustomRun;
 use net::http_client::test_server::{Act, TestServer};
 
@@ -229,19 +230,15 @@ fn arguments_cannot_change_what_is_asked() {
     drop(unused);
     let headers = [("X-Room", "{level}")];
     let tool = tool("GET", format!("{address}/rooms/{{room}}/x"), &headers, None);
-    for (arguments, problem) in [
-        (json!({"room": "..", "level": 1}), "must not be"),
-        (json!({"room": ".", "level": 1}), "must not be"),
-        (
-            json!({"room": "a", "level": "x\r\nY: z"}),
-            "header \"X-Room\"",
-        ),
-        (json!({"room": "../..", "level": 1}), "got no answer"),
-        (
-            json!({"room": "a", "level": 1}),
-            "got no answer: no connection: Connection refused",
-        ),
-    ] {
+    let table = r#"
+        {"room": "..", "level": 1}          | must not be
+        {"room": ".", "level": 1}           | must not be
+        {"room": "a", "level": "x\r\nY: z"} | header "X-Room"
+        {"room": "../..", "level": 1}       | got no answer
+        {"room": "a", "level": 1}           | got no answer: no connection: Connection refused
+    "#;
+    for [arguments, problem] in rows(table) {
+        let arguments: Value = arguments.parse().unwrap();
         let result = run(&tool, &arguments).unwrap_err();
         assert!(result.contains(problem), "{arguments}: {result}");
     }

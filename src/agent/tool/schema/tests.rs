@@ -1,6 +1,7 @@
 use serde_json::json;
 
 use super::*;
+use base::testing::rows;
 
 fn check(schema: &Value, arguments: &str) -> Result<Value, String> {
     let spec = ToolSpec {
@@ -67,58 +68,23 @@ fn what_fits_the_schema_passes() {
 
 #[test]
 fn what_does_not_fit_is_explained() {
-    for (arguments, problem) in [
-        (
-            "",
-            r#"the argument "room" is required and must be a string"#,
-        ),
-        (
-            "{}",
-            r#"the argument "room" is required and must be a string"#,
-        ),
-        ("[]", "the arguments must be a JSON object, not an array"),
-        ("null", "the arguments must be a JSON object, not null"),
-        (
-            r#"{"room":null}"#,
-            r#"the argument "room" must be a string, not null"#,
-        ),
-        (
-            r#"{"room":7}"#,
-            r#"the argument "room" must be a string, not a number"#,
-        ),
-        (
-            r#"{"room":"a","level":1.5}"#,
-            r#"the argument "level" must be an integer, not a number with a fraction"#,
-        ),
-        (
-            r#"{"room":"a","level":"1"}"#,
-            r#"the argument "level" must be an integer, not a string"#,
-        ),
-        (
-            r#"{"room":"a","on":"yes"}"#,
-            r#"the argument "on" must be a boolean, not a string"#,
-        ),
-        (
-            r#"{"room":"a","colour":"green"}"#,
-            r#"the argument "colour" must be one of "red", "blue", not "green""#,
-        ),
-        (
-            r#"{"room":"a","until":1}"#,
-            r#"the argument "until" must be a string or null, not a number"#,
-        ),
-        (
-            r#"{"room":"a","scenes":["x",1]}"#,
-            r#"the argument "scenes[1]" must be a string, not a number"#,
-        ),
-        (
-            r#"{"room":"a","fade":{}}"#,
-            r#"the argument "fade.seconds" is required and must be a number"#,
-        ),
-        (
-            r#"{"level":true,"on":[]}"#,
-            r#"the argument "room" is required and must be a string; the argument "level" must be an integer, not a boolean; the argument "on" must be a boolean, not an array"#,
-        ),
-    ] {
+    let table = r#"
+                                      | the argument "room" is required and must be a string
+        {}                            | the argument "room" is required and must be a string
+        []                            | the arguments must be a JSON object, not an array
+        null                          | the arguments must be a JSON object, not null
+        {"room":null}                 | the argument "room" must be a string, not null
+        {"room":7}                    | the argument "room" must be a string, not a number
+        {"room":"a","level":1.5}      | the argument "level" must be an integer, not a number with a fraction
+        {"room":"a","level":"1"}      | the argument "level" must be an integer, not a string
+        {"room":"a","on":"yes"}       | the argument "on" must be a boolean, not a string
+        {"room":"a","colour":"green"} | the argument "colour" must be one of "red", "blue", not "green"
+        {"room":"a","until":1}        | the argument "until" must be a string or null, not a number
+        {"room":"a","scenes":["x",1]} | the argument "scenes[1]" must be a string, not a number
+        {"room":"a","fade":{}}        | the argument "fade.seconds" is required and must be a number
+        {"level":true,"on":[]}        | the argument "room" is required and must be a string; the argument "level" must be an integer, not a boolean; the argument "on" must be a boolean, not an array
+    "#;
+    for [arguments, problem] in rows(table) {
         assert_eq!(
             check(&light(), arguments).unwrap_err(),
             problem,

@@ -112,7 +112,7 @@ fn visible(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cli::tests::rows;
+    use base::testing::rows;
 
     /// An action of the table, such as `piece Hel`.
     fn action(written: &str) -> Action {

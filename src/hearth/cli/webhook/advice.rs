@@ -81,6 +81,7 @@ fn shown(url: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
     use config::Settings;
 
     #[test]
@@ -90,27 +91,19 @@ mod tests {
         let settings = Settings::from_text("x".as_ref(), text, |_| None).unwrap();
         let config = settings.current();
         let account = config.webhook_account("ci").unwrap();
-        for (error, says) in [
-            ("the receiver answered 401", "rejects the secret"),
-            (
-                "the receiver answered 404; given up after 10 attempts",
-                "correct the path",
-            ),
-            ("the receiver answered 301", "Redirects are not followed"),
-            ("the receiver answered 500", "its own log"),
-            (
-                "the receiver answered 410: it wants no more",
-                "no longer accepts callbacks",
-            ),
-            (
-                "no answer: Connection refused (os error 111)",
-                "Nothing listens at h.example/r",
-            ),
-            ("no answer within 15 s", "within 15 s"),
-            ("the receiver's name has no address", "cannot be resolved"),
-            ("no answer: no connection in time", "cannot be reached"),
-            ("no answer: invalid peer certificate", "speak https"),
-        ] {
+        let table = "
+            the receiver answered 401                             | rejects the secret
+            the receiver answered 404; given up after 10 attempts | correct the path
+            the receiver answered 301                             | Redirects are not followed
+            the receiver answered 500                             | its own log
+            the receiver answered 410: it wants no more           | no longer accepts callbacks
+            no answer: Connection refused (os error 111)          | Nothing listens at h.example/r
+            no answer within 15 s                                 | within 15 s
+            the receiver's name has no address                    | cannot be resolved
+            no answer: no connection in time                      | cannot be reached
+            no answer: invalid peer certificate                   | speak https
+        ";
+        for [error, says] in rows(table) {
             let advice = on_callback(error, account, 15);
             assert!(advice.contains(says), "{error}: {advice}");
             assert!(
