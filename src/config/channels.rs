@@ -166,12 +166,18 @@ impl Rule for Channels {
                 .collect(),
             _ => return reader.demand(path, &self.expected(), value, None),
         };
-        let is_tcp = |channel: &Channel| matches!(channel, Channel::Tcp(_));
-        let complete = read.iter().all(|(_, channel)| channel.is_some());
-        let has_tcp = read.iter().any(|(_, one)| one.as_ref().is_some_and(is_tcp));
+        let listens = |channel: &Channel| match channel {
+            Channel::Tcp(_) => true,
+            Channel::Webhook(webhook) => webhook.port.is_some(),
+            Channel::Relay(_) => false,
+        };
         // The object form is the contract's way to configure webhooks, which
         // does not mention transports: without one, nobody could connect.
-        if value.is_object() && complete && !has_tcp {
+        if value.is_object()
+            && read
+                .iter()
+                .all(|(_, one)| one.as_ref().is_some_and(|one| !listens(one)))
+        {
             read.push((path.clone(), Some(default_channel())));
         }
         let placed: Vec<(&KeyPath, &Channel)> = read
@@ -318,13 +324,7 @@ fn check_ports(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
             .find(|(other, other_bind, _)| port != 0 && *other == port && overlaps(other_bind));
         if let Some((_, _, other)) = earlier {
             let port_path = path.key("port");
-            let message = match path.steps().len() {
-                1 => format!(
-                    "\"{other}.port\" is {port}, which the default tcp channel uses; choose \
-                     another, or add a tcp channel of your own"
-                ),
-                _ => format!("\"{port_path}\" is {port}, and so is \"{other}.port\""),
-            };
+            let message = format!("\"{port_path}\" is {port}, and so is \"{other}.port\"");
             reader.problem(&port_path, message);
         }
         taken.push((port, bind, path));

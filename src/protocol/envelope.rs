@@ -15,8 +15,8 @@ const ID_BYTES: usize = 64;
 pub enum RequestId {
     /// A string of 1 to 64 bytes.
     Text(String),
-    /// An integer.
-    Number(i64),
+    /// An integer from -2^63 to 2^64-1.
+    Number(serde_json::Number),
 }
 
 impl RequestId {
@@ -30,11 +30,11 @@ impl RequestId {
             Some(Value::String(text)) if (1..=ID_BYTES).contains(&text.len()) => {
                 Ok(Some(RequestId::Text(text.clone())))
             }
-            Some(Value::Number(number)) if number.is_i64() => {
-                Ok(number.as_i64().map(RequestId::Number))
+            Some(Value::Number(number)) if number.is_i64() || number.is_u64() => {
+                Ok(Some(RequestId::Number(number.clone())))
             }
             Some(_) => Err(Error::invalid_request(
-                "\"id\" must be a string of 1 to 64 bytes or an integer",
+                "\"id\" must be a string of 1 to 64 bytes or an integer from -2^63 to 2^64-1",
             )),
         }
     }
@@ -135,7 +135,7 @@ mod tests {
         );
         assert_eq!(
             failure(
-                Some(&RequestId::Number(7)),
+                Some(&RequestId::Number(7.into())),
                 &Error::rate_limited("slow down", 2)
             ),
             r#"{"status":"error","id":7,"error":"slow down","code":"rate_limited","retry_after":2}"#,
@@ -160,6 +160,10 @@ mod tests {
             (json!("a"), true),
             (json!("x".repeat(64)), true),
             (json!(-3), true),
+            (json!(i64::MIN), true),
+            (json!(1u64 << 63), true),
+            (json!(u64::MAX), true),
+            (json!(2f64.powi(64)), false),
             (json!(""), false),
             (json!("x".repeat(65)), false),
             (json!(1.5), false),

@@ -13,6 +13,9 @@ pub(crate) enum Failure {
     Sql(Box<rusqlite::Error>),
 }
 
+/// After how many seconds a client should try a write again that the disk refused.
+const RETRY_SECONDS: u32 = 10;
+
 /// What a database job returns.
 pub(crate) type Outcome<T> = Result<T, Failure>;
 
@@ -49,11 +52,15 @@ impl Failure {
                     detail(&error),
                 )
                 .with_status(503)
+                .with_retry_after(RETRY_SECONDS)
             }
             Failure::Sql(error) => {
-                let status = if is_storage_fault(&error) { 503 } else { 500 };
-                Error::server("the database could not be written", detail(&error))
-                    .with_status(status)
+                let public = "the database could not be written";
+                let refused = Error::server(public, detail(&error));
+                match is_storage_fault(&error) {
+                    true => refused.with_status(503).with_retry_after(RETRY_SECONDS),
+                    false => refused,
+                }
             }
         }
     }
@@ -101,4 +108,5 @@ pub(crate) fn closed() -> Error {
         "the database is closed: the server is stopping",
     )
     .with_status(503)
+    .with_retry_after(RETRY_SECONDS)
 }

@@ -99,7 +99,8 @@ pub fn full(rounds: u64) {
             std::thread::park_timeout(Duration::from_millis(100 + random(200)));
             disk.fill();
             within(MAX_WAIT, "/health tells", || {
-                (get(address, "/health").status == 503).then_some(())
+                let answer = get(address, "/health");
+                (answer.status == 503).then(|| assert!(answer.header("retry-after").is_some()))
             });
             assert!(get(address, "/health").body.contains("\"error\""));
             within(MAX_WAIT, "the log tells", || {
@@ -177,6 +178,7 @@ fn post_until(
             Posted::Answered(503, refusal) => {
                 assert_eq!(refusal["code"], "server_error");
                 assert!(refusal["error"].as_str().unwrap().len() > 10, "{refusal}");
+                assert!(refusal["retry_after"].is_number(), "{refusal}");
                 refused += 1;
             }
             other => panic!("{other:?}"),

@@ -193,6 +193,13 @@ fn every_refusal_is_an_envelope() {
         ),
         ("GET /health HTTP/1.1\r\n\r\n".to_owned(), 400),
         ("complete nonsense\r\n\r\n".to_owned(), 400),
+        (format!("GET /ws HTTP/1.1\r\nHost: {host}\r\n\r\n"), 426),
+        (
+            format!(
+                "POST /ws/register HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\r\n"
+            ),
+            401,
+        ),
         // Web pages of elsewhere, and a name that rebinds to us.
         (
             format!("GET /health HTTP/1.1\r\nHost: {host}\r\nOrigin: http://evil.example\r\n\r\n"),
@@ -214,6 +221,13 @@ fn every_refusal_is_an_envelope() {
         let answer = String::from_utf8(exchange(home.address(), request.as_bytes())).unwrap();
         let expected = format!("HTTP/1.1 {status} ");
         assert!(answer.starts_with(&expected), "{request}\n{answer}");
+        let header = match status {
+            401 => "WWW-Authenticate",
+            405 => "Allow",
+            426 => "Upgrade",
+            _ => "Content-Type",
+        };
+        assert!(answer.contains(&format!("\r\n{header}: ")), "{answer}");
         let body = answer.split("\r\n\r\n").nth(1).unwrap();
         let body: Value = serde_json::from_str(body).unwrap();
         assert_eq!(body["status"], "error", "{request}");

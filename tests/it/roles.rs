@@ -106,15 +106,19 @@ fn each_command_needs_its_role() {
         let mut client = home.websocket(token);
         for (needed, command) in &commands {
             let needed_rank = roles.iter().position(|role| role == needed).unwrap();
-            client.send(command);
-            let response = client.response();
-            let is_refused = response["code"] == "unauthorized";
-            assert_eq!(
-                is_refused,
-                rank < needed_rank,
-                "{} {command}: {response}",
-                roles[rank]
-            );
+            // The role counts before the fields.
+            let malformed = json!({ "type": command["type"], "limit": [] });
+            for command in [command, &malformed] {
+                client.send(command);
+                let response = client.response();
+                let is_refused = response["code"] == "unauthorized";
+                assert_eq!(
+                    is_refused,
+                    rank < needed_rank,
+                    "{} {command}: {response}",
+                    roles[rank]
+                );
+            }
         }
     }
 }

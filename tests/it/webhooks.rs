@@ -141,6 +141,8 @@ fn what_is_wrong_is_refused_with_its_reason() {
     let good = json!({ "message": "hello" });
     let to = |path: &str, headers: &[(&str, &str)], body: &Value| {
         let answer = post(home.address(), path, headers, body);
+        let challenge = answer.header("www-authenticate");
+        assert_eq!(challenge.is_some(), answer.status == 401, "{answer:?}");
         (
             answer.status,
             answer.json()["code"].as_str().unwrap_or("none").to_owned(),

@@ -108,7 +108,7 @@ fn channels_do_not_collide() {
         [{"type":"tcp"},{"type":"tcp","port":5000}]                  | "channels[1].port" is 5000, and so is "channels[0].port"
         [{"type":"tcp","bind":"127.0.0.1"},{"type":"tcp","bind":"0.0.0.0"}] | "channels[1].port" is 5000, and so is
         [{"type":"tcp"},{"type":"webhook","port":5000,"accounts":{}}] | "channels[1].port" is 5000, and so is
-        {"webhook":{"port":5000,"accounts":{}}}                      | "channels.webhook.port" is 5000, which the default tcp channel uses
+        {"tcp":{},"webhook":{"port":5000,"accounts":{}}}             | "channels.webhook.port" is 5000, and so is "channels.tcp.port"
         [{"type":"tcp","name":"a"},{"type":"tcp","port":1,"name":"a"}] | "channels[1].name" is "a", and so is the name of "channels[0]"
         [{"type":"webhook","accounts":{}}]                           | "channels[0]" has no "port", and there is no tcp channel
         {"webhook":{"accounts":{"a":{"incoming_path":"/x","outgoing_url":"http://a/"},"b":{"incoming_path":"/x","outgoing_url":"http://b/"}}}} | "channels.webhook.accounts.b.incoming_path" is "/x", and so is "channels.webhook.accounts.a.incoming_path"

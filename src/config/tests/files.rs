@@ -84,6 +84,15 @@ fn channels_may_be_mixed_in_both_forms() {
             ("webhook".to_owned(), "webhook")
         ]
     );
+    for (channels, kinds) in [
+        (r#"{"webhook":{"accounts":{}}}"#, &["webhook", "tcp"][..]),
+        (r#"{"webhook":{"port":5001,"accounts":{}}}"#, &["webhook"]),
+        (r#"{}"#, &["tcp"]),
+    ] {
+        let config = config(&format!(r#"{{"channels":{channels}}}"#));
+        let opened = config.channels.iter().map(Channel::kind);
+        assert_eq!(opened.collect::<Vec<_>>(), kinds, "{channels}");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! GET /health: whether the server works. Monitors ask often.
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::service::Service;
@@ -23,7 +24,11 @@ fn report(writable: bool, uptime_seconds: u64) -> Response {
         text,
         r#"{{"status":"{word}","uptime_seconds":{uptime_seconds}}}"#
     );
-    Response::json(http_status, text)
+    let mut response = Response::json(http_status, text);
+    if !writable {
+        response.headers.push(("Retry-After", Cow::Borrowed("10")));
+    }
+    response
 }
 
 #[cfg(test)]

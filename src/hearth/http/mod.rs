@@ -188,12 +188,16 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
         response
             .headers
             .push(("Cache-Control", Cow::Borrowed("no-store")));
-        if response.status == 401 {
-            // Required by RFC 9110 section 15.5.2.
-            response
-                .headers
-                .push(("WWW-Authenticate", Cow::Borrowed("Bearer")));
-        }
+    }
+    if response.status == 401 {
+        // Required by RFC 9110 section 15.5.2. No registered scheme fits a webhook's secret.
+        let challenge = match route {
+            Route::Other => "X-Service-Secret",
+            _ => "Bearer",
+        };
+        response
+            .headers
+            .push(("WWW-Authenticate", Cow::Borrowed(challenge)));
     }
     if head.header("origin").is_some() {
         share(head, &config.allowed_origins, &mut response);
@@ -222,11 +226,10 @@ fn preflight(route: Route) -> Response {
         ("Access-Control-Max-Age", "600"),
     ];
     Response {
-        status: 204,
         headers: headers
             .map(|(name, value)| (name, Cow::Borrowed(value)))
             .into(),
-        body: Cow::Borrowed(b""),
+        ..Response::empty(204)
     }
 }
 

@@ -69,13 +69,12 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
 /// Status and headers of a streamed response, which proxies must not buffer.
 pub fn stream_head(content_type: &'static str) -> Response {
     Response {
-        status: 200,
         headers: vec![
             ("Content-Type", Cow::Borrowed(content_type)),
             ("X-Content-Type-Options", Cow::Borrowed("nosniff")),
             ("X-Accel-Buffering", Cow::Borrowed("no")),
         ],
-        body: Cow::Borrowed(b""),
+        ..Response::empty(200)
     }
 }
 

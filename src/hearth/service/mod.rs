@@ -7,8 +7,8 @@
 //! # The walk of a chat message
 //!
 //! 1. `receive` of [`session::Session`], on the connection's thread: parses the
-//!    message ([`protocol::command::Request::parse`]), checks rate and identity.
-//! 2. `commands::run`: checks the role; the one match on the command.
+//!    message ([`protocol::command::Request::parse`]), checks rate, identity and role.
+//! 2. `commands::run`: the one match on the command.
 //! 3. `turns`: `chat` makes the new turn; `store_message` reserves a place in the
 //!    queue and stores it; the connection's [`caller::Responder`] becomes the turn's
 //!    watcher ([`hub::Hub::watch`]); `start` publishes the message and queues the

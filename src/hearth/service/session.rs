@@ -142,7 +142,11 @@ impl Drop for Session {
 
 impl ClientHandler for Session {
     fn receive(&mut self, text: &str) {
-        let Request { id, command } = Request::parse(text);
+        let Request {
+            id,
+            needed_role,
+            command,
+        } = Request::parse(text);
         let config = self.service.settings.current();
         let limits = &config.limits;
         let is_full = self.in_flight >= limits.in_flight;
@@ -173,10 +177,6 @@ impl ClientHandler for Session {
             let error = Error::rate_limited(format!("{most} requests are in flight already"), 1);
             return responder.send(Err::<(), _>(error));
         }
-        let command = match command {
-            Ok(command) => command,
-            Err(error) => return responder.send(Err::<(), _>(error)),
-        };
         let Some(identity) = &self.identity else {
             return;
         };
@@ -185,6 +185,18 @@ impl ClientHandler for Session {
             self.identity = None;
             return self.reject(responder, Error::invalid_token("the token has expired"));
         }
+        // Before the fields: what they must be is no business of others.
+        if identity.role < needed_role {
+            return responder.send(Err::<(), _>(Error::unauthorized(format!(
+                "this needs the role {}; yours is {}",
+                needed_role.as_str(),
+                identity.role.as_str()
+            ))));
+        }
+        let command = match command {
+            Ok(command) => command,
+            Err(error) => return responder.send(Err::<(), _>(error)),
+        };
         let caller = Caller {
             connection: self.id,
             outbox: &self.outbox,

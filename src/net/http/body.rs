@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use base::error::Error;
 
-use super::head::Framing;
+use super::head::{Framing, check_newlines};
 use crate::inbox::Inbox;
 use crate::stream::{ReadTimeout, Stream};
 
@@ -14,13 +14,14 @@ use crate::stream::{ReadTimeout, Stream};
 const STEP: usize = 16 * 1024;
 /// Longest line that announces a chunk, extensions included.
 const CHUNK_LINE: usize = 256;
-/// Most bytes of trailer fields, which are ignored.
-const TRAILERS: usize = 4 * 1024;
+/// Most bytes and fields of the trailers, which are ignored.
+const TRAILER_BYTES: usize = 4 * 1024;
+const TRAILER_COUNT: usize = 16;
 
 /// Why a body could not be read.
 #[derive(Debug)]
 pub enum BodyError {
-    /// The connection ended or failed; no answer can be sent.
+    /// The connection failed; no answer can be sent.
     Lost,
     /// The client gets this error; then the connection must be closed.
     Refused(Error),
@@ -50,7 +51,8 @@ fn too_large(limit: usize) -> Error {
 /// Reads a whole body of at most `limit` bytes.
 ///
 /// # Errors
-/// 413 over the limit, 408 at the deadline, 400 for malformed chunks.
+/// 413 over the limit, 408 at the deadline, 400 for malformed chunks and for a body
+/// that ends too early.
 pub fn read(
     framing: Framing,
     limit: usize,
@@ -117,15 +119,27 @@ impl BodyReader<'_> {
         }
     }
 
+    /// Trailers must be well-formed headers. Not inlined: their array would stay on
+    /// the stack of every connection.
+    #[inline(never)]
     fn skip_trailers(&mut self) -> Result<(), BodyError> {
-        let mut left = TRAILERS;
         loop {
-            let length = self.line(left)?.len();
-            self.end_line();
-            if length == 0 {
-                return Ok(());
+            let mut trailers = [httparse::EMPTY_HEADER; TRAILER_COUNT];
+            let unread = self.inbox.unread();
+            let section = &unread[..unread.len().min(TRAILER_BYTES)];
+            let parsed = httparse::parse_headers(section, &mut trailers);
+            match parsed.map_err(|_| malformed("its trailers are malformed, or too many"))? {
+                httparse::Status::Complete((length, _)) => {
+                    check_newlines(&section[..length])?;
+                    self.inbox.consume(length);
+                    return Ok(());
+                }
+                httparse::Status::Partial if section.len() == TRAILER_BYTES => {
+                    return Err(malformed("its trailers are too long").into());
+                }
+                httparse::Status::Partial => check_newlines(section)?,
             }
-            left = left.saturating_sub(length + 2);
+            check_read(self.inbox.fill(self.stream))?;
         }
     }
 
@@ -161,7 +175,8 @@ impl BodyReader<'_> {
 
 fn check_read(result: io::Result<usize>) -> Result<(), BodyError> {
     match result {
-        Ok(0) => Err(BodyError::Lost),
+        // The client may have ended only its own side, and read the answer.
+        Ok(0) => Err(Error::invalid_request("the body ended before it was complete").into()),
         Ok(_) => Ok(()),
         Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(timed_out().into()),
         Err(_) => Err(BodyError::Lost),

@@ -96,15 +96,13 @@ pub fn bearer(head: &Head) -> Result<Secret> {
         })
 }
 
-/// The answer to a plain GET of /ws (RFC 9110 section 15.5.22).
+/// The answer to a request of /ws that is not an upgrade to our version of the
+/// WebSocket protocol (RFC 9110 section 15.5.22).
 pub fn upgrade_required() -> Response {
-    let error = Error::invalid_request("/ws takes WebSocket connections, not plain requests")
-        .with_status(426);
-    let mut response = Response::error(&error);
-    response
-        .headers
-        .push(("Upgrade", Cow::Borrowed("websocket")));
-    response
+    Response::error(
+        &Error::invalid_request("/ws takes WebSocket connections of protocol version 13")
+            .with_status(426),
+    )
 }
 
 /// The URL of our own /ws as the caller reached us, through trusted proxies.

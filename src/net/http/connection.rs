@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::body::{self, BodyError};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
-use super::message::{Answer, Request, Response};
+use super::message::{Admitted, Answer, Request, Response};
 use super::response_writer::{Persistence, Responder};
 use super::{deferred, forwarded};
 use crate::connection::admission::Transport;
@@ -88,21 +88,24 @@ impl<'a> HttpConnection<'a> {
             let mut parsed = match self.await_request() {
                 Arrival::Request(parsed) => parsed,
                 Arrival::Refused(error) => {
-                    self.refuse(&error);
+                    // The head is still unread.
+                    let is_head = self.inbox.unread().starts_with(b"HEAD ");
+                    self.refuse(&error, is_head);
                     return None;
                 }
                 Arrival::Nothing => return None,
             };
             self.connection.received += 1;
+            let is_head = parsed.is_head;
             if let Err(error) = self.identify_peer(&mut parsed) {
-                self.refuse(&error);
+                self.refuse(&error, is_head);
                 return None;
             }
             if self.connection.policy.upgrades && handshake::is_upgrade(&parsed.head) {
                 return match self.upgrade(parsed) {
                     Ok(upgrade) => Some(upgrade),
                     Err(response) => {
-                        self.reject(&response);
+                        self.reject(&response, is_head);
                         None
                     }
                 };
@@ -217,17 +220,25 @@ impl<'a> HttpConnection<'a> {
             (false, _) => Persistence::Close,
         };
         let has_body = framing != Framing::Length(0);
-        let admitted = match handler.admit(&head) {
+        let admitted = match head.path.as_str() {
+            // OPTIONS for the whole server, which serves as a ping (RFC 9110 section 9.3.7).
+            "*" => Ok(Admitted::new(0, |_| Answer::Now(Response::empty(204)))),
+            _ => handler.admit(&head),
+        };
+        let admitted = match admitted {
             Ok(admitted) => admitted,
             // The body stays unread, so the next request cannot be found.
-            Err(response) if has_body => return self.reject(&response),
+            Err(response) if has_body => return self.reject(&response, is_head),
             Err(response) => return self.respond(&response, is_head, persistence),
         };
         let body = match has_body {
             true => match self.read_body(framing, admitted.body_bytes, expects_continue) {
                 Ok(body) => body,
-                Err(BodyError::Lost) => return AfterResponse::Close,
-                Err(BodyError::Refused(error)) => return self.refuse(&error),
+                Err(BodyError::Refused(error)) if !self.registered.is_stopping() => {
+                    return self.refuse(&error, is_head);
+                }
+                // A listener that stops ends the input of its connections.
+                Err(_) => return AfterResponse::Close,
             },
             false => Vec::new(),
         };
@@ -268,7 +279,7 @@ impl<'a> HttpConnection<'a> {
                     "the request could not be answered",
                     format_args!("a panic at {} {}", request.head.method, request.head.path),
                 );
-                self.refuse(&error)
+                self.refuse(&error, is_head)
             }
         }
     }
@@ -371,13 +382,13 @@ impl<'a> HttpConnection<'a> {
 
     /// Answers a request that was not read to its end, and closes the connection
     /// in a way that lets the client read the answer.
-    fn reject(&mut self, response: &Response) -> AfterResponse {
-        self.respond(response, false, Persistence::Close);
+    fn reject(&mut self, response: &Response, is_head: bool) -> AfterResponse {
+        self.respond(response, is_head, Persistence::Close);
         linger(self.stream);
         AfterResponse::Close
     }
 
-    fn refuse(&mut self, error: &Error) -> AfterResponse {
-        self.reject(&Response::error(error))
+    fn refuse(&mut self, error: &Error, is_head: bool) -> AfterResponse {
+        self.reject(&Response::error(error), is_head)
     }
 }

@@ -4,9 +4,11 @@
 //! which is how requests are smuggled.
 
 use std::mem::MaybeUninit;
+use std::net::Ipv6Addr;
 
 use crate::peer::Peer;
 use base::error::{Error, Result};
+use base::url::Url;
 
 use super::message::Head;
 
@@ -85,24 +87,13 @@ pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(Par
 
     let method = request.method.unwrap_or_default();
     let target = request.path.unwrap_or_default();
-    // Only the origin form: the absolute form is for proxies, and the other
-    // two are for CONNECT and OPTIONS (RFC 9112 section 3.2).
-    if !target.starts_with('/') || !target.is_ascii() || target.contains('#') {
-        return Err(Error::invalid_request(
-            "the request target must be a path that begins with \"/\"",
-        ));
-    }
-    let (path, query) = match target.split_once('?') {
-        Some((path, query)) => (path, Some(query.to_owned())),
-        None => (target, None),
-    };
     let is_current = request.version == Some(1);
     let semantics = Semantics::read(request.headers, is_current)?;
     let is_head = method == "HEAD";
-    let head = Head {
+    let mut head = Head {
         method: if is_head { "GET" } else { method }.to_owned(),
-        path: path.to_owned(),
-        query,
+        path: String::new(),
+        query: None,
         headers: request
             .headers
             .iter()
@@ -113,6 +104,7 @@ pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(Par
             .collect(),
         peer,
     };
+    set_target(&mut head, target)?;
     let parsed = ParsedHead {
         head,
         framing: semantics.framing,
@@ -123,6 +115,49 @@ pub fn parse(bytes: &[u8], limits: HeadLimits, peer: Peer) -> Result<Option<(Par
     };
     Ok(Some((parsed, length)))
 }
+
+/// Reads the request target (RFC 9112 section 3.2): a path, `*` in OPTIONS, or an
+/// absolute URL, whose host replaces that of the `Host` header.
+fn set_target(head: &mut Head, target: &str) -> Result<()> {
+    let malformed = || {
+        Error::invalid_request("the request target must be a path that begins with \"/\", or a URL")
+    };
+    if !target.is_ascii() || target.contains('#') {
+        return Err(malformed());
+    }
+    if target.starts_with('/') || (target == "*" && head.method == "OPTIONS") {
+        let (path, query) = match target.split_once('?') {
+            Some((path, query)) => (path, Some(query.to_owned())),
+            None => (target, None),
+        };
+        head.path = path.to_owned();
+        head.query = query;
+        return Ok(());
+    }
+    let url = Url::parse(target)
+        .ok()
+        .filter(|url| matches!(url.scheme.as_str(), "http" | "https") && url.user.is_none())
+        .ok_or_else(malformed)?;
+    head.headers.retain(|(name, _)| name != "host");
+    head.headers
+        .push(("host".to_owned(), url.authority.to_string()));
+    head.path = match url.path.as_str() {
+        "" => "/".to_owned(),
+        _ => url.path,
+    };
+    head.query = url.query;
+    Ok(())
+}
+
+/// Headers of which a request may have only one value. Two parties that each read
+/// another one would disagree about the sender or the body.
+const SINGLE: [&str; 5] = [
+    "content-type",
+    "authorization",
+    "x-service-secret",
+    "x-hub-signature-256",
+    "idempotency-key",
+];
 
 /// What the headers say about the connection and the body.
 struct Semantics {
@@ -176,6 +211,15 @@ impl Semantics {
                 }
                 // A client of HTTP/1.0 cannot be waiting (RFC 9110 section 10.1.1).
                 expects_continue = is_current;
+            } else if SINGLE.into_iter().any(is)
+                && headers
+                    .iter()
+                    .any(|other| is(other.name) && other.value != header.value)
+            {
+                return Err(Error::invalid_request(format!(
+                    "two different {} headers",
+                    header.name
+                )));
             }
         }
         if hosts > 1 || (hosts == 0 && is_current) {
@@ -213,19 +257,39 @@ fn content_length(value: &[u8]) -> Result<u64> {
         .ok_or_else(|| Error::invalid_request("Content-Length is not a length"))
 }
 
-/// The characters of a host and port (RFC 3986 section 3.2), without user
-/// information, which HTTP does not allow here.
+/// A host and, if given, a port (RFC 3986 section 3.2), without user information,
+/// which HTTP does not allow here.
 fn check_host(value: &[u8]) -> Result<()> {
-    let is_allowed =
-        |byte: &u8| byte.is_ascii_alphanumeric() || b"-._~:[]%!$&'()*+;=".contains(byte);
-    match !value.is_empty() && value.iter().all(is_allowed) {
-        true => Ok(()),
-        false => Err(Error::invalid_request("the Host header is not a host")),
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~%!$&'()*+;=".contains(&byte);
+    let is_host = || {
+        let text = std::str::from_utf8(value).ok()?;
+        let (is_host, rest) = match text.strip_prefix('[') {
+            Some(rest) => {
+                let (address, rest) = rest.split_once(']')?;
+                (address.parse::<Ipv6Addr>().is_ok(), rest)
+            }
+            None => {
+                let (name, rest) = text.split_at(text.find(':').unwrap_or(text.len()));
+                (!name.is_empty() && name.bytes().all(is_allowed), rest)
+            }
+        };
+        let is_port = match rest.strip_prefix(':') {
+            Some(port) => {
+                port.bytes().all(|byte| byte.is_ascii_digit())
+                    && (port.is_empty() || port.parse::<u16>().is_ok())
+            }
+            None => rest.is_empty(),
+        };
+        Some(is_host && is_port)
+    };
+    match is_host() {
+        Some(true) => Ok(()),
+        _ => Err(Error::invalid_request("the Host header is not a host")),
     }
 }
 
 /// Refuses a line that ends in LF alone, which the parser accepts.
-fn check_newlines(bytes: &[u8]) -> Result<()> {
+pub fn check_newlines(bytes: &[u8]) -> Result<()> {
     let mut before = 0;
     for &byte in bytes {
         if byte == b'\n' && before != b'\r' {

@@ -68,6 +68,15 @@ impl Response {
         }
     }
 
+    /// A response without headers and body.
+    pub fn empty(status: u16) -> Response {
+        Response {
+            status,
+            headers: Vec::new(),
+            body: Cow::Borrowed(b""),
+        }
+    }
+
     /// The error envelope, with `Retry-After` if the error has one.
     pub fn error(error: &Error) -> Response {
         let mut response = Response::json(error.status(), envelope::failure(None, error));

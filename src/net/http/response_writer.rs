@@ -45,7 +45,12 @@ impl Responder {
         } else {
             self.strip(b"\r\n");
         }
-        // tiny_http keeps the Connection header to itself.
+        // tiny_http keeps these headers to itself.
+        if response.status == 426 {
+            // RFC 9110 sections 15.5.22 and 7.8.
+            let upgrade = b"Connection: Upgrade\r\nUpgrade: websocket\r\n";
+            self.buffer.extend_from_slice(upgrade);
+        }
         self.end_head(persistence);
         if is_head || response.body.is_empty() {
             return stream.write_all(&self.buffer);
@@ -193,11 +198,7 @@ mod tests {
 
     #[test]
     fn what_has_no_body_has_no_length() {
-        let response = Response {
-            status: 304,
-            headers: vec![],
-            body: Cow::Borrowed(b""),
-        };
+        let response = Response::empty(304);
         let text = written(&response, false, Persistence::Close);
         assert!(!text.contains("Content-Length"), "{text}");
         assert!(text.ends_with("Connection: close\r\n\r\n"), "{text}");
@@ -215,11 +216,7 @@ mod tests {
 
     #[test]
     fn a_body_in_pieces_is_chunked_for_clients_of_http_1_1() {
-        let response = Response {
-            status: 200,
-            headers: vec![],
-            body: Cow::Borrowed(b""),
-        };
+        let response = Response::empty(200);
         for (is_chunked, body) in [(true, "c\r\nhello, world\r\n"), (false, "hello, world")] {
             let mut responder = Responder::default();
             let mut out = Vec::new();

@@ -1,6 +1,7 @@
 //! HTTP framing: hostile input, bodies, persistence, deadlines.
 
 use std::io::{ErrorKind, Read, Write};
+use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
 use super::support::*;
@@ -41,6 +42,12 @@ fn hostile_input_gets_its_status_and_an_end() {
         ("an empty Host", "GET / HTTP/1.1\r\nHost:\r\n\r\n".into(), 400, Closed),
         ("a Host with a path", "GET / HTTP/1.1\r\nHost: x/y\r\n\r\n".into(), 400, Closed),
         ("a Host with a user", "GET / HTTP/1.1\r\nHost: a@x\r\n\r\n".into(), 400, Closed),
+        ("a Host with a port", "GET / HTTP/1.1\r\nHost: [::1]:80\r\n\r\n".into(), 200, Kept),
+        ("an empty port", "GET / HTTP/1.1\r\nHost: x:\r\n\r\n".into(), 200, Kept),
+        ("a malformed port", "GET / HTTP/1.1\r\nHost: a:8x\r\n\r\n".into(), 400, Closed),
+        ("two ports", "GET / HTTP/1.1\r\nHost: a:8:8\r\n\r\n".into(), 400, Closed),
+        ("a port that cannot be", "GET / HTTP/1.1\r\nHost: a:65536\r\n\r\n".into(), 400, Closed),
+        ("a malformed address", "GET / HTTP/1.1\r\nHost: [::x]\r\n\r\n".into(), 400, Closed),
         ("HTTP/1.0 without Host", "GET /echo HTTP/1.0\r\n\r\n".into(), 200, Closed),
         (
             "HTTP/1.0 with keep-alive",
@@ -71,8 +78,14 @@ fn hostile_input_gets_its_status_and_an_end() {
         ("a NUL in a value", "GET / HTTP/1.1\r\nHost: x\r\nA: b\0c\r\n\r\n".into(), 400, Closed),
         ("a control byte in the target", "GET /\x01 HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
         ("a space in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
-        ("an absolute target", "GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
-        ("an asterisk", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
+        ("an absolute target", "GET http://x/echo?a HTTP/1.1\r\nHost: y\r\n\r\n".into(), 200, Kept),
+        ("without a path", "GET HTTP://x HTTP/1.1\r\nHost: x\r\n\r\n".into(), 200, Kept),
+        ("without a Host", "GET http://x/ HTTP/1.1\r\n\r\n".into(), 400, Closed),
+        ("with a user", "GET http://a@x/ HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
+        ("with another scheme", "GET ftp://x/ HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
+        ("with a malformed host", "GET http://x:8x/ HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
+        ("OPTIONS of the server", "OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n".into(), 204, Kept),
+        ("GET of the server", "GET * HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
         ("an authority", "CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
         ("a fragment", "GET /#a HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
         ("a target beyond ASCII", "GET /ä HTTP/1.1\r\nHost: x\r\n\r\n".into(), 400, Closed),
@@ -128,6 +141,14 @@ fn hostile_input_gets_its_status_and_an_end() {
         ("a bare LF behind a chunk", chunked("3\r\nabc\n0\r\n\r\n"), 400, Closed),
         ("a bare CR in an extension", chunked("3;a\rb\r\nabc\r\n0\r\n\r\n"), 400, Closed),
         ("a long extension", chunked(&format!("3;{long}\r\nabc\r\n0\r\n\r\n")), 400, Closed),
+        ("a trailer without a name", chunked("0\r\n: a\r\n\r\n"), 400, Closed),
+        ("a space before a trailer's colon", chunked("0\r\nA : b\r\n\r\n"), 400, Closed),
+        ("a folded trailer", chunked("0\r\nA: b\r\n c\r\n\r\n"), 400, Closed),
+        ("a bare LF behind a trailer", chunked("0\r\nA: b\n\r\n"), 400, Closed),
+        ("a NUL in a trailer", chunked("0\r\nA: \0\r\n\r\n"), 400, Closed),
+        ("a media type twice", post("Content-Type: a/b\r\nContent-Type: a/b", ""), 200, Kept),
+        ("two media types", post("Content-Type: a/b\r\nContent-Type: a/c", ""), 400, Closed),
+        ("two secrets", post("X-Service-Secret: a\r\nx-service-secret: b", ""), 400, Closed),
         ("long trailers", chunked(&format!("0\r\n{}\r\n", "A: b\r\n".repeat(1000))), 400, Closed),
         ("another expectation", post("Expect: tea\r\nContent-Length: 3", "abc"), 417, Closed),
         ("a body that is refused", "POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc".into(), 404, Closed),
@@ -169,8 +190,38 @@ fn hostile_input_gets_its_status_and_an_end() {
             }
             Closed => assert!(client.is_closed(), "{name}"),
         }
+        if let Some(rest) = input.strip_prefix("GET").filter(|_| status >= 400) {
+            let mut client = server.connect();
+            client.try_send(format!("HEAD{rest}"));
+            assert_eq!(client.answer_to(true).status, status, "HEAD: {name}");
+            assert!(
+                then == Kept || client.is_closed(),
+                "HEAD with a body: {name}"
+            );
+        }
     }
     server.await_connections(0);
+}
+
+#[test]
+fn a_body_that_is_cut_off_is_refused() {
+    let server = server(limits());
+    for (framing, body) in [
+        ("Content-Length: 5", "abc"),
+        ("Transfer-Encoding: chunked", ""),
+        ("Transfer-Encoding: chunked", "5\r\nabc"),
+        ("Transfer-Encoding: chunked", "3\r\nabc\r\n0\r\n"),
+    ] {
+        let mut client = server.connect();
+        client.send(format!(
+            "POST /echo HTTP/1.1\r\nHost: x\r\n{framing}\r\n\r\n{body}"
+        ));
+        client.stream.shutdown(Shutdown::Write).unwrap();
+        let answer = client.answer();
+        assert_eq!(answer.status, 400, "{framing} {body:?}");
+        assert!(answer.body.contains("before it was complete"), "{answer:?}");
+        assert!(client.is_closed());
+    }
 }
 
 #[test]

@@ -102,10 +102,19 @@ fn the_handshake_is_that_of_rfc_6455() {
     ] {
         let mut client = server.connect();
         client.send(HANDSHAKE.replace(from, to));
-        let answer = client.answer();
+        let answer = client.answer_to(to == "HEAD");
         assert_eq!(answer.status, status, "{to}: {answer:?}");
         if status == 426 {
-            assert!(answer.head.contains("\r\nSec-WebSocket-Version: 13\r\n"));
+            for line in [
+                "Sec-WebSocket-Version: 13",
+                "Upgrade: websocket",
+                "Connection: Upgrade",
+            ] {
+                assert!(
+                    answer.head.contains(&format!("\r\n{line}\r\n")),
+                    "{answer:?}"
+                );
+            }
         }
     }
     server.await_connections(0);
@@ -228,6 +237,24 @@ fn every_violation_has_its_close_code() {
             None,
             1002,
         ),
+        (
+            "a ping with its length in 16 bits",
+            raw(&[0x89, 0xfe, 0, 1, 0, 0, 0, 0, b'x']),
+            None,
+            1002,
+        ),
+        (
+            "a close with its length in 16 bits",
+            raw(&[0x88, 0xfe, 0, 2, 0, 0, 0, 0, 0x03, 0xe8]),
+            None,
+            1002,
+        ),
+        (
+            "a close code of nobody",
+            raw(&[0x88, 0x82, 0, 0, 0, 0, 0x03, 0xf8]),
+            None,
+            1002,
+        ),
     ] {
         let server = server(limits());
         let mut socket = open(&server);
@@ -238,6 +265,22 @@ fn every_violation_has_its_close_code() {
         assert_eq!(close_code(&mut socket), code, "{name}");
         drop(socket);
         server.await_connections(0);
+    }
+}
+
+#[test]
+fn every_registered_close_code_is_returned() {
+    for code in [1000u16, 1001, 1011, 1012, 1013, 1014, 3000, 4999] {
+        let server = server(limits());
+        let mut socket = open(&server).into_inner();
+        let [high, low] = code.to_be_bytes();
+        // In pieces, and masked.
+        socket.write_all(&[0x88, 0x82, 1, 2]).unwrap();
+        socket.write_all(&[3, 4, high ^ 1]).unwrap();
+        socket.write_all(&[low ^ 2]).unwrap();
+        let mut received = Vec::new();
+        socket.read_to_end(&mut received).unwrap();
+        assert_eq!(received, [0x88, 2, high, low], "{code}");
     }
 }
 

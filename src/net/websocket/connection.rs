@@ -25,6 +25,8 @@ const READ_BYTES: usize = inbox::FIRST_BYTES;
 const WRITE_BYTES: usize = 4 * 1024;
 /// After a message larger than this, the enlarged buffers are freed.
 const KEPT_BYTES: u64 = 8 * 1024;
+/// The close code of a gateway that got an invalid response.
+const BAD_GATEWAY: u16 = 1014;
 /// How long to wait for the client's part of the closing handshake.
 const CLOSE_TIME: Duration = Duration::from_secs(2);
 
@@ -150,7 +152,9 @@ impl Channel<'_> {
             End::Gone => {}
             End::Close(close) => self.close(close, deadline),
             End::Fail(close) => {
-                // tungstenite must not read on from where it stopped.
+                // tungstenite must not read on from where it stopped, nor send an
+                // answer of its own.
+                self.codec = WebSocketContext::new(Role::Server, None);
                 let closed = self.codec.close(&mut self.pipe, Some(close));
                 if closed.is_ok() {
                     linger(self.pipe.stream);
@@ -268,6 +272,14 @@ impl Channel<'_> {
                 Ok(Message::Binary(bytes)) => {
                     self.connection.received += 1;
                     self.io.client_handler.receive_binary(&bytes);
+                }
+                Ok(_) if self.pipe.frames.is_malformed() => {
+                    return Err(End::fail(1002, "WebSocket protocol error"));
+                }
+                // tungstenite does not know this code of the registry of RFC 6455
+                // section 11.7, and would answer that it breaks the protocol.
+                Ok(Message::Close(_)) if self.pipe.frames.close_code() == BAD_GATEWAY => {
+                    return Err(End::fail(BAD_GATEWAY, ""));
                 }
                 // Pings and closes are answered by the next read.
                 Ok(_) => {}

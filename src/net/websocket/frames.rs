@@ -19,7 +19,13 @@ pub struct Frames {
     fragmented: bool,
     completed: u64,
     largest: u64,
+    /// The status code of the close frame.
+    close_code: u16,
+    is_malformed: bool,
 }
+
+/// The opcode of a close frame.
+const CLOSE: u8 = 0x08;
 
 impl Frames {
     /// Takes note of the next bytes.
@@ -29,6 +35,9 @@ impl Frames {
                 let skipped = bytes
                     .len()
                     .min(usize::try_from(self.payload).unwrap_or(usize::MAX));
+                if self.header[0] & 0x0f == CLOSE {
+                    self.read_close_code(&bytes[..skipped]);
+                }
                 self.payload -= skipped as u64;
                 bytes = &bytes[skipped..];
                 if self.payload == 0 {
@@ -63,6 +72,28 @@ impl Frames {
         self.largest
     }
 
+    /// Whether a control frame stated its length in a longer form than it may
+    /// (RFC 6455 section 5.5), which tungstenite accepts.
+    pub fn is_malformed(&self) -> bool {
+        self.is_malformed
+    }
+
+    /// The status code of the close frame that has arrived, if it has one.
+    pub fn close_code(&self) -> u16 {
+        self.close_code
+    }
+
+    /// `bytes` are the next of a close frame's masked payload, which begins with
+    /// the code.
+    fn read_close_code(&mut self, bytes: &[u8]) {
+        let length = u64::from(self.header[1] & 0x7f);
+        let begun = usize::try_from(length.saturating_sub(self.payload)).unwrap_or(usize::MAX);
+        for (place, byte) in (begun..2).zip(bytes) {
+            let byte = byte ^ self.header[2 + place];
+            self.close_code = self.close_code << 8 | u16::from(byte);
+        }
+    }
+
     fn end_header(&mut self) {
         if self.arrived < 2 {
             return;
@@ -85,7 +116,9 @@ impl Frames {
         };
         self.largest = self.largest.max(self.payload);
         let is_control = self.header[0] & 0x08 != 0;
-        if !is_control {
+        if is_control {
+            self.is_malformed |= extended > 0;
+        } else {
             self.fragmented = self.header[0] & 0x80 == 0;
         }
         if self.payload == 0 {

@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use tungstenite::handshake::derive_accept_key;
 
+use crate::http::checks::upgrade_required;
 use crate::http::head::{Framing, ParsedHead};
 use crate::http::message::{Head, Response};
 use base::error::Error;
@@ -40,10 +41,7 @@ pub fn check(parsed: &ParsedHead) -> Result<Response, Response> {
         ));
     }
     if head.header("sec-websocket-version") != Some("13") {
-        let mut response = Response::error(
-            &Error::invalid_request("only version 13 of the WebSocket protocol is spoken here")
-                .with_status(426),
-        );
+        let mut response = upgrade_required();
         response
             .headers
             .push(("Sec-WebSocket-Version", Cow::Borrowed("13")));
@@ -62,9 +60,8 @@ pub fn check(parsed: &ParsedHead) -> Result<Response, Response> {
         headers.push(("Sec-WebSocket-Protocol", Cow::Borrowed(SUBPROTOCOL)));
     }
     Ok(Response {
-        status: 101,
         headers,
-        body: Cow::Borrowed(b""),
+        ..Response::empty(101)
     })
 }
 

@@ -31,18 +31,15 @@ macro_rules! commands {
         ];
 
         impl Command {
-            /// Reads the command of this name.
-            fn read(name: &str, fields: &mut Fields) -> Result<Command> {
-                Ok(match name {
-                    $( $name => Command::$variant $(($payload::read(fields)?))?, )+
-                    _ => return Err(unknown(name)),
-                })
-            }
-
-            /// The least role that may send it.
-            pub fn needed_role(&self) -> UserRole {
-                match self {
-                    $( Command::$variant { .. } => UserRole::$role, )+
+            /// Reads the command of this name. The role is the least that may send it,
+            /// which a command with malformed fields has too.
+            fn read(name: &str, fields: &mut Fields) -> (UserRole, Result<Command>) {
+                match name {
+                    $( $name => (
+                        UserRole::$role,
+                        (|| Ok(Command::$variant $(($payload::read(fields)?))?))(),
+                    ), )+
+                    _ => (UserRole::Viewer, Err(unknown(name))),
                 }
             }
         }

@@ -40,6 +40,8 @@ pub use values::{
 pub struct Request {
     /// Returned with the response. Without one, responses keep request order.
     pub id: Option<RequestId>,
+    /// The least role that may send this command, also one with malformed fields.
+    pub needed_role: UserRole,
     /// What to do, or why it cannot be done.
     pub command: Result<Command>,
 }
@@ -281,21 +283,18 @@ impl Request {
     /// Parses one message. A message whose `id` can be read keeps it even when
     /// the rest is wrong, so that the client can match the error.
     pub fn parse(text: &str) -> Request {
-        let parsed = Fields::parse(text).and_then(|fields| {
-            let id = RequestId::from_member(fields.get("id"))?;
-            Ok((id, fields))
-        });
-        match parsed {
-            Ok((id, mut fields)) => Request {
-                id,
-                command: fields
-                    .string("type")
-                    .and_then(|name| Command::read(&name, &mut fields)),
-            },
-            Err(error) => Request {
-                id: None,
-                command: Err(error),
-            },
+        let mut id = None;
+        let mut read = || {
+            let mut fields = Fields::parse(text)?;
+            id = RequestId::from_member(fields.get("id"))?;
+            let name = fields.string("type")?;
+            Ok(Command::read(&name, &mut fields))
+        };
+        let (needed_role, command) = read().unwrap_or_else(|error| (UserRole::Viewer, Err(error)));
+        Request {
+            id,
+            needed_role,
+            command,
         }
     }
 }
