@@ -157,6 +157,7 @@ mod tests {
     use super::*;
     use crate::tool::testing::Household;
     use crate::tool::{Definition, ToolContext};
+    use base::testing::rows;
 
     /// What is decided once a person has allowed the tool for the conversation: an
     /// approval answers a question and widens nothing else.
@@ -342,49 +343,27 @@ mod tests {
 
     #[test]
     fn a_reason_is_one_honest_line() {
-        let long = "ü".repeat(400);
-        let mcp = Source::Mcp("lights".to_owned());
-        for (source, intent, arguments, expected) in [
-            (
-                Source::Custom,
-                None,
-                json!({"room": "kitchen"}),
-                r#"run "light_switch" with {"room":"kitchen"}"#.to_owned(),
-            ),
-            (
-                Source::Custom,
-                None,
-                json!({}),
-                r#"run "light_switch""#.to_owned(),
-            ),
-            (
-                mcp,
-                None,
-                json!({"a": "\u{202E}1"}),
-                r#"use "light_switch" of the MCP server "lights" with {"a":" 1"}"#.to_owned(),
-            ),
-            (
-                Source::Custom,
-                None,
-                json!({"a": long}),
-                format!(
-                    r#"run "light_switch" with {{"a":"{}… (108 more characters)"#,
-                    "ü".repeat(294)
-                ),
-            ),
-            (
-                Source::Builtin,
-                Some("run the command: ls\n\u{200B}rm -rf\u{202E} x"),
-                json!({"a": 1}),
-                "run the command: ls  rm -rf  x".to_owned(),
-            ),
-            (
-                Source::Builtin,
-                Some(&"x".repeat(1_003)),
-                json!({}),
-                format!("{}… (3 more characters)", "x".repeat(1_000)),
-            ),
-        ] {
+        let table = r#"
+            custom  |              | {"room": "kitchen"} | run "light_switch" with {"room":"kitchen"}
+            custom  |              | {}                  | run "light_switch"
+            mcp     |              | {"a": "\u202E1"}    | use "light_switch" of the MCP server "lights" with {"a":" 1"}
+            custom  |              | {"a": "LONG"}       | run "light_switch" with {"a":"SHORT… (108 more characters)
+            builtin | run the command: ls¶rm -rf← x | {"a": 1} | run the command: ls  rm -rf  x
+            builtin | VERY_LONG    | {}                  | LESS… (3 more characters)
+        "#;
+        for [source, intent, arguments, expected] in rows(table) {
+            let source = match source {
+                "custom" => Source::Custom,
+                "mcp" => Source::Mcp("lights".to_owned()),
+                _ => Source::Builtin,
+            };
+            let intent = intent.replace('¶', "\n\u{200B}").replace('←', "\u{202E}");
+            let intent = intent.replace("VERY_LONG", &"x".repeat(1_003));
+            let intent = Some(intent.as_str()).filter(|intent| !intent.is_empty());
+            let arguments = arguments.replace("LONG", &"ü".repeat(400));
+            let arguments = arguments.parse().unwrap();
+            let expected = expected.replace("SHORT", &"ü".repeat(294));
+            let expected = expected.replace("LESS", &"x".repeat(1_000));
             let found = reason_of(source, intent, arguments);
             assert_eq!(found, format!("The assistant wants to {expected}"));
         }

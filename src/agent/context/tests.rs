@@ -2,6 +2,7 @@ use super::fit::{TokenBudget, fit};
 use super::testing::*;
 use super::*;
 use crate::message_text::{NAME_CHARS, marked_as_scheduled, spoken_text, tool_text};
+use base::testing::rows;
 use store::Role;
 
 const OUTSIDE_CHANNEL: &str = "webhook:shop";
@@ -61,64 +62,38 @@ fn present(steps: &[Step]) -> Vec<String> {
 
 #[test]
 fn every_call_gets_one_result_in_the_order_of_the_calls() {
-    let two = calls("", &[("1", "x"), ("2", "y")]);
-    let lost = format!("f:x#1={INTERRUPTED}");
-    for (steps, shown) in [
-        (vec![], vec!["u:now"]),
-        (
-            vec![
-                two.clone(),
-                started("1"),
-                started("2"),
-                result("2", false, "B"),
-                result("1", true, "A"),
-            ],
-            vec!["u:now", "a:+x#1+y#2", "r:x#1=A", "f:y#2=B"],
-        ),
-        (
-            vec![two.clone(), started("1"), result("2", true, "B")],
-            vec!["u:now", "a:+x#1+y#2", &lost, "r:y#2=B"],
-        ),
-        // A result that belongs to no call, and one too many.
-        (
-            vec![
-                result("0", true, "?"),
-                calls("hm", &[("1", "x")]),
-                result("1", true, "A"),
-                result("1", true, "again"),
-                result("9", true, "?"),
-            ],
-            vec!["u:now", "a:hm+x#1", "r:x#1=A"],
-        ),
-        // One id for two calls of a reply, and again in the next reply.
-        (
-            vec![
-                calls("", &[("1", "x"), ("1", "y")]),
-                result("1", true, "A"),
-                result("1", true, "B"),
-                calls("", &[("1", "x")]),
-                result("1", true, "C"),
-            ],
-            vec![
-                "u:now",
-                "a:+x#1+y#1",
-                "r:x#1=A",
-                "r:y#1=B",
-                "a:+x#1",
-                "r:x#1=C",
-            ],
-        ),
-        // A result is not taken from behind the next reply.
-        (
-            vec![
-                calls("", &[("1", "x")]),
-                calls("", &[("1", "x")]),
-                result("1", true, "A"),
-            ],
-            vec!["u:now", "a:+x#1", &lost, "a:+x#1", "r:x#1=A"],
-        ),
-    ] {
-        assert_eq!(present(&steps), shown, "{steps:?}");
+    // Replies with calls (`hm+x#1`), calls that have started (`>1`), and results (`r1=A`,
+    // failed `f1=A`).
+    let table = "
+                                      | u:now
+        +x#1+y#2 >1 >2 f2=B r1=A      | u:now a:+x#1+y#2 r:x#1=A f:y#2=B
+        +x#1+y#2 >1 r2=B              | u:now a:+x#1+y#2 f:x#1=LOST r:y#2=B
+        r0=? hm+x#1 r1=A r1=again r9=? | u:now a:hm+x#1 r:x#1=A
+        +x#1+y#1 r1=A r1=B +x#1 r1=C  | u:now a:+x#1+y#1 r:x#1=A r:y#1=B a:+x#1 r:x#1=C
+        +x#1 +x#1 r1=A                | u:now a:+x#1 f:x#1=LOST a:+x#1 r:x#1=A
+    ";
+    for [steps, shown] in rows(table) {
+        let steps: Vec<Step> = steps.split_whitespace().map(written_step).collect();
+        let shown = shown.split(' ').map(|one| one.replace("LOST", INTERRUPTED));
+        assert_eq!(present(&steps), shown.collect::<Vec<_>>(), "{steps:?}");
+    }
+}
+
+fn written_step(text: &str) -> Step {
+    let outcome = |rest: &str, ok| {
+        let (id, content) = rest.split_once('=').unwrap();
+        result(id, ok, content)
+    };
+    match text.split_at(1) {
+        (">", id) => started(id),
+        ("r", rest) => outcome(rest, true),
+        ("f", rest) => outcome(rest, false),
+        _ => {
+            let (said, list) = text.split_once('+').unwrap();
+            let list = list.split('+').map(|call| call.split_once('#').unwrap());
+            let list: Vec<(&str, &str)> = list.map(|(tool, id)| (id, tool)).collect();
+            calls(said, &list)
+        }
     }
 }
 

@@ -98,6 +98,7 @@ pub fn request_tokens(config: &Config, model: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
     fn config(provider: &str, base_url: Option<&str>) -> Config {
         Config {
@@ -109,42 +110,30 @@ mod tests {
 
     #[test]
     fn the_window_is_that_of_provider_and_model() {
-        let compatible = "openai-compatible";
-        for (provider, base_url, model, expected) in [
-            ("openai", None, "gpt-5", 128_000),
-            ("openai", None, "gpt-4", 8_192),
-            ("openai", None, "gpt-4-0613", 8_192),
-            ("openai", None, "gpt-4-turbo-2024", 128_000),
-            ("openai", None, "gpt-4.1-mini", 128_000),
-            ("openai", None, "gpt-3.5-turbo", 16_385),
-            ("anthropic", None, "claude-x", 200_000),
-            ("ollama", None, "llama", 16_384),
-            ("cerebras", None, "llama", 128_000),
-            ("llamacpp", None, "llama", 8_192),
-            ("offline", None, "offline", 128_000),
-            (compatible, Some("http://127.0.0.1:8080/v1"), "gpt-5", 8_192),
-            (compatible, Some("http://nas.local/v1"), "llama", 8_192),
-            (compatible, Some("https://llm.example/v1"), "llama", 8_192),
-            (compatible, Some("https://notx.ai/v1"), "llama", 8_192),
-            (
-                compatible,
-                Some("https://openrouter.ai/api/v1"),
-                "anthropic/claude-x",
-                200_000,
-            ),
-            (
-                compatible,
-                Some("https://api.mistral.ai/v1"),
-                "large",
-                128_000,
-            ),
-        ] {
+        let table = "
+            openai            | -                            | gpt-5              | 128000
+            openai            | -                            | gpt-4              | 8192
+            openai            | -                            | gpt-4-0613         | 8192
+            openai            | -                            | gpt-4-turbo-2024   | 128000
+            openai            | -                            | gpt-4.1-mini       | 128000
+            openai            | -                            | gpt-3.5-turbo      | 16385
+            anthropic         | -                            | claude-x           | 200000
+            ollama            | -                            | llama              | 16384
+            cerebras          | -                            | llama              | 128000
+            llamacpp          | -                            | llama              | 8192
+            offline           | -                            | offline            | 128000
+            openai-compatible | http://127.0.0.1:8080/v1     | gpt-5              | 8192
+            openai-compatible | http://nas.local/v1          | llama              | 8192
+            openai-compatible | https://llm.example/v1       | llama              | 8192
+            openai-compatible | https://notx.ai/v1           | llama              | 8192
+            openai-compatible | https://openrouter.ai/api/v1 | anthropic/claude-x | 200000
+            openai-compatible | https://api.mistral.ai/v1    | large              | 128000
+        ";
+        for [provider, base_url, model, expected] in rows(table) {
+            let base_url = (base_url != "-").then_some(base_url);
             let config = config(provider, base_url);
-            assert_eq!(
-                context_window(&config, model),
-                expected,
-                "{provider} {base_url:?} {model}"
-            );
+            let window = context_window(&config, model).to_string();
+            assert_eq!(window, expected, "{provider} {base_url:?} {model}");
         }
         let set = Config {
             context_tokens: Some(32_000),

@@ -90,59 +90,33 @@ fn joined(words: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use base::testing::rows;
 
     #[test]
     fn results_become_text() {
-        for (result, text) in [
-            (json!({"content": [{"type": "text", "text": "3"}]}), "3"),
-            (
-                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
-                "a\nb",
-            ),
-            (
-                json!({"content": [{"type": "text", "text": "3"}], "structuredContent": {"sum": 3}}),
-                "3",
-            ),
-            (
-                json!({"content": [], "structuredContent": {"sum": 3}}),
-                r#"{"sum":3}"#,
-            ),
-            (json!({"structuredContent": {"sum": 3}}), r#"{"sum":3}"#),
-            (
-                json!({"content": [{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]}),
-                "[image/png, 8 bytes]",
-            ),
-            (
-                json!({"content": [{"type": "audio", "data": "AAAA"}]}),
-                "[audio, 3 bytes]",
-            ),
-            (
-                json!({"content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}]}),
-                "[link a file:///a]",
-            ),
-            (
-                json!({"content": [{"type": "resource", "resource": {"uri": "x:1", "text": "one"}}]}),
-                "[resource x:1]\none",
-            ),
-            (
-                json!({"content": [{"type": "resource", "resource": {"uri": "x:1", "mimeType": "application/gzip", "blob": "AAA="}}]}),
-                "[resource x:1] [application/gzip, 2 bytes]",
-            ),
-            (
-                json!({"content": [{"type": "hologram"}]}),
-                "[hologram, not shown]",
-            ),
-            (json!({"content": [7, {"type": "text"}]}), "[no output]"),
-            (json!({}), "[no output]"),
-            (Value::Null, "[no output]"),
-        ] {
-            assert_eq!(text_of(&result).as_deref(), Ok(text), "{result}");
+        let table = r#"
+            {"content": [{"type": "text", "text": "3"}]} | 3
+            {"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]} | a\nb
+            {"content": [{"type": "text", "text": "3"}], "structuredContent": {"sum": 3}} | 3
+            {"content": [], "structuredContent": {"sum": 3}} | {"sum":3}
+            {"structuredContent": {"sum": 3}} | {"sum":3}
+            {"content": [{"type": "image", "mimeType": "image/png", "data": "iVBORw0KGgo="}]} | [image/png, 8 bytes]
+            {"content": [{"type": "audio", "data": "AAAA"}]} | [audio, 3 bytes]
+            {"content": [{"type": "resource_link", "uri": "file:///a", "name": "a"}]} | [link a file:///a]
+            {"content": [{"type": "resource", "resource": {"uri": "x:1", "text": "one"}}]} | [resource x:1]\none
+            {"content": [{"type": "resource", "resource": {"uri": "x:1", "mimeType": "application/gzip", "blob": "AAA="}}]} | [resource x:1] [application/gzip, 2 bytes]
+            {"content": [{"type": "hologram"}]} | [hologram, not shown]
+            {"content": [7, {"type": "text"}]} | [no output]
+            {} | [no output]
+            null | [no output]
+        "#;
+        for [result, text] in rows(table) {
+            let (result, text): (Value, _) = (result.parse().unwrap(), text.replace("\\n", "\n"));
+            assert_eq!(text_of(&result).as_ref(), Ok(&text), "{result}");
             if let Value::Object(mut failed) = result {
                 failed.insert("isError".to_owned(), true.into());
-                assert_eq!(text_of(&failed.into()), Err(text.to_owned()));
+                assert_eq!(text_of(&failed.into()), Err(text));
             }
         }
     }

@@ -148,58 +148,34 @@ fn text(message: Value) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
-    fn answered(id: u64, result: Result<Value, RpcError>) -> Incoming {
-        Incoming::Answer { id, result }
-    }
-
-    fn refused(code: i64, message: &str) -> Result<Value, RpcError> {
-        Err(RpcError {
-            code,
-            message: message.to_owned(),
-        })
+    /// A message as the table below writes it.
+    fn written(message: &Incoming) -> String {
+        match message {
+            Incoming::Answer { id, result } => match result {
+                Ok(result) => format!("answer {id}: {result}"),
+                Err(error) => format!("answer {id}: error {} {:?}", error.code, error.message),
+            },
+            Incoming::Request { id, method } => format!("request {id} {method}"),
+            Incoming::Notification { method, params } => format!("notification {method} {params}"),
+        }
     }
 
     #[test]
     fn messages_are_told_apart() {
-        let ping = || Incoming::Request {
-            id: json!("a"),
-            method: "ping".to_owned(),
-        };
-        for (text, expected) in [
-            (
-                r#"{"jsonrpc":"2.0","id":3,"result":{"a":1}}"#,
-                vec![answered(3, Ok(json!({"a": 1})))],
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":"3","result":null}"#,
-                vec![answered(3, Ok(Value::Null))],
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no"}}"#,
-                vec![answered(3, refused(-32602, "no"))],
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":3,"error":{}}"#,
-                vec![answered(3, refused(0, ""))],
-            ),
-            (
-                r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#,
-                vec![ping()],
-            ),
-            (
-                r#"{"jsonrpc":"2.0","method":"m","params":{"x":1}}"#,
-                vec![Incoming::Notification {
-                    method: "m".to_owned(),
-                    params: json!({"x": 1}),
-                }],
-            ),
-            (
-                r#"[{"jsonrpc":"2.0","id":1,"result":1},{"jsonrpc":"2.0","id":"a","method":"ping"}]"#,
-                vec![answered(1, Ok(json!(1))), ping()],
-            ),
-        ] {
-            assert_eq!(read(text.as_bytes()), Some(expected), "{text}");
+        let table = r#"
+            {"jsonrpc":"2.0","id":3,"result":{"a":1}}                          | answer 3: {"a":1}
+            {"jsonrpc":"2.0","id":"3","result":null}                           | answer 3: null
+            {"jsonrpc":"2.0","id":3,"error":{"code":-32602,"message":"no"}}    | answer 3: error -32602 "no"
+            {"jsonrpc":"2.0","id":3,"error":{}}                                | answer 3: error 0 ""
+            {"jsonrpc":"2.0","id":"a","method":"ping"}                         | request "a" ping
+            {"jsonrpc":"2.0","method":"m","params":{"x":1}}                    | notification m {"x":1}
+            [{"jsonrpc":"2.0","id":1,"result":1},{"jsonrpc":"2.0","id":"a","method":"ping"}] | answer 1: 1, request "a" ping
+        "#;
+        for [text, expected] in rows(table) {
+            let found: Vec<String> = read(text.as_bytes()).unwrap().iter().map(written).collect();
+            assert_eq!(found.join(", "), expected, "{text}");
         }
     }
 

@@ -374,64 +374,44 @@ fn is_list_of_names(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
     #[test]
     fn schemas_are_passed_through_and_completed() {
-        let full = json!({"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}},
-            "required": ["a"], "$defs": {"A": {"type": "string"}}});
-        for (given, expected) in [
-            (Some(full.clone()), full),
-            (
-                Some(json!({"properties": {"a": {}}})),
-                json!({"properties": {"a": {}}, "type": "object"}),
-            ),
-            (
-                Some(json!({"type": "string"})),
-                json!({"type": "object", "properties": {}}),
-            ),
-            (
-                Some(json!({"type": "object", "properties": [], "required": "a"})),
-                json!({"type": "object", "properties": {}}),
-            ),
-            (
-                Some(json!(true)),
-                json!({"type": "object", "properties": {}}),
-            ),
-            (None, json!({"type": "object", "properties": {}})),
-        ] {
+        let table = r##"
+            {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"], "$defs": {"A": {"type": "string"}}} | {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "required": ["a"], "$defs": {"A": {"type": "string"}}}
+            {"properties": {"a": {}}}                            | {"properties": {"a": {}}, "type": "object"}
+            {"type": "string"}                                   | {"type": "object", "properties": {}}
+            {"type": "object", "properties": [], "required": "a"} | {"type": "object", "properties": {}}
+            true                                                 | {"type": "object", "properties": {}}
+            -                                                    | {"type": "object", "properties": {}}
+        "##;
+        for [given, expected] in rows(table) {
+            let given: Option<Value> = (given != "-").then(|| given.parse().unwrap());
+            let expected: Value = expected.parse().unwrap();
             assert_eq!(object_schema(given.as_ref()), expected);
         }
     }
 
     #[test]
     fn only_tools_that_can_be_called_are_taken() {
-        for (tool, description) in [
-            (
-                json!({"name": "a", "description": "does a"}),
-                Some("does a"),
-            ),
-            (
-                json!({"name": "a", "title": "A", "description": " "}),
-                Some("A"),
-            ),
-            (json!({"name": "a"}), Some("a")),
-            (
-                json!({"name": "a", "execution": {"taskSupport": "optional"}}),
-                Some("a"),
-            ),
-            (
-                json!({"name": "a", "execution": {"taskSupport": "required"}}),
-                None,
-            ),
-            (json!({"name": ""}), None),
-            (json!({"name": "x".repeat(257)}), None),
-            (json!({"title": "A"}), None),
-            (json!("a"), None),
-            (
-                json!({"name": "a", "inputSchema": {"a": "x".repeat(SCHEMA_BYTES)}}),
-                None,
-            ),
-        ] {
+        let table = r#"
+            {"name": "a", "description": "does a"}                     | does a
+            {"name": "a", "title": "A", "description": " "}            | A
+            {"name": "a"}                                              | a
+            {"name": "a", "execution": {"taskSupport": "optional"}}    | a
+            {"name": "a", "execution": {"taskSupport": "required"}}    | -
+            {"name": ""}                                               | -
+            {"name": "LONG_NAME"}                                      | -
+            {"title": "A"}                                             | -
+            "a"                                                        | -
+            {"name": "a", "inputSchema": {"a": "LONG_SCHEMA"}}         | -
+        "#;
+        for [tool, description] in rows(table) {
+            let tool = tool.replace("LONG_NAME", &"x".repeat(257));
+            let tool = tool.replace("LONG_SCHEMA", &"x".repeat(SCHEMA_BYTES));
+            let tool: Value = tool.parse().unwrap();
+            let description = (description != "-").then_some(description);
             let taken = remote_tool(&tool).map(|tool| tool.description);
             assert_eq!(taken.as_deref(), description, "{tool}");
         }

@@ -272,6 +272,7 @@ fn text(value: &Value) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
     #[test]
     fn the_message_is_found_in_every_shape() {
@@ -290,59 +291,30 @@ mod tests {
 
     #[test]
     fn trying_again_depends_on_status_and_the_servers_word() {
-        let response = |status, message: &str| ErrorResponse {
-            status,
-            message: message.to_owned(),
-            ..ErrorResponse::default()
-        };
-        for (response, retry) in [
-            (response(429, "Rate limit reached"), Retry::Backoff),
-            (
-                response(429, "You exceeded your current quota: billing"),
-                Retry::Never,
-            ),
-            (response(503, "Loading model"), Retry::Backoff),
-            (response(529, ""), Retry::Backoff),
-            (response(408, ""), Retry::Backoff),
-            (response(400, ""), Retry::Never),
-            (response(401, ""), Retry::Never),
-            (
-                ErrorResponse {
-                    should_retry: Some(true),
-                    ..response(400, "")
-                },
-                Retry::Backoff,
-            ),
-            (
-                ErrorResponse {
-                    should_retry: Some(false),
-                    ..response(500, "")
-                },
-                Retry::Never,
-            ),
-            (
-                ErrorResponse {
-                    wait: Some(1.5),
-                    ..response(429, "")
-                },
-                Retry::After(Duration::from_millis(1500)),
-            ),
-            (
-                ErrorResponse {
-                    wait: Some(61.0),
-                    ..response(429, "")
-                },
-                Retry::Never,
-            ),
-            (
-                ErrorResponse {
-                    wait: Some(f64::NAN),
-                    ..response(429, "")
-                },
-                Retry::Backoff,
-            ),
-        ] {
-            assert_eq!(response.retry(), retry, "{response:?}");
+        // Status, whether the server says to try again, after how many seconds, message.
+        let table = "
+            429 | -     | -    | Rate limit reached                        | Backoff
+            429 | -     | -    | You exceeded your current quota: billing  | Never
+            503 | -     | -    | Loading model                             | Backoff
+            529 | -     | -    |                                           | Backoff
+            408 | -     | -    |                                           | Backoff
+            400 | -     | -    |                                           | Never
+            401 | -     | -    |                                           | Never
+            400 | true  | -    |                                           | Backoff
+            500 | false | -    |                                           | Never
+            429 | -     | 1.5  |                                           | After(1.5s)
+            429 | -     | 61.0 |                                           | Never
+            429 | -     | NaN  |                                           | Backoff
+        ";
+        for [status, should_retry, wait, message, retry] in rows(table) {
+            let response = ErrorResponse {
+                status: status.parse().unwrap(),
+                message: message.to_owned(),
+                should_retry: should_retry.parse().ok(),
+                wait: wait.parse().ok(),
+                ..ErrorResponse::default()
+            };
+            assert_eq!(format!("{:?}", response.retry()), retry, "{response:?}");
         }
     }
 }

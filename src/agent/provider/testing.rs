@@ -11,7 +11,7 @@ use crate::model::{ChatMessage, ModelReply, ModelRequest, Provider, ProviderErro
 use base::secret::Secret;
 use config::Preset;
 use net::cancel::Cancel;
-use net::http_client::test_server::{Act, TestServer, chunk};
+use net::http_client::test_server::{Act, TestServer, chunk, whole};
 use store::{ToolCall, Usage};
 
 /// The key of every test provider.
@@ -183,6 +183,25 @@ pub fn cut(content_type: &str, text: &str, size: usize) -> Vec<Act> {
         .map(|piece| piece.iter().collect::<String>());
     script.extend(pieces.map(|piece| chunk(&piece)));
     script
+}
+
+/// An answer as tables write it: `STATUS BODY`, in JSON, or `STATUS [HEADER: VALUE]
+/// BODY`; as a stream in pieces `stream BODY`, and without its end `cut BODY`; `raw
+/// TEXT` without a head. `\\n` is a line break, `KEY` the key.
+pub fn scripted(answer: &str) -> Vec<Act> {
+    let answer = answer.replace("\\n", "\n").replace("KEY", KEY);
+    let (kind, rest) = answer.split_once(' ').unwrap_or((&answer, ""));
+    match kind {
+        "stream" => streamed("text/event-stream", rest, 64),
+        "cut" => cut("text/event-stream", rest, 64),
+        "raw" => vec![Act::Send(rest.as_bytes().to_vec()), Act::Close],
+        status => {
+            let given = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let (header, body) = given.unwrap_or(("content-type: application/json", rest));
+            let status = status.parse().unwrap();
+            whole(status, &format!("{header}\r\n"), body.trim_start())
+        }
+    }
 }
 
 /// Events with their names, as Anthropic and OpenAI's Responses send them.

@@ -331,31 +331,27 @@ impl SentText {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
     #[test]
     fn a_stream_ends_in_the_reply() {
-        for (pieces, reply, expected) in [
-            (&[][..], "Hello.", "Hello."),
-            (&["Hel", "lo."], "Hello.", "Hello."),
-            (&["Hel"], "Hello.", "Hello."),
-            (&["Hello. "], "Hello.", "Hello. "),
-            (
-                &["Let me see.", "CALL", "It", " is 9."],
-                "It is 9.",
-                "Let me see.\n\nIt is 9.",
-            ),
-            (
-                &["Let me see.", "CALL"],
-                "It is 9.",
-                "Let me see.\n\nIt is 9.",
-            ),
-            (&["CALL", "CALL", "It is 9."], "It is 9.", "It is 9."),
-            (&["It wa"], "Sorry: 9.", "It wa\n\nSorry: 9."),
-        ] {
+        let table = "
+                                  | Hello.    | Hello.
+            Hel,lo.               | Hello.    | Hello.
+            Hel                   | Hello.    | Hello.
+            Hello._               | Hello.    | Hello._
+            Let me see.,CALL,It, is 9. | It is 9. | Let me see.\\n\\nIt is 9.
+            Let me see.,CALL      | It is 9.  | Let me see.\\n\\nIt is 9.
+            CALL,CALL,It is 9.    | It is 9.  | It is 9.
+            It wa                 | Sorry: 9. | It wa\\n\\nSorry: 9.
+        ";
+        for [pieces, reply, expected] in rows(table) {
+            let pieces = pieces.replace('_', " ");
+            let expected = expected.replace('_', " ").replace("\\n", "\n");
             let mut sent = SentText::default();
             let mut text = String::new();
-            for piece in pieces {
-                match *piece {
+            for piece in pieces.split(',') {
+                match piece {
                     "CALL" => sent.end_round(),
                     piece => text += &sent.add(piece),
                 }

@@ -236,31 +236,13 @@ mod tests {
 
     #[test]
     fn errors_have_the_shape_that_the_libraries_read() {
+        let (token, role) = (Error::invalid_token("no"), Error::unauthorized("no"));
+        let (rate, load) = (Error::rate_limited("no", 5), Error::overloaded("no", 5));
         for (error, status, kind, code) in [
-            (
-                Error::invalid_token("no"),
-                401,
-                "invalid_request_error",
-                "invalid_api_key",
-            ),
-            (
-                Error::unauthorized("no"),
-                403,
-                "permission_error",
-                "unauthorized",
-            ),
-            (
-                Error::rate_limited("no", 5),
-                429,
-                "rate_limit_error",
-                "rate_limit_exceeded",
-            ),
-            (
-                Error::overloaded("no", 5),
-                503,
-                "server_error",
-                "server_error",
-            ),
+            (token, 401, "invalid_request_error", "invalid_api_key"),
+            (role, 403, "permission_error", "unauthorized"),
+            (rate, 429, "rate_limit_error", "rate_limit_exceeded"),
+            (load, 503, "server_error", "server_error"),
         ] {
             let response = refusal(&error);
             let body: Value = serde_json::from_slice(&response.body).unwrap();

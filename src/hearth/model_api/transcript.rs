@@ -143,6 +143,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use base::testing::rows;
 
     fn read_json(messages: Value) -> Result<Transcript> {
         read(serde_json::from_value(messages).unwrap())
@@ -181,47 +182,21 @@ mod tests {
 
     #[test]
     fn what_cannot_be_answered_is_refused() {
-        let picture = json!({ "type": "image_url", "image_url": { "url": "data:," } });
-        for (messages, status, says) in [
-            (json!([]), 400, "must be a user's"),
-            (
-                json!([{ "role": "system", "content": "x" }]),
-                400,
-                "must be a user's",
-            ),
-            (
-                json!([{ "role": "user", "content": " " }]),
-                400,
-                "must be a user's",
-            ),
-            (
-                json!([{ "role": "user", "content": "a" }, { "role": "assistant", "content": "b" }]),
-                400,
-                "must be a user's",
-            ),
-            (
-                json!([{ "role": "user", "content": [picture] }]),
-                400,
-                "not image_url",
-            ),
-            (
-                json!([{ "role": "user", "content": "what is this?", "images": ["aGk="] }]),
-                400,
-                "not images",
-            ),
-            (
-                json!([{ "role": "robot", "content": "x" }]),
-                400,
-                "not \"robot\"",
-            ),
-            (
-                json!([{ "role": "user", "content": "x".repeat(256 * 1024 + 1) }]),
-                413,
-                "262145 bytes",
-            ),
-        ] {
+        let table = r#"
+            []                                                                                  | 400 | must be a user's
+            [{"role": "system", "content": "x"}]                                                | 400 | must be a user's
+            [{"role": "user", "content": " "}]                                                  | 400 | must be a user's
+            [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]           | 400 | must be a user's
+            [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}] | 400 | not image_url
+            [{"role": "user", "content": "what is this?", "images": ["aGk="]}]                  | 400 | not images
+            [{"role": "robot", "content": "x"}]                                                 | 400 | not "robot"
+            [{"role": "user", "content": "LONG"}]                                               | 413 | 262145 bytes
+        "#;
+        for [messages, status, says] in rows(table) {
+            let messages = messages.replace("LONG", &"x".repeat(256 * 1024 + 1));
+            let messages: Value = messages.parse().unwrap();
             let error = read_json(messages).unwrap_err();
-            assert_eq!(error.status(), status, "{error}");
+            assert_eq!(error.status().to_string(), status, "{error}");
             assert!(error.message().contains(says), "{error}");
         }
     }

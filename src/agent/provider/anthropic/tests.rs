@@ -7,6 +7,7 @@ use crate::model::ModelReply;
 use crate::provider::dialect::Options;
 use crate::provider::remote::Remote;
 use crate::provider::testing::*;
+use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
 
 fn provider(server: &TestServer) -> Remote {
@@ -232,74 +233,30 @@ fn broken_input_of_a_call_is_handed_on_and_does_not_break_the_conversation() {
 
 #[test]
 fn failures_are_explained() {
-    let error = |kind: &str, text: &str| json!({"type": "error", "error": {"type": kind, "message": text}, "request_id": "req_1"});
     let half = events(&[
         json!({"type": "message_start", "message": {}}),
         json!({"type": "content_block_start", "index": 0,
                "content_block": {"type": "text", "text": "Half"}}),
     ]);
-    let overloaded = half.clone() + &events(&[error("overloaded_error", "Overloaded")]);
-    for (script, expected) in [
-        (
-            answer(
-                401,
-                &error("authentication_error", &format!("invalid x-api-key {KEY}")),
-            ),
-            "refused the API key (401)",
-        ),
-        (
-            answer(404, &error("not_found_error", "model: m")),
-            "does not know the model \"m\" (404)",
-        ),
-        (
-            answer(
-                400,
-                &error("invalid_request_error", "prompt is too long: 9 tokens > 8"),
-            ),
-            "too long for the model",
-        ),
-        (
-            answer(
-                429,
-                &error("rate_limit_error", "enforced_spend_limit_reached"),
-            ),
-            "quota is used up (429)",
-        ),
-        (
-            whole(200, "content-type: text/html\r\n", "<html>"),
-            "is not JSON",
-        ),
-        (
-            streamed("text/event-stream", "data: <oops>\n\n", 64),
-            "is not JSON",
-        ),
-        (
-            answer(200, &json!({"completion": "old"})),
-            "without a reply in it",
-        ),
-        (
-            streamed("text/event-stream", "data: {\"type\":\"ping\"}\n\n", 64),
-            "without a reply",
-        ),
-        (cut("text/event-stream", &half, 64), "cut the reply short"),
-        (
-            streamed("text/event-stream", &half, 64),
-            "cut the reply short",
-        ),
-        (streamed("text/event-stream", &overloaded, 64), "Overloaded"),
-        (
-            answer(200, &json!({"content": [], "stop_reason": "refusal"})),
-            "withheld the reply",
-        ),
-    ] {
-        let mut script = script;
+    let table = r#"
+        401 {"type": "error", "error": {"type": "authentication_error", "message": "invalid x-api-key KEY"}} | refused the API key (401)
+        404 {"type": "error", "error": {"type": "not_found_error", "message": "model: m"}} | does not know the model "m" (404)
+        400 {"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 9 tokens > 8"}} | too long for the model
+        429 {"type": "error", "error": {"type": "rate_limit_error", "message": "enforced_spend_limit_reached"}} | quota is used up (429)
+        200 [content-type: text/html] <html> | is not JSON
+        stream data: <oops>\n\n | is not JSON
+        200 {"completion": "old"} | without a reply in it
+        stream data: {"type":"ping"}\n\n | without a reply
+        cut HALF | cut the reply short
+        stream HALF | cut the reply short
+        stream HALFevent: error\ndata: {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}\n\n | Overloaded
+        200 {"content": [], "stop_reason": "refusal"} | withheld the reply
+    "#;
+    for [script, expected] in rows(table) {
+        let mut script = scripted(&script.replace("HALF", &half));
         script.push(Act::Close);
         let server = TestServer::new(vec![script]);
-        let ask = Ask {
-            stream: true,
-            ..Ask::hello(true)
-        };
-        let public = ask.failure(&provider(&server)).0;
+        let public = Ask::hello(true).failure(&provider(&server)).0;
         assert!(public.contains(expected), "{expected}: {public}");
         assert!(public.starts_with("Anthropic (127.0.0.1"), "{public}");
     }

@@ -52,93 +52,27 @@ fn a_cut_stream_is_retried_only_before_its_first_piece() {
 
 #[test]
 fn failures_name_the_server_and_not_the_key() {
-    let quoting = format!(
-        "Incorrect API key provided: {}****WXYZ or {KEY}.",
-        &KEY[..10]
-    );
-    let error = |text: &str| json!({"error": {"message": text, "type": "t", "code": "c"}});
-    for (script, expected) in [
-        (answer(401, &error(&quoting)), "refused the API key (401)"),
-        (
-            answer(400, &error(&quoting)),
-            "refused the request (400): Incorrect API key provided: [key]",
-        ),
-        (answer(403, &error("no")), "forbids this request (403)"),
-        (
-            answer(402, &error("no")),
-            "says that the account has no credit left (402)",
-        ),
-        (
-            answer(404, &error("The model `m` does not exist")),
-            "does not know the model \"m\" (404)",
-        ),
-        (
-            answer(404, &json!({"detail": "Not Found"})),
-            "has no chat API at this address (404): see base_url, which usually ends in /v1",
-        ),
-        (
-            answer(
-                429,
-                &error("You exceeded your current quota (insufficient_quota)"),
-            ),
-            "says that the account's quota is used up (429)",
-        ),
-        (
-            answer(
-                400,
-                &error("This model's maximum context length is 8 tokens"),
-            ),
-            "refused the conversation: it is too long for the model \"m\" (400)",
-        ),
-        (
-            whole(301, "location: https://else.example/v1\r\n", ""),
-            "answers with a redirect to https://else.example/v1 (301): set base_url to the final address",
-        ),
-        (
-            whole(200, "content-type: text/html\r\n", "<html>Welcome</html>"),
-            "answered something that is not JSON",
-        ),
-        (
-            whole(200, "content-type: application/json\r\n", "{\"choices\":"),
-            "answered something that is not JSON",
-        ),
-        (
-            answer(200, &json!({"choices": []})),
-            "answered without a reply in it",
-        ),
-        (
-            answer(
-                200,
-                &json!({"error": {"code": 402, "message": "no credits"}}),
-            ),
-            "says that the account has no credit left (402)",
-        ),
-        (
-            whole(
-                200,
-                "content-type: text/event-stream\r\n",
-                "data: garbage\n\n",
-            ),
-            "answered something that is not JSON",
-        ),
-        (
-            stream(
-                &[json!({"error": {"message": "upstream broke"}})],
-                false,
-                64,
-            ),
-            "reported an error: upstream broke",
-        ),
-        (
-            vec![Act::Send(b"SSH-2.0-OpenSSH_9.9\r\n".to_vec()), Act::Close],
-            "answered something that is not HTTP",
-        ),
-        (
-            whole(500, "x-should-retry: false\r\n", "<html>oops</html>"),
-            "failed (500)",
-        ),
-    ] {
-        let server = TestServer::new(vec![script]);
+    let table = r#"
+        401 {"error": {"message": "Incorrect API key provided: sk-test-01****WXYZ or KEY."}} | refused the API key (401)
+        400 {"error": {"message": "Incorrect API key provided: sk-test-01****WXYZ or KEY."}} | refused the request (400): Incorrect API key provided: [key]
+        403 {"error": {"message": "no"}} | forbids this request (403)
+        402 {"error": {"message": "no"}} | says that the account has no credit left (402)
+        404 {"error": {"message": "The model `m` does not exist"}} | does not know the model "m" (404)
+        404 {"detail": "Not Found"} | has no chat API at this address (404): see base_url, which usually ends in /v1
+        429 {"error": {"message": "You exceeded your current quota (insufficient_quota)"}} | says that the account's quota is used up (429)
+        400 {"error": {"message": "This model's maximum context length is 8 tokens"}} | refused the conversation: it is too long for the model "m" (400)
+        301 [location: https://else.example/v1] | answers with a redirect to https://else.example/v1 (301): set base_url to the final address
+        200 [content-type: text/html] <html>Welcome</html> | answered something that is not JSON
+        200 {"choices": | answered something that is not JSON
+        200 {"choices": []} | answered without a reply in it
+        200 {"error": {"code": 402, "message": "no credits"}} | says that the account has no credit left (402)
+        200 [content-type: text/event-stream] data: garbage\n\n | answered something that is not JSON
+        stream data: {"error": {"message": "upstream broke"}}\n\n | reported an error: upstream broke
+        raw SSH-2.0-OpenSSH_9.9\n | answered something that is not HTTP
+        500 [x-should-retry: false] <html>oops</html> | failed (500)
+    "#;
+    for [script, expected] in rows(table) {
+        let server = TestServer::new(vec![scripted(script)]);
         let (public, detail) = hello().failure(&provider(&server));
         let subject = format!("The model server at {}", server.address);
         assert!(

@@ -16,9 +16,10 @@ use crate::provider::dialect::Options;
 use crate::provider::endpoint::Endpoint;
 use crate::provider::remote::Remote;
 use crate::provider::testing::{
-    Ask, KEY, assistant, call, events, streamed, tool_result, usage, user,
+    Ask, KEY, assistant, call, events, scripted, streamed, tool_result, usage, user,
 };
 use base::secret::Secret;
+use base::testing::rows;
 use config::Preset;
 use net::http_client::test_server::{
     Act, TestServer, chunk, json as answer, stream, stream_head, whole,

@@ -101,55 +101,50 @@ fn a_request_holds_nothing_that_nobody_set_and_is_small() {
 
 #[test]
 fn whole_replies_are_read_tolerantly() {
-    let function = |arguments: Value| json!({"name": "light", "arguments": arguments});
-    for (reply, text, calls) in [
-        (said("Hi"), "Hi", vec![]),
-        (said("<think>\nhm\n</think>\n\nHi"), "Hi", vec![]),
-        (
-            message(json!({"content": [{"type": "thinking", "thinking": []},
-                                       {"type": "text", "text": "Hi"}]})),
-            "Hi",
-            vec![],
-        ),
-        (
-            message(json!({"content": null, "refusal": "No."})),
-            "No.",
-            vec![],
-        ),
-        (
-            message(json!({"content": null, "tool_calls": [
-                {"id": "a", "type": "function", "function": function(json!("{\"on\":1}"))},
-                {"id": "b", "function": function(json!({"on": 2}))},
-                {"id": "c", "function": {"name": "light"}}]})),
-            "",
-            vec![
-                call("a", "light", "{\"on\":1}"),
-                call("b", "light", "{\"on\":2}"),
-                call("c", "light", "{}"),
-            ],
-        ),
-        (
-            message(json!({"content": "I do.", "function_call": function(json!("{}"))})),
-            "I do.",
-            vec![call("", "light", "{}")],
-        ),
-        (
-            message(json!({"tool_calls": [
-                {"id": "same", "function": function(json!("{\"on\":1}{\"on\":2}"))},
-                {"id": "same", "function": function(json!("{"))}]})),
-            "",
-            vec![
-                call("same", "light", "{\"on\":1}"),
-                call("", "light", "{\"on\":2}"),
-                call("", "light", "{"),
-            ],
-        ),
-    ] {
+    let table = r#"
+        {"role": "assistant", "content": "Hi"} | Hi | -
+        {"content": "<think>\nhm\n</think>\n\nHi"} | Hi | -
+        {"content": [{"type": "thinking", "thinking": []}, {"type": "text", "text": "Hi"}]} | Hi | -
+        {"content": null, "refusal": "No."} | No. | -
+        {"tool_calls": [{"id": "a", "type": "function", "function": {"name": "light", "arguments": "{\"on\":1}"}}]} | | a light {"on":1}
+        {"content": null, "tool_calls": [{"id": "b", "function": {"name": "light", "arguments": {"on": 2}}}, {"id": "c", "function": {"name": "light"}}]} | | b light {"on":2}; c light {}
+        {"content": "I do.", "function_call": {"name": "light", "arguments": "{}"}} | I do. | - light {}
+        {"tool_calls": [{"id": "same", "function": {"name": "light", "arguments": "{\"on\":1}{\"on\":2}"}}, {"id": "same", "function": {"name": "light", "arguments": "{"}}]} | | same light {"on":1}; - light {"on":2}; - light {
+    "#;
+    for [reply, text, calls] in rows(&table.replace("| |", "|  |")) {
+        let reply = message(reply.parse().unwrap());
+        let calls = calls.split("; ").filter(|call| *call != "-");
+        let calls: Vec<ToolCall> = calls.map(written_call).collect();
         let server = TestServer::new(vec![answer(200, &reply)]);
         let found = hello().reply(&provider(&server));
         assert_eq!(found.text, text, "{reply}");
         assert_calls(&found.calls, &calls, &reply);
     }
+}
+
+/// A call that is written `ID NAME ARGUMENTS`; `-` stands for an id that is made up.
+fn written_call(text: &str) -> ToolCall {
+    let parts: Vec<&str> = text.splitn(3, ' ').collect();
+    call(parts[0].trim_matches('-'), parts[1], parts[2])
+}
+
+/// A piece of a call that is written `INDEX ID NAME ARGUMENTS`, with `-` for what is
+/// not there.
+fn written_piece(text: &str) -> Value {
+    let mut parts = text
+        .splitn(4, ' ')
+        .map(|part| Some(part).filter(|part| *part != "-"));
+    let mut next = || parts.next().flatten();
+    let (index, id, name) = (next(), next(), next());
+    let mut piece = json!({"type": "function",
+                           "function": {"name": name, "arguments": next().unwrap_or_default()}});
+    if let Some(index) = index {
+        piece["index"] = index.parse().unwrap();
+    }
+    if let Some(id) = id {
+        piece["id"] = json!(id);
+    }
+    delta(json!({"tool_calls": [piece]}))
 }
 
 /// Compares calls; an empty id stands for one that was made up.
@@ -199,109 +194,78 @@ fn members_that_the_server_wants_back_are_kept_with_their_origin() {
 
 #[test]
 fn streams_are_put_together_however_they_are_cut() {
-    let piece = |index: Value, id: Value, name: Value, arguments: &str| {
-        let mut piece = json!({"type": "function",
-                               "function": {"name": name, "arguments": arguments}});
-        for (key, value) in [("index", index), ("id", id)] {
-            if !value.is_null() {
-                piece[key] = value;
+    // Deltas, or pieces of a call `INDEX ID NAME ARGUMENTS`; then the reason of the end
+    // with the text, and the calls.
+    let streams = r#"
+        {"role": "assistant", "content": ""}
+        {"content": "Hel", "obfuscation": null}
+        {"content": null, "role": null}
+        {"content": "lo €"}
+        => stop Hello €
+
+        {"reasoning_content": "hm"}
+        {"content": "<thi"}
+        {"content": "nk>hm</th"}
+        {"content": "ink>\n\nHi"}
+        => stop Hi
+
+        0 a light
+        0 - - {"on"
+        1 b lamp {}
+        0 - - :1}
+        => tool_calls
+        => call a light {"on":1}
+        => call b lamp {}
+
+        # Id and name with every piece (llama-cpp-python).
+        0 a light {
+        0 a light }
+        => stop
+        => call a light {}
+
+        # Every call has index 0 (gateways in front of Gemini).
+        0 a light {"on":1}
+        0 b light {"on":2}
+        => stop
+        => call a light {"on":1}
+        => call b light {"on":2}
+
+        # Index 0 and no ids at all.
+        0 - light {"on":1}
+        0 - lamp {"on":2}
+        => stop
+        => call - light {"on":1}
+        => call - lamp {"on":2}
+
+        # No index: by id, else the last one.
+        - a light {
+        - - - }
+        - b lamp {}
+        => stop
+        => call a light {}
+        => call b lamp {}
+
+        {"function_call": {"name": "light", "arguments": "{"}}
+        {"function_call": {"arguments": "}"}}
+        => function_call
+        => call - light {}
+    "#;
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
+    for stream_text in streams.split("\n\n") {
+        let (mut chunks, mut text, mut calls) = (Vec::new(), "", Vec::new());
+        for line in stream_text.lines().map(str::trim) {
+            if let Some(call) = line.strip_prefix("=> call ") {
+                calls.push(written_call(call));
+            } else if let Some(ended) = line.strip_prefix("=> ") {
+                let (reason, said) = ended.split_once(' ').unwrap_or((ended, ""));
+                chunks.push(end(reason));
+                text = said;
+            } else if line.starts_with('{') {
+                chunks.push(delta(line.parse().unwrap()));
+            } else if !line.is_empty() && !line.starts_with('#') {
+                chunks.push(written_piece(line));
             }
         }
-        delta(json!({"tool_calls": [piece]}))
-    };
-    let null = Value::Null;
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 2}});
-    for (chunks, text, calls) in [
-        (
-            vec![
-                delta(json!({"role": "assistant", "content": ""})),
-                delta(json!({"content": "Hel", "obfuscation": null})),
-                delta(json!({"content": null, "role": null})),
-                delta(json!({"content": "lo €"})),
-                end("stop"),
-            ],
-            "Hello €",
-            vec![],
-        ),
-        (
-            vec![
-                delta(json!({"reasoning_content": "hm"})),
-                delta(json!({"content": "<thi"})),
-                delta(json!({"content": "nk>hm</th"})),
-                delta(json!({"content": "ink>\n\nHi"})),
-                end("stop"),
-            ],
-            "Hi",
-            vec![],
-        ),
-        (
-            vec![
-                piece(json!(0), json!("a"), json!("light"), ""),
-                piece(json!(0), null.clone(), null.clone(), "{\"on\""),
-                piece(json!(1), json!("b"), json!("lamp"), "{}"),
-                piece(json!(0), null.clone(), null.clone(), ":1}"),
-                end("tool_calls"),
-            ],
-            "",
-            vec![call("a", "light", "{\"on\":1}"), call("b", "lamp", "{}")],
-        ),
-        (
-            // Id and name with every piece (llama-cpp-python).
-            vec![
-                piece(json!(0), json!("a"), json!("light"), "{"),
-                piece(json!(0), json!("a"), json!("light"), "}"),
-                end("stop"),
-            ],
-            "",
-            vec![call("a", "light", "{}")],
-        ),
-        (
-            // Every call has index 0 (gateways in front of Gemini).
-            vec![
-                piece(json!(0), json!("a"), json!("light"), "{\"on\":1}"),
-                piece(json!(0), json!("b"), json!("light"), "{\"on\":2}"),
-                end("stop"),
-            ],
-            "",
-            vec![
-                call("a", "light", "{\"on\":1}"),
-                call("b", "light", "{\"on\":2}"),
-            ],
-        ),
-        (
-            // Index 0 and no ids at all.
-            vec![
-                piece(json!(0), null.clone(), json!("light"), "{\"on\":1}"),
-                piece(json!(0), null.clone(), json!("lamp"), "{\"on\":2}"),
-                end("stop"),
-            ],
-            "",
-            vec![
-                call("", "light", "{\"on\":1}"),
-                call("", "lamp", "{\"on\":2}"),
-            ],
-        ),
-        (
-            // No index: by id, else the last one.
-            vec![
-                piece(null.clone(), json!("a"), json!("light"), "{"),
-                piece(null.clone(), null.clone(), null.clone(), "}"),
-                piece(null.clone(), json!("b"), json!("lamp"), "{}"),
-                end("stop"),
-            ],
-            "",
-            vec![call("a", "light", "{}"), call("b", "lamp", "{}")],
-        ),
-        (
-            vec![
-                delta(json!({"function_call": {"name": "light", "arguments": "{"}})),
-                delta(json!({"function_call": {"arguments": "}"}})),
-                end("function_call"),
-            ],
-            "",
-            vec![call("", "light", "{}")],
-        ),
-    ] {
         for (size, done) in [(1, true), (7, true), (4096, true), (4096, false)] {
             let mut chunks = chunks.clone();
             chunks.push(usage.clone());
