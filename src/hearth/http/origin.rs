@@ -117,6 +117,7 @@ fn shorten(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
     use net::testing::head;
 
     fn permitted(host: &str, origin: &str) -> bool {
@@ -128,63 +129,55 @@ mod tests {
 
     #[test]
     fn pages_are_checked_by_origin_and_host() {
-        for (host, origin, good) in [
-            // Its own pages, however it is reached.
-            ("192.168.1.5:5000", "http://192.168.1.5:5000", true),
-            ("[fd00::1]:5000", "http://[fd00::1]:5000", true),
-            ("[FD00::1]:5000", "http://[fd00:0::1]:5000", true),
-            ("localhost:5000", "http://localhost:5000", true),
-            ("localhost", "https://localhost", true),
-            ("hearth.local:5000", "http://hearth.local:5000", true),
-            ("HEARTH.Local.:5000", "http://hearth.local:5000", true),
-            ("hearth.lan:80", "http://hearth.lan", true),
-            ("hearth.lan", "http://hearth.lan:80", true),
-            ("pi.home.arpa:443", "https://pi.home.arpa", true),
-            ("home.example", "https://home.example", true),
-            ("HOME.example.:8443", "https://home.example:8443", true),
-            // Pages from elsewhere that are listed.
-            ("192.168.1.5:5000", "https://app.example", true),
-            ("192.168.1.5:5000", "https://app.example:443", true),
-            ("192.168.1.5:5000", "app://hearth", true),
-            ("192.168.1.5:5000", "http://app.example", false),
-            ("192.168.1.5:5000", "https://app.example:8443", false),
-            (
-                "192.168.1.5:5000",
-                "https://app.example.evil.example",
-                false,
-            ),
-            ("192.168.1.5:5000", "https://sub.app.example", false),
-            // Pages from elsewhere.
-            ("192.168.1.5:5000", "https://evil.example", false),
-            ("192.168.1.5:5000", "http://192.168.1.5", false),
-            ("192.168.1.5:5000", "http://192.168.1.5:5001", false),
-            ("192.168.1.5:5000", "ftp://192.168.1.5:5000", false),
-            ("192.168.1.5:5000", "null", false),
-            ("192.168.1.5:5000", "", false),
-            ("192.168.1.5:5000", "192.168.1.5:5000", false),
-            ("localhost:5000", "http://127.0.0.1:5000", false),
-            ("localhost:5000", "http://localhost.:5000", true),
-            // DNS rebinding: origin and host agree, but the name is nobody's we know.
-            ("evil.example:5000", "http://evil.example:5000", false),
-            ("evil.example:5000", "https://app.example", false),
-            ("local", "http://local", false),
-            ("evillocal", "http://evillocal", false),
-            (
-                "evil.localhost.example",
-                "http://evil.localhost.example",
-                false,
-            ),
-            (
-                "home.example.evil.example",
-                "http://home.example.evil.example",
-                false,
-            ),
-            ("0x7f.1", "http://0x7f.1", false),
-            ("127.1", "http://127.1", false),
-            ("", "http://192.168.1.5:5000", false),
-        ] {
-            assert_eq!(permitted(host, origin), good, "{host:?} {origin:?}");
+        let good = "
+            192.168.1.5:5000    | http://192.168.1.5:5000
+            [fd00::1]:5000      | http://[fd00::1]:5000
+            [FD00::1]:5000      | http://[fd00:0::1]:5000
+            localhost:5000      | http://localhost:5000
+            localhost           | https://localhost
+            hearth.local:5000   | http://hearth.local:5000
+            HEARTH.Local.:5000  | http://hearth.local:5000
+            hearth.lan:80       | http://hearth.lan
+            hearth.lan          | http://hearth.lan:80
+            pi.home.arpa:443    | https://pi.home.arpa
+            home.example        | https://home.example
+            HOME.example.:8443  | https://home.example:8443
+            localhost:5000      | http://localhost.:5000
+            192.168.1.5:5000    | https://app.example
+            192.168.1.5:5000    | https://app.example:443
+            192.168.1.5:5000    | app://hearth
+        ";
+        for [host, origin] in rows(good) {
+            assert!(permitted(host, origin), "{host:?} {origin:?}");
         }
+        // The last ones are DNS rebinding: origin and host agree, but the name is nobody's
+        // we know.
+        let bad = "
+            192.168.1.5:5000          | http://app.example
+            192.168.1.5:5000          | https://app.example:8443
+            192.168.1.5:5000          | https://app.example.evil.example
+            192.168.1.5:5000          | https://sub.app.example
+            192.168.1.5:5000          | https://evil.example
+            192.168.1.5:5000          | http://192.168.1.5
+            192.168.1.5:5000          | http://192.168.1.5:5001
+            192.168.1.5:5000          | ftp://192.168.1.5:5000
+            192.168.1.5:5000          | null
+            192.168.1.5:5000          | 192.168.1.5:5000
+            localhost:5000            | http://127.0.0.1:5000
+                                      | http://192.168.1.5:5000
+            evil.example:5000         | http://evil.example:5000
+            evil.example:5000         | https://app.example
+            local                     | http://local
+            evillocal                 | http://evillocal
+            evil.localhost.example    | http://evil.localhost.example
+            home.example.evil.example | http://home.example.evil.example
+            0x7f.1                    | http://0x7f.1
+            127.1                     | http://127.1
+        ";
+        for [host, origin] in rows(bad) {
+            assert!(!permitted(host, origin), "{host:?} {origin:?}");
+        }
+        assert!(!permitted("192.168.1.5:5000", ""));
     }
 
     #[test]

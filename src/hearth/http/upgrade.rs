@@ -72,39 +72,32 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
     use net::testing::head;
 
     #[test]
     fn only_this_machine_may_be_named() {
         let own = MachineId::of_public_key(&[9; 32]);
         let other = MachineId::of_public_key(&[8; 32]);
-        for (query, target) in [
-            (None, Target::Us),
-            (Some(String::new()), Target::Us),
-            (Some("color=red&&x".to_owned()), Target::Us),
-            (Some("token=abc".to_owned()), Target::Us),
-            (Some(format!("machine_id={own}")), Target::Us),
-            (
-                Some(format!("a=b&machine_id={own}&role=client")),
-                Target::Us,
-            ),
-            (Some(format!("machine_id={other}")), Target::Other),
-            (
-                Some(format!("machine_id={own}&machine_id={other}")),
-                Target::Other,
-            ),
-            (
-                Some(format!("machine_id={own}&role=machine")),
-                Target::RelayByMachine,
-            ),
-            (Some("machine_id=".to_owned()), Target::Other),
-            (Some("machine_id".to_owned()), Target::Other),
-        ] {
-            assert_eq!(
-                Target::by(query.as_deref(), Some(&own)),
-                target,
-                "{query:?}"
-            );
+        let table = "
+            -                                      | Us
+                                                   | Us
+            color=red&&x                           | Us
+            token=abc                              | Us
+            machine_id=OWN                         | Us
+            a=b&machine_id=OWN&role=client         | Us
+            machine_id=OTHER                       | Other
+            machine_id=OWN&machine_id=OTHER        | Other
+            machine_id=OWN&role=machine            | RelayByMachine
+            machine_id=                            | Other
+            machine_id                             | Other
+        ";
+        for [query, target] in rows(table) {
+            let query = query.replace("OWN", own.as_str());
+            let query = query.replace("OTHER", other.as_str());
+            let query = Some(query.as_str()).filter(|query| *query != "-");
+            let found = Target::by(query, Some(&own));
+            assert_eq!(format!("{found:?}"), target, "{query:?}");
         }
         let mut head = head("GET", "/ws", &[]);
         head.query = Some(format!("machine_id={own}"));

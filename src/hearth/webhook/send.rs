@@ -135,6 +135,11 @@ mod tests {
         }
     }
 
+    /// Posts an empty object.
+    fn post(account: &WebhookAccount) -> Outcome {
+        Sender::new(Trust::default()).post(account, &delivery("{}"), DEADLINE, now())
+    }
+
     #[test]
     fn a_callback_is_signed_and_carries_the_secret() {
         let script = Script::play(&[OK]);
@@ -163,12 +168,7 @@ mod tests {
     #[test]
     fn without_a_secret_there_is_nothing_to_sign_with() {
         let script = Script::play(&[OK]);
-        Sender::new(Trust::default()).post(
-            &account(None, &script.url),
-            &delivery("{}"),
-            DEADLINE,
-            now(),
-        );
+        post(&account(None, &script.url));
         let received = &script.finish()[0];
         assert_eq!(received.header("webhook-id"), Some("dlv_0000000000001"));
         assert_eq!(received.header("webhook-timestamp"), Some("1800000000"));
@@ -197,12 +197,7 @@ mod tests {
             elsewhere.url
         );
         let script = Script::play(&[&moved]);
-        let outcome = Sender::new(Trust::default()).post(
-            &account(None, &script.url),
-            &delivery("{}"),
-            DEADLINE,
-            now(),
-        );
+        let outcome = post(&account(None, &script.url));
         assert_eq!(status(&outcome), Some(307));
         assert_eq!(script.finish().len(), 1);
         assert!(elsewhere.finish().is_empty());
@@ -218,12 +213,7 @@ mod tests {
             let busy =
                 format!("HTTP/1.1 503 Busy\r\nRetry-After: {value}\r\nContent-Length: 0\r\n\r\n");
             let script = Script::play(&[&busy]);
-            let outcome = Sender::new(Trust::default()).post(
-                &account(None, &script.url),
-                &delivery("{}"),
-                DEADLINE,
-                now(),
-            );
+            let outcome = post(&account(None, &script.url));
             let Outcome::Answered {
                 status,
                 retry_after,
@@ -258,12 +248,7 @@ mod tests {
             ("", None),
         ] {
             let script = Script::play(&[answer]);
-            let outcome = Sender::new(Trust::default()).post(
-                &account(None, &script.url),
-                &delivery("{}"),
-                DEADLINE,
-                now(),
-            );
+            let outcome = post(&account(None, &script.url));
             assert_eq!(status(&outcome), expected, "{answer:.60} {outcome:?}");
             script.finish();
         }
@@ -318,12 +303,7 @@ mod tests {
                 "holds characters that a header cannot",
             ),
         ] {
-            let outcome = Sender::new(Trust::default()).post(
-                &account(secret, &url),
-                &delivery("{}"),
-                DEADLINE,
-                now(),
-            );
+            let outcome = post(&account(secret, &url));
             let Outcome::Unanswered(reason) = outcome else {
                 panic!("{outcome:?}");
             };

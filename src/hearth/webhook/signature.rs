@@ -47,35 +47,19 @@ fn key(secret: &Secret) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
     #[test]
     fn signatures_are_those_of_the_standard() {
-        for (secret, id, timestamp, body, signature) in [
-            // The vector of the standard's own libraries.
-            (
-                "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw",
-                "msg_p5jXN8AQM9LWM0D4loKWxJek",
-                1_614_265_330,
-                r#"{"test": 2432232314}"#,
-                "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=",
-            ),
-            // Computed with Python's hmac.
-            (
-                "correct horse battery staple",
-                "dlv_0000000000001",
-                1_800_000_000,
-                r#"{"message":"hi","conversation_id":"a"}"#,
-                "v1,huDL1+dEvQV38fsjiEBwpDR5SjKjoo5MnL2hJhYzhRA=",
-            ),
-            (
-                "whsec_not base64!",
-                "dlv_0000000000001",
-                1_800_000_000,
-                "{}",
-                "v1,h3tG0nr6XiCkYjVqae7rjrQKzkk7NNs+vDAwJ+0ryA0=",
-            ),
-        ] {
-            let secret = Secret::new(secret);
+        // The first is the vector of the standard's own libraries, the others are computed
+        // with Python's hmac.
+        let table = r#"
+            whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw | msg_p5jXN8AQM9LWM0D4loKWxJek | 1614265330 | {"test": 2432232314} | v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=
+            correct horse battery staple | dlv_0000000000001 | 1800000000 | {"message":"hi","conversation_id":"a"} | v1,huDL1+dEvQV38fsjiEBwpDR5SjKjoo5MnL2hJhYzhRA=
+            whsec_not base64! | dlv_0000000000001 | 1800000000 | {} | v1,h3tG0nr6XiCkYjVqae7rjrQKzkk7NNs+vDAwJ+0ryA0=
+        "#;
+        for [secret, id, timestamp, body, signature] in rows(table) {
+            let (secret, timestamp) = (Secret::new(secret), timestamp.parse().unwrap());
             assert_eq!(sign([&secret], id, timestamp, body), signature);
             let both = sign([&Secret::new("new"), &secret], id, timestamp, body);
             assert_eq!(both.split(' ').nth(1), Some(signature));

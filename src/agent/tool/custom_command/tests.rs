@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use base::testing::TemporaryDirectory;
+use base::testing::rows;
 use config::CustomRun;
 
 /// Most time for something that should happen immediately.
@@ -63,51 +64,30 @@ fn run_until(
 
 #[test]
 fn what_a_program_prints_is_the_result() {
-    let failed = |rest: &str| Err(format!("the tool \"test\" {rest}"));
-    for (tool, result) in [
-        (tool(&["echo", "$HOME", "a b"]), Ok("$HOME a b".to_owned())),
-        (
-            tool(&["cat"]),
-            Ok(r#"{"room":"kitchen","n":[1]}"#.to_owned()),
-        ),
-        (
-            shell("set -e; read -r line; echo \"<$line>\""),
-            Ok(r#"<{"room":"kitchen","n":[1]}>"#.to_owned()),
-        ),
-        (shell("exit 0"), Ok("[no output]".to_owned())),
-        (shell("echo out; echo complaint >&2"), Ok("out".to_owned())),
-        (
-            shell(r"printf 'a\377b'"),
-            Ok("a\u{FFFD}b\n[bytes that are not UTF-8 were replaced]".to_owned()),
-        ),
-        (
-            shell(r"printf 'a\000b'"),
-            Ok("[binary output of 3 bytes]".to_owned()),
-        ),
-        (
-            shell("echo out; echo complaint >&2; exit 3"),
-            failed("failed with exit code 3: complaint"),
-        ),
-        (
-            shell("echo out; exit 3"),
-            failed("failed with exit code 3: out"),
-        ),
-        (
-            shell("exit 3"),
-            failed("failed with exit code 3: [no output]"),
-        ),
-        (
-            shell("kill -9 $$"),
-            failed("was ended by signal 9: [no output]"),
-        ),
-    ] {
-        assert_eq!(
-            run(&tool, json!({"room": "kitchen", "n": [1]})),
-            result,
-            "{:?}",
-            tool.argv
-        );
+    let table = r#"
+        set -e; read -r line; echo "<$line>"       | <{"room":"kitchen","n":[1]}>
+        exit 0                                     | [no output]
+        echo out; echo complaint >&2               | out
+        printf 'a\377b'                            | a�b¶[bytes that are not UTF-8 were replaced]
+        printf 'a\000b'                            | [binary output of 3 bytes]
+        echo out; echo complaint >&2; exit 3       | failed with exit code 3: complaint
+        echo out; exit 3                           | failed with exit code 3: out
+        exit 3                                     | failed with exit code 3: [no output]
+        kill -9 $$                                 | was ended by signal 9: [no output]
+    "#;
+    let arguments = json!({"room": "kitchen", "n": [1]});
+    for [script, expected] in rows(table) {
+        let expected = match expected.starts_with("failed ") || expected.starts_with("was ") {
+            true => Err(format!("the tool \"test\" {expected}")),
+            false => Ok(expected.replace('¶', "\n")),
+        };
+        let found = run(&shell(script), arguments.clone());
+        assert_eq!(found, expected, "{script}");
     }
+    let given = run(&tool(&["cat"]), arguments.clone());
+    assert_eq!(given.as_deref(), Ok(r#"{"room":"kitchen","n":[1]}"#));
+    let plain = run(&tool(&["echo", "$HOME", "a b"]), arguments);
+    assert_eq!(plain.as_deref(), Ok("$HOME a b"));
 }
 
 #[test]

@@ -180,45 +180,29 @@ fn templates_become_the_request() {
 
 #[test]
 fn the_response_becomes_the_result() {
-    let answered = |rest: &str| Err(format!("the tool \"lamp\" was answered with {rest}"));
-    for (status, body, result) in [
-        ("200 OK", "on".as_bytes().to_vec(), Ok("on".to_owned())),
-        ("204 No Content", Vec::new(), Ok("[no output]".to_owned())),
-        (
-            "200 OK",
-            b"\0\0".to_vec(),
-            Ok("[binary output of 2 bytes]".to_owned()),
-        ),
-        (
-            "200 OK",
-            vec![b'x'; 300_000],
-            Ok(format!(
-                "{}\n[output cut: only its first 1000 bytes are shown]",
-                "x".repeat(1000)
-            )),
-        ),
-        (
-            "404 Not Found",
-            b"no lamp".to_vec(),
-            answered("status 404: no lamp"),
-        ),
-        (
-            "500 Oh",
-            vec![b'x'; 2_000],
-            answered(&format!(
-                "status 500: {}\n[output cut: only its first 1000 bytes are shown]",
-                "x".repeat(1000)
-            )),
-        ),
-        (
-            "302 Found",
-            Vec::new(),
-            answered("status 302, a redirect, which is not followed"),
-        ),
-    ] {
-        let server = respond(status, &body);
+    let table = r#"
+        200 OK         | on      | on
+        204 No Content |         | [no output]
+        200 OK         | 00      | [binary output of 2 bytes]
+        200 OK         | LONG    | SHORT¶[output cut: only its first 1000 bytes are shown]
+        404 Not Found  | no lamp | was answered with status 404: no lamp
+        500 Oh         | LONG    | was answered with status 500: SHORT¶[output cut: only its first 1000 bytes are shown]
+        302 Found      |         | was answered with status 302, a redirect, which is not followed
+    "#;
+    for [status, body, expected] in rows(table) {
+        let body = body
+            .replace("LONG", &"x".repeat(300_000))
+            .replace('0', "\0");
+        let expected = expected
+            .replace("SHORT", &"x".repeat(1000))
+            .replace('¶', "\n");
+        let expected = match expected.starts_with("was ") {
+            true => Err(format!("the tool \"lamp\" {expected}")),
+            false => Ok(expected),
+        };
+        let server = respond(status, body.as_bytes());
         let tool = tool("GET", server.url(), &[], None);
-        assert_eq!(run(&tool, &json!({})), result, "{status}");
+        assert_eq!(run(&tool, &json!({})), expected, "{status}");
     }
 }
 

@@ -1,4 +1,5 @@
 use super::*;
+use base::testing::rows;
 
 fn text(html: &str) -> String {
     page(html).text
@@ -6,56 +7,36 @@ fn text(html: &str) -> String {
 
 #[test]
 fn what_a_page_says_becomes_lines() {
-    for (html, expected) in [
-        ("", ""),
-        ("plain  text\n here", "plain text here"),
-        ("<p>One<p>Two", "One\n\nTwo"),
-        (
-            "<h1>Top</h1>text<h3> Sub </h3>more",
-            "# Top\n\ntext\n\n### Sub\n\nmore",
-        ),
-        ("a<br>b<br/>c<br><br><br>d", "a\nb\nc\n\nd"),
-        ("x<b>y</b> z<i> w</i>", "xy z w"),
-        (
-            "<ul><li>a<li><p>b</p></li><li></li><li>c<ol start=3><li>d</li><li>e</li></ol></ul>f",
-            "- a\n- b\n- c\n  3. d\n  4. e\n\nf",
-        ),
-        ("<dl><dt>T<dd>D</dl>", "T\n  D"),
-        (
-            "<table><tr><th>a<th>b<tr><td>1</td> <td><b>2</b></td></tr></table>",
-            "a | b\n1 | 2",
-        ),
-        ("<blockquote><p>a<p>b</blockquote>c", "> a\n\n> b\n\nc"),
-        (
-            "<pre><code>fn a() {\n    b &lt; c;\n}\n</code></pre>after <code>x</code><code></code>.",
-            "```\nfn a() {\n    b < c;\n}\n```\n\nafter `x`.",
-        ),
-        ("<a href='/x'>one</a> <a href=y>two</a>", "one two"),
-        (
-            "<img src=x alt='A cat'> <img src=y alt=''>",
-            "[image: A cat]",
-        ),
-        ("a<!-- no --><!doctype x><?php no ?>b", "ab"),
-        ("<script>if (a < b) '</p>'</script>a<style>p{}</style>", "a"),
-        ("<svg><title>no</title><text>no</text></svg>yes", "yes"),
-        ("1 < 2 & 3 > 2 <3", "1 < 2 & 3 > 2 <3"),
-        ("<p title='a > b'>x</p><p data-a=\"<p>\">y</p>", "x\n\ny"),
-        (
-            "&amp;lt; &eacute;&#233;&#xE9; &euro;&#128; &nope; &amp &#0; &#x110000;",
-            "&lt; ééé €€ &nope; & \u{FFFD} \u{FFFD}",
-        ),
-        ("a&nbsp;&nbsp;b\u{200B}\u{202E}c&shy;d", "a bcd"),
-        (
-            "<div hidden>no</div><span aria-hidden=true>no</span><p>yes",
-            "yes",
-        ),
-        (
-            "<select><option>no</select><button>no</button><p>yes",
-            "yes",
-        ),
-    ] {
+    // `¶` is a line break.
+    let table = r#"
+        plain  text¶ here | plain text here
+        <p>One<p>Two | One¶¶Two
+        <h1>Top</h1>text<h3> Sub </h3>more | # Top¶¶text¶¶### Sub¶¶more
+        a<br>b<br/>c<br><br><br>d | a¶b¶c¶¶d
+        x<b>y</b> z<i> w</i> | xy z w
+        <ul><li>a<li><p>b</p></li><li></li><li>c<ol start=3><li>d</li><li>e</li></ol></ul>f | - a¶- b¶- c¶  3. d¶  4. e¶¶f
+        <dl><dt>T<dd>D</dl> | T¶  D
+        <table><tr><th>a<th>b<tr><td>1</td> <td><b>2</b></td></tr></table> | a \ b¶1 \ 2
+        <blockquote><p>a<p>b</blockquote>c | > a¶¶> b¶¶c
+        <pre><code>fn a() {¶    b &lt; c;¶}¶</code></pre>after <code>x</code><code></code>. | ```¶fn a() {¶    b < c;¶}¶```¶¶after `x`.
+        <a href='/x'>one</a> <a href=y>two</a> | one two
+        <img src=x alt='A cat'> <img src=y alt=''> | [image: A cat]
+        a<!-- no --><!doctype x><?php no ?>b | ab
+        <script>if (a < b) '</p>'</script>a<style>p{}</style> | a
+        <svg><title>no</title><text>no</text></svg>yes | yes
+        1 < 2 & 3 > 2 <3 | 1 < 2 & 3 > 2 <3
+        <p title='a > b'>x</p><p data-a="<p>">y</p> | x¶¶y
+        &amp;lt; &eacute;&#233;&#xE9; &euro;&#128; &nope; &amp &#0; &#x110000; | &lt; ééé €€ &nope; & � �
+        <div hidden>no</div><span aria-hidden=true>no</span><p>yes | yes
+        <select><option>no</select><button>no</button><p>yes | yes
+    "#;
+    for [html, expected] in rows(table) {
+        let html = &html.replace('¶', "\n");
+        let expected = expected.replace('¶', "\n").replace('\\', "|");
         assert_eq!(text(html), expected, "{html}");
     }
+    assert_eq!(text(""), "");
+    assert_eq!(text("a&nbsp;&nbsp;b\u{200B}\u{202E}c&shy;d"), "a bcd");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::super::testing::Household;
 use super::*;
+use base::testing::rows;
 use config::AddressPatterns;
 use net::http_client::test_server::{Act, TestServer, whole};
 
@@ -33,38 +34,30 @@ fn fetched(status: u16, headers: &str, body: &str) -> Result<String, String> {
     fetch(&server.url()).map(hide).map_err(hide)
 }
 
+/// The header with this type, if there is one.
+fn content_type(media_type: &str) -> String {
+    match media_type {
+        "" => String::new(),
+        media_type => format!("Content-Type: {media_type}\r\n"),
+    }
+}
+
 #[test]
 fn a_page_becomes_text() {
+    let table = "
+        text/html; charset=utf-8 | HTML    | URL¶Title: News¶¶# Today¶¶It rains.
+                                 | HTML    | URL¶Title: News¶¶# Today¶¶It rains.
+        text/plain               | <b>¶x   | URL¶¶<b>¶x
+        application/json         | {\"a\":1} | URL¶¶{\"a\":1}
+        application/feed+xml     | <rss/>  | URL¶¶<rss/>
+        text/html                |         | URL¶¶[the page holds no readable text]
+    ";
     let html = "<title>News</title><nav>menu</nav><h1>Today</h1><p>It <b>rains</b>.";
-    for (headers, body, text) in [
-        (
-            "Content-Type: text/html; charset=utf-8\r\n",
-            html,
-            "URL\nTitle: News\n\n# Today\n\nIt rains.",
-        ),
-        ("", html, "URL\nTitle: News\n\n# Today\n\nIt rains."),
-        ("Content-Type: text/plain\r\n", "<b>\nx", "URL\n\n<b>\nx"),
-        (
-            "Content-Type: application/json\r\n",
-            "{\"a\":1}",
-            "URL\n\n{\"a\":1}",
-        ),
-        (
-            "Content-Type: application/feed+xml\r\n",
-            "<rss/>",
-            "URL\n\n<rss/>",
-        ),
-        (
-            "Content-Type: text/html\r\n",
-            "",
-            "URL\n\n[the page holds no readable text]",
-        ),
-    ] {
-        assert_eq!(
-            fetched(200, headers, body),
-            Ok(text.to_owned()),
-            "{headers}"
-        );
+    for [media_type, body, expected] in rows(table) {
+        let body = body.replace("HTML", html).replace('¶', "\n");
+        let expected = expected.replace('¶', "\n");
+        let found = fetched(200, &content_type(media_type), &body);
+        assert_eq!(found, Ok(expected), "{media_type}");
     }
     let long = fetched(200, "Content-Type: text/plain\r\n", &"x".repeat(3_000)).unwrap();
     assert!(
@@ -75,41 +68,20 @@ fn a_page_becomes_text() {
 
 #[test]
 fn what_is_no_text_is_refused_with_a_sentence() {
-    for (status, headers, body, why) in [
-        (
-            200,
-            "Content-Type: image/png\r\n",
-            "x",
-            "URL is not text but image/png, which cannot be read",
-        ),
-        (
-            200,
-            "Content-Type: image/svg+xml\r\n",
-            "x",
-            "URL is not text but image/svg+xml, which cannot be read",
-        ),
-        (
-            200,
-            "Content-Type: text/html\r\n",
-            "a\0b",
-            "URL is binary, 3 bytes",
-        ),
-        (
-            404,
-            "Content-Type: text/html\r\n",
-            "<h1>Gone</h1>",
-            "URL was answered with status 404: # Gone",
-        ),
-        (
-            500,
-            "Content-Type: image/png\r\n",
-            "x",
-            "URL was answered with status 500",
-        ),
-        (304, "", "", "URL was answered with status 304: "),
-    ] {
+    let table = "
+        200 | image/png     | x              | URL is not text but image/png, which cannot be read
+        200 | image/svg+xml | x              | URL is not text but image/svg+xml, which cannot be read
+        200 | text/html     | a0b            | URL is binary, 3 bytes
+        404 | text/html     | <h1>Gone</h1>  | URL was answered with status 404: # Gone
+        500 | image/png     | x              | URL was answered with status 500
+    ";
+    for [status, media_type, body, why] in rows(table) {
+        let (status, headers) = (status.parse().unwrap(), &content_type(media_type));
+        let body = &body.replace('0', "\0");
         assert_eq!(fetched(status, headers, body), Err(why.to_owned()));
     }
+    let unchanged = fetched(304, "", "").unwrap_err();
+    assert_eq!(unchanged, "URL was answered with status 304: ");
 }
 
 #[test]

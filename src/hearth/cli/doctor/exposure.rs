@@ -149,64 +149,36 @@ mod tests {
 
     use super::super::diagnosis::Level;
     use super::*;
+    use base::testing::rows;
     use config::Settings;
 
     #[test]
     fn what_is_more_open_than_needed_is_reported() {
-        let account = |more: &str| {
-            format!(
-                r#"{{"channels":{{"webhook":{{"accounts":{{"ci":{{"incoming_path":"/ci",{more}}}}}}}}}}}"#
-            )
-        };
-        let local = r#""outgoing_url":"http://192.168.1.5/x""#;
-        let secret = r#""secret":"a-secret-of-the-home""#;
-        let tcp = |more: &str| {
-            format!(r#"{{"channels":[{{"name":"lan","type":"tcp","port":5000{more}}}]}}"#)
-        };
-        for (config, says) in [
-            ("{}".to_owned(), None),
-            (tcp(""), None),
-            (tcp(r#","allow_from":["*"]"#), Some("lets anybody connect")),
-            (
-                tcp(r#","allow_from":["203.0.113.0/24"]"#),
-                Some("lets anybody connect"),
-            ),
-            (tcp(r#","bind":"198.51.100.4""#), Some("public address")),
-            (
-                tcp(r#","bind":"127.0.0.1","allow_from":["*"]"#),
-                Some("no proxy is trusted"),
-            ),
-            (account(local), Some("has no secret")),
-            (account(&format!("{local},{secret}")), None),
-            (
-                account(&format!(
-                    r#"{secret},"outgoing_url":"http://a.example:80/x""#
-                )),
-                Some("unencrypted"),
-            ),
-            (
-                account(&format!("{local},{secret}")).replacen(
-                    '{',
-                    r#"{"permission_mode":"allow","#,
-                    1,
-                ),
-                Some("without asking"),
-            ),
-            (
-                account(&format!(r#"{local},{secret},"permission_mode":"ask""#)).replacen(
-                    '{',
-                    r#"{"permission_mode":"allow","#,
-                    1,
-                ),
-                None,
-            ),
-        ] {
-            let settings = Settings::from_text(Path::new("c.json"), &config, |_| None).unwrap();
+        let table = r#"
+            {} | -
+            {"channels":[TCP}]} | -
+            {"channels":[TCP,"allow_from":["*"]}]} | lets anybody connect
+            {"channels":[TCP,"allow_from":["203.0.113.0/24"]}]} | lets anybody connect
+            {"channels":[TCP,"bind":"198.51.100.4"}]} | public address
+            {"channels":[TCP,"bind":"127.0.0.1","allow_from":["*"]}]} | no proxy is trusted
+            {"channels":{"webhook":{"accounts":{"ci":{LOCAL}}}}} | has no secret
+            {"channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET}}}}} | -
+            {"channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/ci",SECRET,"outgoing_url":"http://a.example:80/x"}}}}} | unencrypted
+            {"permission_mode":"allow","channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET}}}}} | without asking
+            {"permission_mode":"allow","channels":{"webhook":{"accounts":{"ci":{LOCAL,SECRET,"permission_mode":"ask"}}}}} | -
+        "#;
+        let local = r#""incoming_path":"/ci","outgoing_url":"http://192.168.1.5/x""#;
+        let table = table
+            .replace("TCP", r#"{"name":"lan","type":"tcp","port":5000"#)
+            .replace("SECRET", r#""secret":"a-secret-of-the-home""#)
+            .replace("LOCAL", local);
+        for [config, says] in rows(&table) {
+            let settings = Settings::from_text(Path::new("c.json"), config, |_| None).unwrap();
             let found = judge(&settings.current(), " --data-dir /d");
             assert_eq!(found.len(), 1, "{config}: {found:?}");
             match says {
-                None => assert_eq!(found[0].level, Level::Ok, "{config}: {found:?}"),
-                Some(says) => {
+                "-" => assert_eq!(found[0].level, Level::Ok, "{config}: {found:?}"),
+                says => {
                     assert_eq!(found[0].level, Level::Warning, "{config}");
                     assert!(found[0].text.contains(says), "{config}: {found:?}");
                     assert!(!found[0].advice.is_empty());

@@ -242,6 +242,7 @@ mod tests {
 
     use super::*;
     use crate::cli::tests::DataDirectoryUnderTest;
+    use base::testing::rows;
 
     fn file(root: &DataDirectoryUnderTest) -> Value {
         let text = fs::read_to_string(root.data_directory().config()).unwrap();
@@ -250,28 +251,15 @@ mod tests {
 
     #[test]
     fn accounts_are_added_listed_and_removed_in_every_form_of_the_file() {
-        for (before, place) in [
-            (json!({}), "/channels/webhook/accounts/ci"),
-            (
-                json!({"channels": [{"name": "lan", "type": "tcp"}]}),
-                "/channels/1/accounts/ci",
-            ),
-            (
-                json!({"channels": [
-                    {"name": "hooks", "type": "webhook", "accounts": {}},
-                    {"name": "lan", "type": "tcp"},
-                ]}),
-                "/channels/0/accounts/ci",
-            ),
-            (
-                json!({"channels": {"hooks": {"type": "webhook", "accounts": {
-                    "other": {"incoming_path": "/o", "outgoing_url": "http://127.0.0.1:1/"},
-                }}}}),
-                "/channels/hooks/accounts/ci",
-            ),
-        ] {
+        let table = r#"
+            {} | /channels/webhook/accounts/ci
+            {"channels": [{"name": "lan", "type": "tcp"}]} | /channels/1/accounts/ci
+            {"channels": [{"name": "hooks", "type": "webhook", "accounts": {}}, {"name": "lan", "type": "tcp"}]} | /channels/0/accounts/ci
+            {"channels": {"hooks": {"type": "webhook", "accounts": {"other": {"incoming_path": "/o", "outgoing_url": "http://127.0.0.1:1/"}}}}} | /channels/hooks/accounts/ci
+        "#;
+        for [before, place] in rows(table) {
             let root = DataDirectoryUnderTest::default();
-            fs::write(root.data_directory().config(), before.to_string()).unwrap();
+            fs::write(root.data_directory().config(), before).unwrap();
             let made = root.run("webhook add ci --url http://127.0.0.1:9/r --model m", "");
             assert_eq!(made.code, 0, "{before}: {}", made.errors);
             let account = file(&root).pointer(place).cloned().expect(place);
@@ -301,17 +289,15 @@ mod tests {
     fn what_is_wrong_with_an_account_is_said_and_nothing_written() {
         let root = DataDirectoryUnderTest::default();
         fs::write(root.data_directory().config(), "{}").unwrap();
-        for (line, says) in [
-            ("webhook add ci", "--url is missing"),
-            ("webhook add ci --url nonsense", "must be a URL"),
-            ("webhook add a/b --url http://h/", "--path"),
-            ("webhook add ci --url http://h/ --path /ws", "incoming_path"),
-            (
-                "webhook add ci --url http://h/ --permission-mode all",
-                "\"ask\"",
-            ),
-            ("webhook test ci", "there are none"),
-        ] {
+        let table = r#"
+            webhook add ci                                        | --url is missing
+            webhook add ci --url nonsense                         | must be a URL
+            webhook add a/b --url http://h/                       | --path
+            webhook add ci --url http://h/ --path /ws             | incoming_path
+            webhook add ci --url http://h/ --permission-mode all  | "ask"
+            webhook test ci                                       | there are none
+        "#;
+        for [line, says] in rows(table) {
             let ran = root.run(line, "");
             assert_ne!(ran.code, 0, "{line}");
             assert!(ran.errors.contains(says), "{line}: {}", ran.errors);
