@@ -18,7 +18,9 @@ section! {
     pub struct Limits {
         /// Connections in total.
         pub connections: usize = integer(1..=1_000_000).or(1_024);
-        /// Connections from one address (IPv6: from one /64 network).
+        /// Connections from one address. The addresses of a /64 network count as one where it is
+        /// IPv6 of the internet, and each by itself at home: on the server's own network, and
+        /// unique-local and link-local ones.
         pub connections_per_address: usize = integer(1..=1_000_000).or(64);
         /// Connections from one address that have not signed in yet.
         pub unauthenticated_per_address: usize = integer(1..=1_000_000).or(16);

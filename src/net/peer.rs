@@ -1,8 +1,11 @@
 //! Where a request comes from.
 
 use std::fmt;
+use std::fs;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
+
+use base::address::AddressScope;
 
 /// The other end of a connection, behind any trusted proxies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,50 +18,47 @@ pub struct Peer {
     pub relay: Option<Arc<str>>,
 }
 
-/// What limits and throttles are counted by: an IPv4 address, or the /64 of an
-/// IPv6 address, which is what one household or one attacker usually holds.
+/// What limits and throttles are counted by: an address, or the /64 of an IPv6 address
+/// of the internet, which is what one household or one attacker usually holds. The
+/// devices of this network count each by itself: one must not lock out the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressKey(IpAddr);
+
+/// The IPv6 addresses of this machine, in hexadecimal, one a line (proc_net(5)).
+const OWN_ADDRESSES: &str = "/proc/self/net/if_inet6";
 
 impl AddressKey {
     /// The key of an address.
     pub fn of(address: IpAddr) -> AddressKey {
-        match address.to_canonical() {
-            IpAddr::V6(address) => {
-                let network = u128::from(address) >> 64 << 64;
-                AddressKey(IpAddr::V6(Ipv6Addr::from(network)))
-            }
-            address => AddressKey(address),
+        // Read anew each time: a provider assigns a new network any day.
+        AddressKey::beside(address, || {
+            fs::read_to_string(OWN_ADDRESSES).unwrap_or_default()
+        })
+    }
+
+    fn beside(address: IpAddr, own_addresses: impl FnOnce() -> String) -> AddressKey {
+        let address = address.to_canonical();
+        let IpAddr::V6(v6) = address else {
+            return AddressKey(address);
+        };
+        let network = u128::from(v6) >> 64;
+        let is_own_network = |line: &str| {
+            let prefix = line.get(..16).map(|text| u128::from_str_radix(text, 16));
+            prefix == Some(Ok(network))
+        };
+        if AddressScope::of(address).is_local() || own_addresses().lines().any(is_own_network) {
+            AddressKey(address)
+        } else {
+            AddressKey(Ipv6Addr::from(network << 64).into())
         }
     }
 }
 
-/// What failed sign-ins are counted by. A relay may report false addresses, so it
-/// can neither use up the attempts of an address on the home's own network nor get
-/// more attempts by inventing addresses.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum ThrottleKey {
-    /// An address, as reported by one relay or by the socket.
-    Address(Option<Arc<str>>, AddressKey),
-    /// All clients of a relay.
-    Relay(Arc<str>),
-}
-
-impl Peer {
-    /// Throttle keys for failed sign-ins, each with a multiplier of the free
-    /// attempts.
-    pub fn throttle_keys(&self) -> Vec<(ThrottleKey, u32)> {
-        let address = ThrottleKey::Address(self.relay.clone(), AddressKey::of(self.address));
-        let relay = self.relay.clone().map(ThrottleKey::Relay);
-        std::iter::once((address, 1))
-            .chain(relay.map(|relay| (relay, RELAY_SHARE)))
-            .collect()
+impl fmt::Display for AddressKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }
-
-/// How many times the failures of one address a relay may have: a whole family
-/// comes through it.
-const RELAY_SHARE: u32 = 8;
 
 impl fmt::Display for Peer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -74,11 +74,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_network_of_ipv6_counts_as_one() {
-        let key = |text: &str| AddressKey::of(text.parse().unwrap());
-        assert_eq!(key("2001:db8:1:2::3"), key("2001:db8:1:2:ffff::"));
-        assert_ne!(key("2001:db8:1:2::3"), key("2001:db8:1:3::3"));
-        assert_eq!(key("::ffff:192.0.2.1"), key("192.0.2.1"));
-        assert_ne!(key("192.0.2.1"), key("192.0.2.2"));
+    fn a_network_of_the_internet_counts_as_one_and_a_device_at_home_as_itself() {
+        let own = "\
+            00000000000000000000000000000001 01 80 10 80       lo\n\
+            20010db8000100020000000000000005 02 40 00 00     eth0\n\
+            fe800000000000000000000000000005 02 40 20 80     eth0\n";
+        let key = |text: &str| AddressKey::beside(text.parse().unwrap(), || own.to_owned());
+        for (one, other, same) in [
+            ("2001:db8:9:2::3", "2001:db8:9:2:ffff::", true),
+            ("2001:db8:9:2::3", "2001:db8:9:3::3", false),
+            // On link: the network of one of our own addresses.
+            ("2001:db8:1:2::3", "2001:db8:1:2::4", false),
+            ("2001:db8:1:2::3", "2001:db8:1:2::3", true),
+            ("2001:db8:1:3::3", "2001:db8:1:3::4", true),
+            // Unique local, link-local, loopback.
+            ("fd12:3456::1", "fd12:3456::2", false),
+            ("fe80::1", "fe80::2", false),
+            ("::1", "::2", false),
+            ("::ffff:192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "192.0.2.2", false),
+        ] {
+            assert_eq!(key(one) == key(other), same, "{one} {other}");
+        }
     }
 }

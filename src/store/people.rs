@@ -123,6 +123,8 @@ impl Store {
                 params![id, password_hash],
             )?;
             end_sessions(write, id, changed)?;
+            // Whoever knew the old password may have signed in from there.
+            write.execute("DELETE FROM sign_ins WHERE user_id = ?", params![id])?;
             Ok(())
         })
     }

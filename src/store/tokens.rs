@@ -3,6 +3,8 @@
 use rusqlite::{Row, params};
 
 use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
 use crate::query::{check_changed, find, row, rows};
 use base::clock::Timestamp;
 use base::error::Result;
@@ -11,6 +13,9 @@ pub use base::role::UserRole;
 
 /// The name of every session token, and of no API token.
 pub const SESSION: &str = "session";
+
+/// Places remembered from which a person signed in; the oldest goes first.
+pub const PLACES: usize = 32;
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
@@ -68,33 +73,46 @@ impl Store {
     /// # Errors
     /// `not_found` when its owner does not exist.
     pub fn add_token(&self, new: NewToken) -> Result<Token> {
+        self.write(move |write| insert(write, new))
+    }
+
+    /// Stores the token of a sign-in with a password, and the place where the person
+    /// is, for [`Store::has_signed_in`]; durably.
+    ///
+    /// # Errors
+    /// `not_found` when its owner does not exist.
+    pub fn add_session(&self, new: NewToken, place: String) -> Result<()> {
         self.write(move |write| {
-            let user_name = "SELECT name FROM users WHERE id = ?";
-            let user = find(write.connection, "user", user_name, new.user_id, |row| {
-                row.get(0)
-            })?;
-            let token = Token {
-                id: write.id(),
-                user,
-                name: new.name,
-                role: new.role,
-                created_at: write.now,
-                expires_at: new.expires_at,
-            };
+            let user_id = new.user_id;
+            insert(write, new)?;
             write.execute(
-                "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-                params![
-                    token.id,
-                    new.user_id,
-                    token.name,
-                    new.fingerprint,
-                    token.role,
-                    token.created_at,
-                    token.expires_at,
-                ],
+                "INSERT OR REPLACE INTO sign_ins (user_id, place, at) VALUES (?1, ?2, ?3)",
+                params![user_id, place, write.now],
             )?;
-            Ok(token)
+            write.execute(
+                "DELETE FROM sign_ins WHERE user_id = ?1 AND place IN (
+                     SELECT place FROM sign_ins WHERE user_id = ?1
+                     ORDER BY place = ?2 DESC, at DESC LIMIT -1 OFFSET ?3)",
+                params![user_id, place, PLACES as i64],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Whether this person has signed in with their present password from this place,
+    /// one of the last [`PLACES`].
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn has_signed_in(&self, user_id: UserId, place: &str) -> Result<bool> {
+        self.read(|connection| {
+            let found = row(
+                connection,
+                "SELECT 1 FROM sign_ins WHERE user_id = ?1 AND place = ?2",
+                params![user_id, place],
+                |_| Ok(()),
+            )?;
+            Ok(found.is_some())
         })
     }
 
@@ -159,6 +177,35 @@ impl Store {
             check_changed(deleted, "token", id)
         })
     }
+}
+
+fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
+    let user_name = "SELECT name FROM users WHERE id = ?";
+    let user = find(write.connection, "user", user_name, new.user_id, |row| {
+        row.get(0)
+    })?;
+    let token = Token {
+        id: write.id(),
+        user,
+        name: new.name,
+        role: new.role,
+        created_at: write.now,
+        expires_at: new.expires_at,
+    };
+    write.execute(
+        "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        params![
+            token.id,
+            new.user_id,
+            token.name,
+            new.fingerprint,
+            token.role,
+            token.created_at,
+            token.expires_at,
+        ],
+    )?;
+    Ok(token)
 }
 
 pub(crate) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \

@@ -108,6 +108,82 @@ fn a_wrong_password_and_an_unknown_user_look_alike_and_are_throttled() {
     );
 }
 
+/// A server behind a proxy that it trusts, and the status of a sign-in from an
+/// address.
+fn proxied(limits: Value) -> Home {
+    Home::start(json!({ "trusted_proxies": ["127.0.0.1"], "limits": limits }))
+}
+
+fn sign_in(home: &Home, from: &str, name: &str, password: &str) -> u16 {
+    let headers = [("x-forwarded-for", from)];
+    post(
+        home.address(),
+        "/auth",
+        &headers,
+        &credentials(name, password),
+    )
+    .status
+}
+
+#[test]
+fn guesses_from_elsewhere_do_not_lock_a_person_out_where_they_signed_in_before() {
+    let mut home = proxied(json!({}));
+    let (own, other, stranger) = ("192.168.1.7", "192.168.1.8", "192.168.1.66");
+    assert_eq!(sign_in(&home, own, "admin", PASSWORD), 200);
+    // What is known outlasts a restart; the failures do not.
+    home.restart();
+    for guess in 0..5 {
+        assert_eq!(sign_in(&home, stranger, "Admin", "wrong"), 401, "{guess}");
+    }
+    assert_eq!(sign_in(&home, stranger, "admin", PASSWORD), 429);
+    assert_eq!(sign_in(&home, other, "admin", PASSWORD), 429);
+    assert_eq!(sign_in(&home, other, "user", PASSWORD), 200);
+    assert_eq!(sign_in(&home, own, "ADMIN", PASSWORD), 200);
+    // There, its own failures count.
+    for _ in 0..5 {
+        assert_eq!(sign_in(&home, own, "admin", "wrong"), 401);
+    }
+    assert_eq!(sign_in(&home, own, "admin", PASSWORD), 429);
+}
+
+#[test]
+fn many_guesses_at_once_are_judged_no_more_than_many_in_a_row() {
+    let home = proxied(json!({ "unauthenticated_per_address": 64 }));
+    let statuses: Vec<u16> = std::thread::scope(|scope| {
+        let guess = || scope.spawn(|| sign_in(&home, "192.168.1.66", "admin", "wrong"));
+        let guesses: Vec<_> = (0..52).map(|_| guess()).collect();
+        (guesses.into_iter().map(|guess| guess.join().unwrap())).collect()
+    });
+    let count = |status| statuses.iter().filter(|one| **one == status).count();
+    assert_eq!((count(401), count(429)), (5, 47), "{statuses:?}");
+}
+
+#[test]
+fn a_wait_is_no_longer_because_the_clock_was_set_back() {
+    let home = Home::offline();
+    let sign_in = |password| {
+        let answer = post(
+            home.address(),
+            "/auth",
+            &[],
+            &credentials("admin", password),
+        );
+        (
+            answer.status,
+            answer.header("retry-after").map(str::to_owned),
+        )
+    };
+    for _ in 0..5 {
+        assert_eq!(sign_in("wrong").0, 401);
+    }
+    home.clock.set_back(Duration::from_secs(24 * 60 * 60));
+    let (status, wait) = sign_in(PASSWORD);
+    let wait: u64 = wait.unwrap().parse().unwrap();
+    assert!(status == 429 && wait <= 15, "{status}: {wait} seconds");
+    home.server().advance_clock(Duration::from_secs(wait));
+    assert_eq!(sign_in(PASSWORD).0, 200);
+}
+
 #[test]
 fn a_machine_registers_with_a_token() {
     let home = Home::offline();

@@ -384,3 +384,61 @@ fn a_rate_over_the_accounts_limit_is_told_to_wait() {
         .collect();
     assert_eq!(statuses, [202, 202, 429]);
 }
+
+/// The signature of a body by the account's secret, as GitHub sends it.
+fn signature(body: &Value) -> String {
+    let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, SECRET.as_bytes());
+    let tag = ring::hmac::sign(&key, body.to_string().as_bytes());
+    let digits: Vec<String> = (tag.as_ref().iter())
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    format!("sha256={}", digits.concat())
+}
+
+#[test]
+fn a_signed_request_that_is_sent_again_runs_no_second_turn() {
+    let (model, receiver) = (Model::saying("fine"), Receiver::start());
+    let mut home = home(&model, &receiver);
+    let body = json!({ "message": "unlock the door" });
+    let signature = signature(&body);
+    let replay = |home: &Home, key: &str| {
+        let headers = [
+            ("x-hub-signature-256", signature.as_str()),
+            ("idempotency-key", key),
+        ];
+        let answer = post(home.address(), "/webhook/ci", &headers, &body);
+        assert_eq!(answer.status, 202, "{answer:?}");
+        answer.json()["data"].clone()
+    };
+    let first = replay(&home, "one");
+    receiver.wait_for(1);
+    // Under another key, after a restart, and hours later.
+    assert_eq!(replay(&home, "two"), first);
+    home.restart();
+    assert_eq!(replay(&home, "three"), first);
+    home.server()
+        .advance_clock(Duration::from_secs(23 * 60 * 60));
+    assert_eq!(replay(&home, "four"), first);
+    assert_eq!(model.requests().len(), 1);
+    let other = json!({ "message": "lock the door" });
+    let headers = [("x-hub-signature-256", signature.as_str())];
+    assert_eq!(
+        post(home.address(), "/webhook/ci", &headers, &other).status,
+        401
+    );
+}
+
+#[test]
+fn the_right_secret_passes_whatever_was_guessed_from_its_address() {
+    let (model, receiver) = (Model::saying("fine"), Receiver::start());
+    let home = home(&model, &receiver);
+    let body = json!({ "message": "x" });
+    for _ in 0..60 {
+        let guess = [("x-service-secret", "guess")];
+        assert_eq!(
+            post(home.address(), "/webhook/ci", &guess, &body).status,
+            401
+        );
+    }
+    accept(&home, body);
+}

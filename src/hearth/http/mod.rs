@@ -20,7 +20,7 @@
 pub mod authentication;
 mod extension;
 mod health;
-mod origin;
+pub mod origin;
 pub mod registration;
 mod route;
 pub mod upgrade;

@@ -4,7 +4,9 @@
 //! open in it. Two things are checked. First the page's origin, so that a foreign
 //! page cannot use a server that only its visitor can reach. Second the host name
 //! by which it reached us: an attacker's own name may resolve to a home address
-//! (DNS rebinding), so that their page's origin and our host are the same.
+//! (DNS rebinding), so that their page's origin and our host are the same. A page that
+//! reads from what it takes for its own host sends no `Origin`: what is answered
+//! without a credential needs [`check_host`] in any case.
 
 use base::error::{Error, Result};
 use base::url::{Authority, Host};
@@ -53,15 +55,7 @@ pub fn check(head: &Head, allowed_origins: &[String], allowed_hosts: &[String]) 
     if origins.next().is_some() {
         return Err(Error::unauthorized("a request has one Origin header"));
     }
-    let sent_host = head.header("host").unwrap_or_default();
-    let reached = Authority::parse(sent_host)
-        .filter(|authority| is_allowed_host(&authority.host, allowed_hosts))
-        .ok_or_else(|| {
-            Error::unauthorized(format!(
-                "browsers may not reach this server as {:?}; use its address, or add the name to \"allowed_hosts\"",
-                shorten(sent_host)
-            ))
-        })?;
+    let reached = check_host(head, allowed_hosts)?;
     let permitted = Origin::parse(text)
         .is_some_and(|origin| is_own(&origin, &reached) || is_listed(&origin, allowed_origins));
     if permitted {
@@ -72,6 +66,22 @@ pub fn check(head: &Head, allowed_origins: &[String], allowed_hosts: &[String]) 
             shorten(text)
         )))
     }
+}
+
+/// Checks the `Host` of a request: by which name the server was reached.
+///
+/// # Errors
+/// `unauthorized`, naming the setting that would permit it.
+pub fn check_host(head: &Head, allowed_hosts: &[String]) -> Result<Authority> {
+    let sent_host = head.header("host").unwrap_or_default();
+    Authority::parse(sent_host)
+        .filter(|authority| is_allowed_host(&authority.host, allowed_hosts))
+        .ok_or_else(|| {
+            Error::unauthorized(format!(
+                "browsers may not reach this server as {:?}; use its address, or add the name to \"allowed_hosts\"",
+                shorten(sent_host)
+            ))
+        })
 }
 
 /// The request's origin when it is one of `allowed_origins`: a page from

@@ -7,7 +7,7 @@ mod exposition;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::http::Extension;
+use crate::http::{Extension, origin};
 use crate::service::Service;
 use base::error::{Error, Result};
 use config::{Config, Metrics as Section};
@@ -198,23 +198,17 @@ impl Metrics {
 ///
 /// # Errors
 /// `invalid_token`, or `unauthorized` from elsewhere without a token.
-fn permit(section: &Section, head: &Head) -> Result<()> {
+fn permit(section: &Section, allowed_hosts: &[String], head: &Head) -> Result<()> {
     match &section.token {
         Some(token) if token.matches(bearer(head)?.expose()) => Ok(()),
         Some(_) => Err(Error::invalid_token("the token is not metrics.token")),
-        None if head.peer.address.is_loopback() && !is_forwarded(head) => Ok(()),
+        None if head.peer.address.is_loopback() && !checks::is_forwarded(head) => {
+            origin::check_host(head, allowed_hosts).map(drop)
+        }
         None => Err(Error::unauthorized(
             "without metrics.token only this machine itself may read the metrics",
         )),
     }
-}
-
-/// Whether a reverse proxy has forwarded the request: its address then says nothing
-/// about the client.
-fn is_forwarded(head: &Head) -> bool {
-    ["forwarded", "x-forwarded-for", "x-real-ip", "via"]
-        .iter()
-        .any(|name| head.header(name).is_some())
 }
 
 impl Extension for Metrics {
@@ -224,7 +218,8 @@ impl Extension for Metrics {
 
     fn admit<'a>(&'a self, head: &Head, config: &Arc<Config>) -> Result<Admitted<'a>, Response> {
         checks::method(head, "GET, HEAD")?;
-        permit(&config.metrics, head).map_err(|error| Response::error(&error))?;
+        permit(&config.metrics, &config.allowed_hosts, head)
+            .map_err(|error| Response::error(&error))?;
         Ok(Admitted::new(0, |_| {
             Answer::Now(match self.text() {
                 Ok(text) => Response {
@@ -256,20 +251,34 @@ mod tests {
         };
         let good = ("authorization", "Bearer scrape-me-if-you-can");
         let wrong = ("authorization", "Bearer scrape-me");
+        let host = ("host", "127.0.0.1:5000");
         let proxied = ("x-forwarded-for", "198.51.100.7");
         for (section, address, headers, status) in [
-            (&open, "127.0.0.1", &[][..], None),
-            (&open, "::1", &[], None),
-            (&open, "127.0.0.1", &[proxied], Some(403)),
+            (&open, "127.0.0.1", &[host][..], None),
+            (&open, "::1", &[("host", "localhost:5000")], None),
+            (&open, "::1", &[("host", "hearth.example")], None),
+            // A page whose name was made to lead here.
+            (&open, "127.0.0.1", &[("host", "evil.example")], Some(403)),
+            (&open, "127.0.0.1", &[], Some(403)),
+            (&open, "127.0.0.1", &[host, proxied], Some(403)),
             (&open, "192.168.1.7", &[], Some(403)),
             (&open, "192.168.1.7", &[good], Some(403)),
             (&locked, "192.168.1.7", &[good], None),
+            (
+                &locked,
+                "192.168.1.7",
+                &[good, ("host", "prometheus.example")],
+                None,
+            ),
             (&locked, "127.0.0.1", &[], Some(401)),
             (&locked, "127.0.0.1", &[wrong], Some(401)),
         ] {
             let mut head = head("GET", PATH, headers);
             head.peer.address = address.parse().unwrap();
-            let refused = permit(section, &head).err().map(|error| error.status());
+            let hosts = ["hearth.example".to_owned()];
+            let refused = permit(section, &hosts, &head)
+                .err()
+                .map(|error| error.status());
             assert_eq!(refused, status, "{address} {headers:?}");
         }
     }

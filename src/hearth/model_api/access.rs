@@ -1,23 +1,14 @@
 //! Who sends a request: the holder of a token, or a program at home that cannot
 //! send one.
 
+use crate::http::origin;
 use crate::service::Service;
 use crate::service::turn_stream::Asker;
 use base::error::{Error, Result};
 use config::{AddressPatterns, Config};
 use net::http::Head;
-use net::http::checks::bearer;
+use net::http::checks::{bearer, is_forwarded};
 use store::UserRole;
-
-/// Headers that a reverse proxy adds. A request that passed one may come from
-/// anywhere, whatever address its connection has.
-const FORWARDED: [&str; 5] = [
-    "forwarded",
-    "x-forwarded-for",
-    "x-forwarded-host",
-    "x-real-ip",
-    "via",
-];
 
 /// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///
@@ -27,6 +18,11 @@ pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -
     let user = config.openai_api.ollama_user.as_ref();
     let without_token = user.filter(|_| is_ollama && needs_no_token(head));
     if let Some(user) = without_token {
+        // A browser names the origin of every POST, and not that of what a page reads
+        // from its own host.
+        if head.method != "POST" {
+            origin::check_host(head, &config.allowed_hosts)?;
+        }
         return service.asker_without_token(user);
     }
     let identity = service.identify(&bearer(head)?)?;
@@ -49,7 +45,7 @@ fn needs_no_token(head: &Head) -> bool {
     let has = |name| head.header(name).is_some();
     !has("authorization")
         && !has("origin")
-        && !FORWARDED.into_iter().any(has)
+        && !is_forwarded(head)
         && AddressPatterns::private().allows(head.peer.address)
 }
 

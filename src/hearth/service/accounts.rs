@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use super::Service;
-use base::error::{Code, Error, Result};
+use super::guesser::{Guesser, place};
+use super::throttle::Attempt;
+use base::error::{Error, Result};
 use base::ids::MachineId;
 use base::secret::{Secret, fingerprint};
 use net::peer::Peer;
 use protocol::public_key::PublicKey;
-use store::{Identity, NewToken, UserRole};
+use store::{Identity, NewToken, SESSION, UserRole};
 
 /// What POST /auth returns.
 pub struct Login {
@@ -19,36 +21,47 @@ pub struct Login {
 }
 
 impl Service {
-    /// Checks a name and password, throttled by peer and by name, and makes a
+    /// Checks a name and password, throttled by place and by name, and makes a
     /// session token. An unknown user takes as long as a wrong password.
     ///
     /// # Errors
     /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
-        // Clients of a relay must not be able to lock out the people at home.
-        let name = (peer.relay.clone(), username.to_lowercase());
-        self.check_guesses(peer)?;
-        self.login_names.check(&name)?;
         let config = self.settings.current();
         let user = self.store.user(username)?;
+        let place = place(peer);
+        let is_known = match &user {
+            Some(user) => self.store.has_signed_in(user.id, &place)?,
+            None => false,
+        };
         let stored = user.as_ref().map(|user| user.password_hash.as_str());
-        let verified = self.verifier.verify(stored, password)?;
+        let (verified, attempts) = self.verifier.verify(stored, password, || {
+            let free = config.limits.login_failures;
+            Guesser::all(peer, &place, username, is_known)
+                .map(|(guesser, share)| self.sign_ins.begin(guesser, free.saturating_mul(share)))
+                .collect::<Result<Vec<_>>>()
+        })?;
         let Some(user) = user.filter(|_| verified) else {
-            self.note_wrong_guess(peer);
-            self.login_names.failed(&name, config.limits.login_failures);
+            attempts.into_iter().for_each(Attempt::failed);
             log::warn!("sign-in from {peer} refused");
             return Err(Error::invalid_token("wrong user name or password"));
         };
-        self.login_names.succeeded(&name);
+        for attempt in attempts {
+            // Not those of the place: whoever has an account could guess another's.
+            if let Guesser::Name(..) = attempt.key() {
+                attempt.succeeded();
+            }
+        }
         let token = Secret::random_token();
         let expires_in = Duration::from_secs(u64::from(config.session_days) * 24 * 3600);
-        self.store.add_token(NewToken {
+        let session = NewToken {
             user_id: user.id,
-            name: "session".to_owned(),
+            name: SESSION.to_owned(),
             fingerprint: fingerprint(token.expose()),
             role: user.role,
             expires_at: Some(self.clock.now().plus(expires_in)),
-        })?;
+        };
+        self.store.add_session(session, place)?;
         log::info!("sign-in from {peer}: {}", user.name);
         Ok(Login { token, expires_in })
     }
@@ -61,41 +74,6 @@ impl Service {
         self.store
             .identity(&fingerprint(token.expose()))?
             .ok_or_else(|| Error::invalid_token("the token is wrong, expired or revoked"))
-    }
-
-    /// Who holds this token, which `peer` sent. A token cannot be guessed, but tokens
-    /// that come through a relay are throttled like sign-ins.
-    ///
-    /// # Errors
-    /// `invalid_token`, `rate_limited`.
-    pub fn identify_peer(&self, peer: &Peer, token: &Secret) -> Result<Identity> {
-        if peer.relay.is_none() {
-            return self.identify(token);
-        }
-        self.check_guesses(peer)?;
-        let identified = self.identify(token);
-        if identified
-            .as_ref()
-            .is_err_and(|error| error.code() == Code::InvalidToken)
-        {
-            self.note_wrong_guess(peer);
-        }
-        identified
-    }
-
-    fn check_guesses(&self, peer: &Peer) -> Result<()> {
-        for (guesser, _) in peer.throttle_keys() {
-            self.login_guessers.check(&guesser)?;
-        }
-        Ok(())
-    }
-
-    fn note_wrong_guess(&self, peer: &Peer) {
-        let free = self.settings.current().limits.login_failures;
-        for (guesser, share) in peer.throttle_keys() {
-            self.login_guessers
-                .failed(&guesser, free.saturating_mul(share));
-        }
     }
 
     /// Revokes a token and closes the connections that it opened.

@@ -95,6 +95,8 @@ pub struct Hub {
 struct HubState {
     /// The number of the newest event.
     seq: u64,
+    /// The last number that may be given out: a start after a crash continues above it.
+    reserved: u64,
     kept: VecDeque<KeptEvent>,
     kept_bytes: usize,
     subscribers: HashMap<ConnectionId, Subscriber>,
@@ -134,22 +136,29 @@ pub struct Subscribed {
 }
 
 impl Hub {
-    /// A hub whose first event has a number above `last`.
+    /// A hub whose first event has a number above `last`. It gives out none before
+    /// [`Hub::reserved`].
     pub fn after(last: u64) -> Hub {
         Hub {
             state: Mutex::new(HubState {
                 seq: last,
+                reserved: last,
                 ..HubState::default()
             }),
         }
     }
 
+    /// The numbers up to `last` may be given out: it is on disk that they may be in
+    /// use.
+    pub fn reserved(&self, last: u64) {
+        self.lock().reserved = last;
+    }
+
     /// Numbers an event, keeps it, and passes it to the turn's watchers and to
-    /// its subscribers.
+    /// its subscribers. Subscribers do not get an event for which no number is
+    /// reserved: after a crash, another one would have its number.
     pub fn publish(&self, event: Event) {
         let mut state = self.lock();
-        state.seq += 1;
-        let seq = state.seq;
         let (name, turn) = (event.kind.name(), event.turn_id);
         for watching in turn
             .and_then(|turn| state.watchers.get_mut(&turn))
@@ -158,6 +167,11 @@ impl Hub {
         {
             watching.watcher.event(&event.kind);
         }
+        if state.seq >= state.reserved {
+            return;
+        }
+        state.seq += 1;
+        let seq = state.seq;
         let is_kept = name.is(EventTrait::Kept);
         let outboxes: Vec<&Arc<Outbox>> = state.subscribed(name, turn).collect();
         if outboxes.is_empty() && !is_kept {

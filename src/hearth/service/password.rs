@@ -100,12 +100,21 @@ impl Default for Verifier {
 
 impl Verifier {
     /// Whether `password` is the one of `stored`, a PHC text. Without a stored one it
-    /// takes as long and is false.
+    /// takes as long and is false. `admit` is called when its turn has come, before
+    /// anything is computed; what it returns is handed back.
     ///
     /// # Errors
-    /// `server_error` 503 when too many sign in at once.
-    pub fn verify(&self, stored: Option<&str>, password: &Secret) -> Result<bool> {
-        self.limited(|| verify(stored, password))
+    /// Those of `admit`; `server_error` 503 when too many sign in at once.
+    pub fn verify<T>(
+        &self,
+        stored: Option<&str>,
+        password: &Secret,
+        admit: impl FnOnce() -> Result<T>,
+    ) -> Result<(bool, T)> {
+        self.limited(|| {
+            let admitted = admit()?;
+            Ok((verify(stored, password), admitted))
+        })?
     }
 
     /// [`hash`], within the same limit as sign-ins.
@@ -165,11 +174,12 @@ mod tests {
             (Some("not a hash"), "correct horse", false),
             (None, "correct horse", false),
         ] {
-            assert_eq!(
-                verifier.verify(stored, &Secret::new(password)).unwrap(),
-                accepted
-            );
+            let verified = verifier.verify(stored, &Secret::new(password), || Ok(()));
+            assert_eq!(verified.unwrap(), (accepted, ()));
         }
         assert!(hash(&Secret::new("")).is_err());
+        let refused = || Err::<(), _>(Error::rate_limited("wait", 1));
+        let right = Secret::new("correct horse");
+        assert!(verifier.verify(Some(&stored), &right, refused).is_err());
     }
 }

@@ -123,7 +123,7 @@ impl Session {
     /// The identity, and the session token that was made for a password.
     fn prove(&self, credential: Credential) -> Result<(Identity, Option<Secret>)> {
         match credential {
-            Credential::Token(token) => Ok((self.service.identify_peer(&self.peer, &token)?, None)),
+            Credential::Token(token) => Ok((self.service.identify(&token)?, None)),
             Credential::Password { username, password } => {
                 let login = self.service.log_in(&self.peer, &username, &password)?;
                 let identity = self.service.identify(&login.token)?;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, Sender, bounded};
 
 use super::connections::Connections;
+use super::guesser::Guesser;
 use super::hub::Hub;
 use super::meter::Meter;
 use super::password::Verifier;
@@ -22,7 +23,6 @@ use base::error::Result;
 use base::ids::{ConversationId, DeliveryId, TurnId};
 use base::sync::{lock, read, write};
 use config::Settings;
-use net::peer::ThrottleKey;
 use net::relay_links::RelayLinks;
 use net::tls::Trust;
 use net::token_bucket::TokenBucket;
@@ -58,8 +58,7 @@ pub struct Service {
     pub(super) backup_problem: Mutex<Option<String>>,
     pub(super) wakes: (Sender<Wake>, Receiver<Wake>),
     pub(super) verifier: Verifier,
-    pub(super) login_guessers: Throttle<ThrottleKey>,
-    pub(super) login_names: Throttle<(Option<Arc<str>>, String)>,
+    pub(super) sign_ins: Throttle<Guesser>,
     pub(super) relays: Arc<RelayLinks>,
     pub(super) webhook_rates: Mutex<HashMap<String, TokenBucket>>,
 }
@@ -97,7 +96,7 @@ impl Service {
             None => 0,
         };
         let mcp = Mcp::new(data_dir.clone());
-        Ok(Arc::new(Service {
+        let service = Arc::new(Service {
             assistant: RwLock::new(Arc::new(Assistant::from_config(Arc::clone(&config), &mcp))),
             mcp,
             hub: Hub::after(last_event),
@@ -110,8 +109,7 @@ impl Service {
             backup_problem: Mutex::default(),
             wakes: bounded(4),
             verifier: Verifier::default(),
-            login_guessers: Throttle::new(clock.clone()),
-            login_names: Throttle::new(clock.clone()),
+            sign_ins: Throttle::new(clock.clone()),
             relays: Arc::default(),
             webhook_rates: Mutex::default(),
             started_at: Instant::now(),
@@ -121,7 +119,9 @@ impl Service {
             clock,
             data_dir,
             deliver,
-        }))
+        });
+        service.reserve_event_numbers();
+        Ok(service)
     }
 
     /// The current settings.
@@ -207,8 +207,7 @@ impl Service {
         fresh
     }
 
-    /// Reserves more event numbers on disk before they run out. The first are
-    /// reserved with the first tick, long before a million events.
+    /// Reserves more event numbers on disk before they run out.
     pub(super) fn reserve_event_numbers(&self) {
         let mut reserved = lock(&self.event_numbers);
         if self.hub.seq() + EVENT_NUMBERS / 2 < *reserved {
@@ -216,7 +215,10 @@ impl Service {
         }
         let more = self.hub.seq() + EVENT_NUMBERS;
         match self.store.set_meta(EVENT_NUMBERS_KEY, &more.to_string()) {
-            Ok(()) => *reserved = more,
+            Ok(()) => {
+                *reserved = more;
+                self.hub.reserved(more);
+            }
             Err(error) => log::warn!("event numbers: {error}"),
         }
     }
@@ -265,4 +267,57 @@ pub(super) enum Wake {
     Everything,
     /// The server stops.
     Stop,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use base::testing::TemporaryDirectory;
+    use net::outbox::{Item, Outbox};
+    use protocol::event::{Event, EventKind, EventSet};
+
+    struct NoDeliveries;
+
+    impl Deliver for NoDeliveries {
+        fn deliver(&self, _: DeliveryId) -> Result<Option<Delivery>> {
+            Ok(None)
+        }
+    }
+
+    /// The number of the first event of a service that nothing else has happened to,
+    /// not even a tick of its timekeeper.
+    fn first_event(folder: &TemporaryDirectory) -> u64 {
+        let clock = Clock::system();
+        let config = folder.path().join("config.json");
+        let service = Service::new(Parts {
+            settings: Arc::new(Settings::from_text(&config, "{}", |_| None).unwrap()),
+            store: Store::open(&folder.path().join("hearth.db"), clock.clone()).unwrap(),
+            clock,
+            data_dir: folder.path().to_owned(),
+            deliver: Arc::new(NoDeliveries),
+        })
+        .unwrap();
+        let outbox = Arc::new(Outbox::new(1 << 20, || ()));
+        let connection = service.connections.open();
+        (service.hub).subscribe(connection, &outbox, EventSet::ALL, true, None, |_| ());
+        service.hub.publish(Event {
+            turn_id: None,
+            conversation_id: None,
+            kind: EventKind::ConfigUpdated { fields: Vec::new() },
+        });
+        match outbox.take().items.pop_front() {
+            Some(Item::Event(text)) => {
+                let event: serde_json::Value = serde_json::from_str(&text).unwrap();
+                event["seq"].as_u64().unwrap()
+            }
+            _ => panic!("no event"),
+        }
+    }
+
+    #[test]
+    fn a_crash_right_after_the_start_does_not_bring_an_event_number_back() {
+        let folder = TemporaryDirectory::new();
+        let numbers: Vec<u64> = (0..3).map(|_| first_event(&folder)).collect();
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    }
 }

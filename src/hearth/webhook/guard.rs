@@ -1,21 +1,15 @@
 //! Checks that a request's sender knows the account's secret.
+//!
+//! Guesses are not throttled: the right secret must pass whatever else comes from its
+//! address, and then a wait would slow nobody down. A secret that could be guessed is
+//! warned about at the start.
 
-use crate::service::throttle::Throttle;
-use base::clock::Clock;
+use std::fmt::Write;
+
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::WebhookAccount;
 use net::http::Head;
-use net::peer::AddressKey;
-
-/// Wrong secrets from one address at one account before it must wait.
-const FREE_FAILURES: u32 = 20;
-
-/// Checks secrets and throttles guessing. While an address must wait, even the
-/// right secret is refused: accepting it would reveal it to the guesser.
-pub struct Guard {
-    failures: Throttle<(AddressKey, String)>,
-}
 
 /// How a request shows that its sender knows the secret.
 enum Proof<'a> {
@@ -38,72 +32,62 @@ impl Proof<'_> {
     }
 }
 
-impl Guard {
-    /// A guard that has seen no failures.
-    pub fn new(clock: Clock) -> Guard {
-        Guard {
-            failures: Throttle::new(clock),
-        }
-    }
-
-    /// Checks a head. Compares a secret at once; a signature must be present and is
-    /// compared once the body has arrived ([`Guard::check_body`]).
-    ///
-    /// # Errors
-    /// `invalid_token`; `rate_limited` after too many wrong ones.
-    pub fn check_head(&self, account: &WebhookAccount, head: &Head) -> Result<()> {
-        if account.secret.is_none() {
-            return Ok(());
-        }
-        self.failures.check(&key(account, head))?;
-        match Proof::of(head) {
-            Proof::Secret(given) => {
-                self.decide(account, head, any(account, |secret| secret.matches(given)))
-            }
-            Proof::Signature(_) => Ok(()),
-            Proof::Nothing => self.decide(account, head, false),
-        }
-    }
-
-    /// Checks the body of a request whose head was accepted.
-    ///
-    /// # Errors
-    /// `invalid_token`.
-    pub fn check_body(&self, account: &WebhookAccount, head: &Head, body: &[u8]) -> Result<()> {
-        match Proof::of(head) {
-            Proof::Signature(tag) if account.secret.is_some() => self.decide(
-                account,
-                head,
-                any(account, |secret| secret.signed(body, &tag)),
-            ),
-            _ => Ok(()),
-        }
-    }
-
-    fn decide(&self, account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
-        if is_valid {
-            return Ok(());
-        }
-        self.failures.failed(&key(account, head), FREE_FAILURES);
-        log::warn!(
-            "webhook account {:?}: refused a request from {} with {} secret",
-            account.name,
-            head.peer,
-            match Proof::of(head) {
-                Proof::Nothing => "no",
-                Proof::Secret(_) => "a wrong",
-                Proof::Signature(_) => "a signature by another",
-            },
-        );
-        Err(Error::invalid_token(
-            "the header \"X-Service-Secret\" must have the secret of this webhook account, or \
-             \"X-Hub-Signature-256\" the body's signature by it",
-        ))
+/// Checks a head. Compares a secret at once; a signature must be present and is
+/// compared once the body has arrived ([`check_body`]).
+///
+/// # Errors
+/// `invalid_token`.
+pub fn check_head(account: &WebhookAccount, head: &Head) -> Result<()> {
+    match Proof::of(head) {
+        _ if account.secret.is_none() => Ok(()),
+        Proof::Secret(given) => decide(account, head, any(account, |secret| secret.matches(given))),
+        Proof::Signature(_) => Ok(()),
+        Proof::Nothing => decide(account, head, false),
     }
 }
 
-fn key(account: &WebhookAccount, head: &Head) -> (AddressKey, String) {
-    (AddressKey::of(head.peer.address), account.name.clone())
+/// Checks the body of a request whose head was accepted. Returns the signature of a
+/// signed one as an idempotency key: whoever has seen the request could send it again,
+/// and nothing but the signature tells that it is the same.
+///
+/// # Errors
+/// `invalid_token`.
+pub fn check_body(account: &WebhookAccount, head: &Head, body: &[u8]) -> Result<Option<String>> {
+    match Proof::of(head) {
+        Proof::Signature(tag) if account.secret.is_some() => {
+            decide(
+                account,
+                head,
+                any(account, |secret| secret.signed(body, &tag)),
+            )?;
+            let mut key = String::from("sha256=");
+            for byte in tag {
+                let _ = write!(key, "{byte:02x}");
+            }
+            Ok(Some(key))
+        }
+        _ => Ok(None),
+    }
+}
+
+fn decide(account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
+    if is_valid {
+        return Ok(());
+    }
+    log::warn!(
+        "webhook account {:?}: refused a request from {} with {} secret",
+        account.name,
+        head.peer,
+        match Proof::of(head) {
+            Proof::Nothing => "no",
+            Proof::Secret(_) => "a wrong",
+            Proof::Signature(_) => "a signature by another",
+        },
+    );
+    Err(Error::invalid_token(
+        "the header \"X-Service-Secret\" must have the secret of this webhook account, or \
+         \"X-Hub-Signature-256\" the body's signature by it",
+    ))
 }
 
 /// Whether one of the account's secrets passes. Tries all of them, so that the
@@ -150,16 +134,16 @@ mod tests {
         account
     }
 
-    fn check(guard: &Guard, account: &WebhookAccount, header: Option<(&str, &str)>) -> Result<()> {
+    /// Returns the idempotency key.
+    fn check(account: &WebhookAccount, header: Option<(&str, &str)>) -> Result<Option<String>> {
         let headers: Vec<_> = header.into_iter().collect();
         let head = head("POST", "/hook", &headers);
-        guard.check_head(account, &head)?;
-        guard.check_body(account, &head, GITHUB.1)
+        check_head(account, &head)?;
+        check_body(account, &head, GITHUB.1)
     }
 
     #[test]
     fn the_secret_must_be_the_accounts_own() {
-        let guard = Guard::new(Clock::system());
         for (secret, previous, given, good) in [
             (Some("s3cret"), None, Some("s3cret"), true),
             (Some("s3cret"), None, Some("S3cret"), false),
@@ -176,8 +160,8 @@ mod tests {
         ] {
             let account = guarded(secret, previous);
             let header = given.map(|given| ("x-service-secret", given));
-            match check(&guard, &account, header) {
-                Ok(()) => assert!(good, "{secret:?} {given:?}"),
+            match check(&account, header) {
+                Ok(key) => assert!(good && key.is_none(), "{secret:?} {given:?}"),
                 Err(error) => {
                     assert!(!good, "{secret:?} {given:?}");
                     assert_eq!(error.status(), 401);
@@ -189,7 +173,6 @@ mod tests {
 
     #[test]
     fn a_signature_of_the_body_is_as_good_as_the_secret() {
-        let guard = Guard::new(Clock::system());
         let upper = GITHUB.2.to_uppercase().replace("SHA", "sha");
         for (secret, previous, value, good) in [
             (GITHUB.0, None, GITHUB.2, true),
@@ -202,24 +185,10 @@ mod tests {
             (GITHUB.0, None, "", false),
         ] {
             let account = guarded(Some(secret), previous);
-            let result = check(&guard, &account, Some(("x-hub-signature-256", value)));
-            assert_eq!(result.is_ok(), good, "{secret} {value}");
+            let result = check(&account, Some(("x-hub-signature-256", value)));
+            // However it is written, it is one key.
+            let key = good.then(|| GITHUB.2.to_owned());
+            assert_eq!(result.ok().flatten(), key, "{secret} {value}");
         }
-    }
-
-    #[test]
-    fn a_guesser_is_throttled_whatever_comes_next() {
-        let guard = Guard::new(Clock::system());
-        let account = guarded(Some("s3cret"), None);
-        let attempt = |given| {
-            check(&guard, &account, Some(("x-service-secret", given)))
-                .map_err(|error| error.status())
-        };
-        for _ in 0..20 {
-            assert_eq!(attempt("guess"), Err(401));
-        }
-        assert_eq!(attempt("s3cret"), Err(429));
-        let signed = check(&guard, &account, Some(("x-hub-signature-256", GITHUB.2)));
-        assert_eq!(signed.map_err(|error| error.status()), Err(429));
     }
 }

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::guard::Guard;
-use super::{message, preference};
+use super::{guard, message, preference};
 use crate::service::hub::TurnEnded;
 use crate::service::{Accepted, Service};
 use base::error::{Error, Result};
@@ -21,7 +20,6 @@ use protocol::envelope;
 pub struct Incoming {
     service: Arc<Service>,
     port: Option<u16>,
-    guard: Guard,
 }
 
 /// The answer to an accepted message (protocol section 4).
@@ -38,11 +36,7 @@ impl Incoming {
     /// Serves the accounts of the webhook channels that have this `port` in the
     /// configuration; `None` are those that share the `tcp` channels' ports.
     pub fn new(service: Arc<Service>, port: Option<u16>) -> Incoming {
-        Incoming {
-            guard: Guard::new(service.clock().clone()),
-            service,
-            port,
-        }
+        Incoming { service, port }
     }
 
     /// Checks a head under this configuration: path, method, secret and media
@@ -58,8 +52,7 @@ impl Incoming {
         let account =
             account_at(config, self.port, &head.path).map_err(|error| Response::error(&error))?;
         checks::method(head, "POST")?;
-        self.guard
-            .check_head(account, head)
+        guard::check_head(account, head)
             .and_then(|()| checks::json(head))
             .map_err(|error| Response::error(&error))?;
         let (account, config) = (account.clone(), Arc::clone(config));
@@ -79,9 +72,10 @@ impl Incoming {
         request: &Request,
     ) -> Result<Answer> {
         let wait = preference::wait(&request.head);
-        self.guard
-            .check_body(account, &request.head, &request.body)?;
-        let parsed = message::parse(request, account.map.as_ref())?;
+        let signature = guard::check_body(account, &request.head, &request.body)?;
+        let mut parsed = message::parse(request, account.map.as_ref())?;
+        // The signature does not cover a key of the header.
+        parsed.idempotency_key = signature.or(parsed.idempotency_key);
         let accepted =
             self.service
                 .accept_webhook(account, &config.limits, parsed, wait.is_some())?;

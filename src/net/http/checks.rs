@@ -43,6 +43,20 @@ pub fn method_or(
     Err(response)
 }
 
+/// Whether a reverse proxy has passed the request on. It may then come from anywhere,
+/// whatever address its connection has.
+pub fn is_forwarded(head: &Head) -> bool {
+    [
+        "forwarded",
+        "x-forwarded-for",
+        forwarded::HOST,
+        "x-real-ip",
+        "via",
+    ]
+    .iter()
+    .any(|name| head.header(name).is_some())
+}
+
 /// Demands `Content-Type: application/json`, with any parameters.
 ///
 /// # Errors

@@ -44,7 +44,8 @@ pub use relay::{CLIENTS_PER_MACHINE, MACHINES, MESSAGES_PER_SECOND, Relay, Rules
 
 /// Bytes of a message, and of what waits for one client, unless they are set.
 pub const MESSAGE_BYTES: usize = 1024 * 1024;
-/// Connections from one address (IPv6: from one /64 network), unless it is set.
+/// Connections from one address, as an [`AddressKey`](net::peer::AddressKey) counts
+/// them, unless it is set.
 pub const CONNECTIONS_PER_ADDRESS: usize = 256;
 
 /// How often a machine's link is pinged, and how long it may be silent before it is

@@ -172,3 +172,33 @@ fn a_machine_that_registers_again_has_its_new_name() {
         assert_eq!(stored.as_deref(), Some(name));
     }
 }
+
+#[test]
+fn the_newest_places_of_a_person_are_remembered_until_the_password_changes() {
+    let store = TestStore::new();
+    let ada = store.add_user("ada", UserRole::User, "hash").unwrap();
+    let bob = store.add_user("bob", UserRole::User, "hash").unwrap();
+    let sign_in = |number: usize, place: usize| {
+        let new = NewToken {
+            user_id: ada.id,
+            name: SESSION.to_owned(),
+            fingerprint: base::secret::sha256(&number.to_le_bytes()),
+            role: UserRole::User,
+            expires_at: None,
+        };
+        store.add_session(new, format!("place {place}")).unwrap();
+    };
+    for number in 0..=tokens::PLACES {
+        sign_in(number, number);
+    }
+    let known = |user: &User, place| {
+        let place = format!("place {place}");
+        store.has_signed_in(user.id, &place).unwrap()
+    };
+    let count = (0..=tokens::PLACES).filter(|place| known(&ada, *place));
+    assert_eq!(count.count(), tokens::PLACES);
+    assert!(known(&ada, tokens::PLACES), "the newest stays");
+    assert!(!known(&bob, tokens::PLACES), "they are each person's own");
+    store.set_password(ada.id, "another hash").unwrap();
+    assert!(!known(&ada, tokens::PLACES));
+}

@@ -8,7 +8,7 @@ use super::{COMPLETIONS, ask, bearer, home, home_with, shown};
 use support::home::Home;
 use support::http::post;
 use support::model::Model;
-use support::socket::connect;
+use support::socket::{connect, exchange};
 
 #[test]
 fn ollamas_clients_are_answered_line_by_line() {
@@ -83,6 +83,23 @@ fn a_program_at_home_may_be_let_in_without_a_token() {
         assert_eq!(answer.status, 401, "{headers:?}");
     }
     assert_eq!(post(home.address(), COMPLETIONS, &[], &body).status, 401);
+
+    // Not for a page whose name was made to lead here: what it reads has no Origin.
+    for (host, status) in [
+        ("192.168.1.5:5000", 200),
+        ("localhost", 200),
+        ("evil.example", 403),
+        ("evil.example:5000", 403),
+    ] {
+        for path in ["/api/tags", "/api/ps", "/api/version"] {
+            let request =
+                format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+            let answer = exchange(home.address(), request.as_bytes());
+            let answer = String::from_utf8(answer).unwrap();
+            let expected = format!("HTTP/1.1 {status} ");
+            assert!(answer.starts_with(&expected), "{host} {path}: {answer}");
+        }
+    }
 
     let api = json!({ "openai_api": { "enabled": true, "ollama_user": "viewer" } });
     let home = home_with(&model, api);

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 use support::client::Client;
 use support::eventually;
-use support::home::Home;
+use support::home::{Home, PASSWORD};
+use support::http::post;
 use support::model::{Act, Model};
 use support::program::{free_port, printed, run};
 use support::relay::{Hidden, Relay, TOKEN};
@@ -174,27 +175,65 @@ fn guessing_through_a_relay_is_slowed_down_and_hurts_nobody_at_home() {
     let home = Home::start(config);
     let mut link = relay.link();
     let mut number = 0;
-    let mut guess = |address: &str, token: &str| {
+    let mut sign_in = |address: &str, credential: Value| {
         number += 1;
         link.open(number, address);
-        link.text(number, &auth(token).to_string());
+        link.text(number, &credential.to_string());
         let response = link.response(number);
         response["code"].as_str().unwrap_or("ok").to_owned()
     };
+    let with_password = |name: &str, password: &str| json!({ "type": "auth", "username": name, "password": password });
+    let own = "198.51.100.250";
+    assert_eq!(sign_in(own, with_password("user", PASSWORD)), "ok");
     for _ in 0..3 {
-        assert_eq!(guess("127.0.0.1", "wrong"), "invalid_token");
+        assert_eq!(
+            sign_in("127.0.0.1", with_password("x", "wrong")),
+            "invalid_token"
+        );
     }
-    assert_eq!(guess("127.0.0.1", &home.tokens.user), "rate_limited");
-    assert_eq!(guess("203.0.113.1", &home.tokens.user), "ok");
-    // A relay that invents addresses gets no more than its share.
+    assert_eq!(
+        sign_in("127.0.0.1", with_password("user", PASSWORD)),
+        "rate_limited"
+    );
+    assert_eq!(
+        sign_in("203.0.113.1", with_password("user", PASSWORD)),
+        "ok"
+    );
+    // A relay that invents addresses and names gets no more than its share.
     let mut tries = 0;
-    while guess(&format!("198.51.100.{tries}"), "wrong") == "invalid_token" {
+    let mut guess = |tries: u32| {
+        let name = format!("person {tries}");
+        sign_in(
+            &format!("198.51.100.{tries}"),
+            with_password(&name, "wrong"),
+        )
+    };
+    while guess(tries) == "invalid_token" {
         tries += 1;
     }
     assert_eq!(tries, 3 * 8 - 3);
-    assert_eq!(guess("203.0.113.1", &home.tokens.user), "rate_limited");
+    assert_eq!(
+        sign_in("203.0.113.9", with_password("user", PASSWORD)),
+        "rate_limited"
+    );
+    // Where the person signed in before, others' guesses do not count.
+    assert_eq!(sign_in(own, with_password("user", PASSWORD)), "ok");
     // At home the address 127.0.0.1 has failed at nothing.
-    home.websocket(&home.tokens.user);
+    let data = json!({ "username": "user", "password": PASSWORD });
+    assert_eq!(post(home.address(), "/auth", &[], &data).status, 200);
+}
+
+#[test]
+fn wrong_tokens_through_a_relay_never_refuse_a_valid_one() {
+    let relay = Relay::new();
+    let home = Home::start(relay.config());
+    let mut link = relay.link();
+    for number in 1..=60 {
+        link.open(number, "203.0.113.1");
+        link.text(number, &auth("wrong").to_string());
+        assert_eq!(link.response(number)["code"], "invalid_token");
+    }
+    link.sign_in(100, &home.tokens.user);
 }
 
 #[test]

@@ -6,6 +6,13 @@ fn outbox() -> Arc<Outbox> {
     Arc::new(Outbox::new(1 << 20, || ()))
 }
 
+/// A hub with numbers enough.
+fn hub_after(last: u64) -> Hub {
+    let hub = Hub::after(last);
+    hub.reserved(u64::MAX);
+    hub
+}
+
 fn event(turn: i64, kind: EventKind) -> Event {
     Event {
         turn_id: Some(TurnId::from(turn)),
@@ -46,7 +53,7 @@ fn numbers(outbox: &Outbox) -> Vec<u64> {
 
 #[test]
 fn a_subscriber_gets_what_it_asked_for() {
-    let hub = Hub::after(0);
+    let hub = hub_after(0);
     let (all, some) = (outbox(), outbox());
     let only_done = EventSet::of(&["chat.done".to_owned()]).unwrap();
     hub.subscribe(ConnectionId(1), &all, EventSet::ALL, true, None, |_| ());
@@ -58,7 +65,7 @@ fn a_subscriber_gets_what_it_asked_for() {
 
 #[test]
 fn what_was_missed_is_replayed_without_the_pieces_of_text() {
-    let hub = Hub::after(100);
+    let hub = hub_after(100);
     for event in [done(1), delta(2), done(2)] {
         hub.publish(event);
     }
@@ -84,7 +91,7 @@ fn what_was_missed_is_replayed_without_the_pieces_of_text() {
 
 #[test]
 fn a_gap_that_is_no_longer_kept_is_told() {
-    let hub = Hub::after(0);
+    let hub = hub_after(0);
     for _ in 0..KEPT_EVENTS + 2 {
         hub.publish(done(1));
     }
@@ -125,7 +132,7 @@ impl Watcher for Notes {
 
 #[test]
 fn a_watcher_gets_its_turns_events_and_its_end() {
-    let hub = Hub::after(0);
+    let hub = hub_after(0);
     let notes = Arc::<Mutex<Vec<String>>>::default();
     hub.watch(TurnId::from(7), Box::new(Notes(Arc::clone(&notes))));
     assert!(hub.is_streamed(TurnId::from(7)) && !hub.is_streamed(TurnId::from(8)));
@@ -140,7 +147,7 @@ fn a_watcher_gets_its_turns_events_and_its_end() {
 
 #[test]
 fn a_turn_is_streamed_until_its_end() {
-    let hub = Hub::after(0);
+    let hub = hub_after(0);
     let own = outbox();
     let (sender, _end) = crossbeam_channel::bounded::<TurnEnded>(1);
     let watch = hub.watch(TurnId::from(7), Box::new(sender));
@@ -159,7 +166,7 @@ fn a_turn_is_streamed_until_its_end() {
 
 #[test]
 fn a_connection_that_leaves_keeps_its_watchers() {
-    let hub = Hub::after(0);
+    let hub = hub_after(0);
     let own = outbox();
     let (sender, end) = crossbeam_channel::bounded::<TurnEnded>(1);
     let watch = hub.watch(TurnId::from(7), Box::new(sender));
@@ -173,10 +180,25 @@ fn a_connection_that_leaves_keeps_its_watchers() {
 
 #[test]
 fn approvals_are_shown_to_admins_alone() {
-    let hub = Hub::after(0);
+    let hub = hub_after(0);
     let (admin, user) = (outbox(), outbox());
     hub.subscribe(ConnectionId(1), &admin, EventSet::ALL, true, None, |_| ());
     hub.subscribe(ConnectionId(2), &user, EventSet::ALL, false, None, |_| ());
     hub.publish(event(1, EventKind::ConfigUpdated { fields: vec![] }));
     assert_eq!((numbers(&admin), numbers(&user)), (vec![1], vec![]));
+}
+
+#[test]
+fn no_number_is_given_out_before_it_is_reserved() {
+    let hub = Hub::after(7);
+    let all = outbox();
+    hub.subscribe(ConnectionId(1), &all, EventSet::ALL, true, None, |_| ());
+    let notes = Arc::<Mutex<Vec<String>>>::default();
+    hub.watch(TurnId::from(1), Box::new(Notes(Arc::clone(&notes))));
+    hub.publish(delta(1));
+    hub.reserved(8);
+    hub.publish(delta(1));
+    hub.publish(delta(1));
+    assert_eq!(numbers(&all), [8]);
+    assert_eq!(notes.lock().unwrap().len(), 3, "a watcher needs no numbers");
 }
