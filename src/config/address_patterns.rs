@@ -163,24 +163,9 @@ mod tests {
 
     #[test]
     fn what_is_no_pattern_is_named() {
-        for bad in [
-            "",
-            "*.*",
-            "192.168.*",
-            "192.*.1.*",
-            "192.168.1.*.*",
-            "192.168.1.1*",
-            "192.168.1.256",
-            "10.0.0.0/33",
-            "10.0.0.0/",
-            "10.0.0.0/+8",
-            "10.0.0.0/-1",
-            "fd00::/129",
-            "fe80::1%eth0",
-            "localhost",
-            " 10.0.0.1",
-            "fd00::*",
-        ] {
+        let bad = "*.* 192.168.* 192.*.1.* 192.168.1.*.* 192.168.1.1* 192.168.1.256 10.0.0.0/33 \
+                   10.0.0.0/ 10.0.0.0/+8 10.0.0.0/-1 fd00::/129 fe80::1%eth0 localhost fd00::*";
+        for bad in bad.split(' ').chain(["", " 10.0.0.1"]) {
             let error = AddressPatterns::parse(&["10.0.0.1", bad]).unwrap_err();
             assert!(
                 error.message().starts_with(&format!("{bad:?} is not")),

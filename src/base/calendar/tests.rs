@@ -5,6 +5,7 @@ use jiff::tz::TimeZone;
 use super::zone::read;
 use super::{Cron, Timing, Zone};
 use crate::clock::Timestamp;
+use crate::testing::rows;
 
 /// Central European rules, without the system's database.
 fn berlin() -> Zone {
@@ -105,44 +106,16 @@ fn a_text_is_kept_in_its_plain_form() {
 
 #[test]
 fn clocks_that_change_neither_lose_nor_double_a_time() {
-    for (what, cron, after, expected) in [
-        (
-            "before, in and after the hour that is skipped",
-            "30 2 * * *",
-            "2027-03-27T00:00:00Z",
-            vec!["2027-03-27T01:30", "2027-03-28T01:00", "2027-03-29T00:30"],
-        ),
-        (
-            "several times that are skipped come as one",
-            "*/20 2 28 3 *",
-            "2027-03-28T00:00:00Z",
-            vec!["2027-03-28T01:00", "2028-03-28T00:00"],
-        ),
-        (
-            "every half hour over the hour that is skipped",
-            "*/30 * * * *",
-            "2027-03-28T00:00:00Z",
-            vec!["2027-03-28T00:30", "2027-03-28T01:00", "2027-03-28T01:30"],
-        ),
-        (
-            "an hour that comes twice counts once",
-            "30 2 * * *",
-            "2026-10-24T00:00:00Z",
-            vec!["2026-10-24T00:30", "2026-10-25T00:30", "2026-10-26T01:30"],
-        ),
-        (
-            "also from within its repetition",
-            "30 2 * * *",
-            "2026-10-25T01:10:00Z",
-            vec!["2026-10-26T01:30"],
-        ),
-        (
-            "local noon stays noon",
-            "0 12 * * *",
-            "2026-10-24T00:00:00Z",
-            vec!["2026-10-24T10:00", "2026-10-25T11:00"],
-        ),
-    ] {
+    let table = "
+        before, in and after the hour that is skipped | 30 2 * * *    | 2027-03-27T00:00:00Z | 2027-03-27T01:30 2027-03-28T01:00 2027-03-29T00:30
+        several times that are skipped come as one    | */20 2 28 3 * | 2027-03-28T00:00:00Z | 2027-03-28T01:00 2028-03-28T00:00
+        every half hour over the hour that is skipped | */30 * * * *  | 2027-03-28T00:00:00Z | 2027-03-28T00:30 2027-03-28T01:00 2027-03-28T01:30
+        an hour that comes twice counts once          | 30 2 * * *    | 2026-10-24T00:00:00Z | 2026-10-24T00:30 2026-10-25T00:30 2026-10-26T01:30
+        also from within its repetition               | 30 2 * * *    | 2026-10-25T01:10:00Z | 2026-10-26T01:30
+        local noon stays noon                         | 0 12 * * *    | 2026-10-24T00:00:00Z | 2026-10-24T10:00 2026-10-25T11:00
+    ";
+    for [what, cron, after, expected] in rows(table) {
+        let expected: Vec<&str> = expected.split(' ').collect();
         assert_eq!(
             next(cron, after, &berlin(), expected.len()),
             expected,

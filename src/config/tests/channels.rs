@@ -5,35 +5,15 @@ use super::*;
 use base::testing::rows;
 
 /// A file with one webhook account of these members.
-pub(super) fn account(members: &str) -> String {
+fn account(members: &str) -> String {
     format!(r#"{{"channels":{{"webhook":{{"accounts":{{"ci":{{{members}}}}}}}}}}}"#)
 }
 
 #[test]
 fn webhook_accounts_are_strict() {
-    for path in [
-        "",
-        "ci",
-        "/",
-        "/ws",
-        "/ws/",
-        "/auth",
-        "/health",
-        "//",
-        "/auth/",
-        "/auth/x",
-        "/health/x",
-        "/register",
-        "/ws/register",
-        "/assets",
-        "/assets/x",
-        "/a?b",
-        "/a#b",
-        "/a b",
-        "/ä",
-        "/a/../ws",
-        "/a/./b",
-    ] {
+    let paths = "ci / /ws /ws/ /auth /health // /auth/ /auth/x /health/x /register /ws/register \
+                 /assets /assets/x /a?b /a#b /ä /a/../ws /a/./b";
+    for path in paths.split(' ').chain(["", "/a b"]) {
         check_says(
             &account(&format!(
                 r#""incoming_path":"{path}","outgoing_url":"http://a/""#

@@ -1,6 +1,5 @@
 //! Files that are not good, and what is said of them.
 
-use super::channels::account;
 use super::*;
 use base::testing::rows;
 
@@ -58,21 +57,14 @@ fn all_problems_come_at_once_with_their_lines() {
 
 #[test]
 fn what_is_not_json_has_line_and_column() {
-    for (text, expected) in [
-        (
-            "",
-            "config.json line 1: the file ends too early: it must be one JSON object, at least {}",
-        ),
-        (
-            "{\n  \"a\": 1,\n}",
-            "config.json line 3, column 1: this is not valid JSON: trailing comma",
-        ),
-        ("[]", "config.json: the file must be one JSON object"),
-        (
-            "{\"model\":\"m\",\n\"model\":\"n\"}",
-            "config.json line 2: \"model\" appears here a second time; each key may appear only once",
-        ),
-    ] {
+    let table = r#"
+                                 | config.json line 1: the file ends too early: it must be one JSON object, at least {}
+        {¶  "a": 1,¶}            | config.json line 3, column 1: this is not valid JSON: trailing comma
+        []                       | config.json: the file must be one JSON object
+        {"model":"m",¶"model":"n"} | config.json line 2: "model" appears here a second time; each key may appear only once
+    "#;
+    for [text, expected] in rows(table) {
+        let text = &text.replace('¶', "\n");
         check(text, &[expected]);
     }
 }
@@ -168,52 +160,21 @@ fn deep_nesting_is_a_problem_and_not_a_crash() {
 
 #[test]
 fn what_an_owner_may_not_intend_is_a_warning() {
-    for (text, says) in [
-        (
-            r#"{"provider":"openai","model":"m"}"#,
-            "line 1: \"api_key\" is not set",
-        ),
-        (
-            r#"{"provider":"openai","api_key":"k"}"#,
-            "\"model\" is not set",
-        ),
-        (
-            r#"{"api_key":"k"}"#,
-            "\"api_key\" is not used, because \"provider\" is \"offline\"",
-        ),
-        (
-            r#"{"provider":"openai-compatible","model":"m","base_url":"http://a.example/","api_key":"k"}"#,
-            "unencrypted",
-        ),
-        (
-            r#"{"channels":[{"type":"tcp","allow_from":[]}]}"#,
-            "\"channels[0].allow_from\" is empty",
-        ),
-        (
-            r#"{"channels":[{"type":"websocket","url":"ws://relay.example/ws"}]}"#,
-            "not encrypted",
-        ),
-        (
-            r#"{"channels":[{"type":"websocket","url":"wss://relay.example/ws","auth_token":"x"}]}"#,
-            "fewer than 32 characters",
-        ),
-        (
-            r#"{"tool_permissions":{"recal":"allow"}}"#,
-            "there is no tool \"recal\" (did you mean \"recall\"?)",
-        ),
-        (r#"{"system_prompt":"a ${B}"}"#, "taken literally"),
-        (r#"{"//":1,"//":2}"#, "saving keeps only the last"),
-        (
-            &account(r#""incoming_path":"/a","outgoing_url":"http://a/","secret":"short""#),
-            "ci.secret\" has 5 characters",
-        ),
-        (
-            &account(
-                r#""incoming_path":"/a","outgoing_url":"http://a.example/","secret":"0123456789abcdef""#,
-            ),
-            "sends the secret unencrypted",
-        ),
-    ] {
+    let table = r#"
+        {"provider":"openai","model":"m"}             | line 1: "api_key" is not set
+        {"provider":"openai","api_key":"k"}           | "model" is not set
+        {"api_key":"k"}                               | "api_key" is not used, because "provider" is "offline"
+        {"provider":"openai-compatible","model":"m","base_url":"http://a.example/","api_key":"k"} | unencrypted
+        {"channels":[{"type":"tcp","allow_from":[]}]} | "channels[0].allow_from" is empty
+        {"channels":[{"type":"websocket","url":"ws://relay.example/ws"}]} | not encrypted
+        {"channels":[{"type":"websocket","url":"wss://relay.example/ws","auth_token":"x"}]} | fewer than 32 characters
+        {"tool_permissions":{"recal":"allow"}}        | there is no tool "recal" (did you mean "recall"?)
+        {"system_prompt":"a ${B}"}                    | taken literally
+        {"//":1,"//":2}                               | saving keeps only the last
+        {"channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/a","outgoing_url":"http://a/","secret":"short"}}}}} | ci.secret" has 5 characters
+        {"channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/a","outgoing_url":"http://a.example/","secret":"0123456789abcdef"}}}}} | sends the secret unencrypted
+    "#;
+    for [text, says] in rows(table) {
         let warnings = read(text).unwrap().warnings().join("\n");
         assert!(warnings.contains(says), "{text}\n{warnings}");
     }

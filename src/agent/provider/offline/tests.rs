@@ -122,53 +122,23 @@ fn earlier_messages_are_known() {
 
 #[test]
 fn results_become_sentences() {
-    for (said, tool, content, ok, expected) in [
-        (
-            "what time is it",
-            "current_time",
-            "noon",
-            true,
-            "It is noon.",
-        ),
-        (
-            "recall Mia",
-            "recall",
-            "- Mia is 7",
-            true,
-            "This is what I remember:\n- Mia is 7",
-        ),
-        (
-            "run light {}",
-            "light",
-            "the owner refused it",
-            false,
-            "The tool light failed: the owner refused it",
-        ),
-        (
-            "run light {}",
-            "light",
-            "on",
-            true,
-            "The tool light answered: on",
-        ),
-        (
-            "forget Mia",
-            "recall",
-            "nothing found",
-            true,
-            "I remember nothing about \"Mia\".",
-        ),
-        (
-            "forget Mia",
-            "forget",
-            "ok",
-            true,
-            "That is forgotten. (ok)",
-        ),
-    ] {
+    let table = r#"
+        what time is it | current_time | noon                     | It is noon.
+        recall Mia      | recall       | - Mia is 7               | This is what I remember:¶- Mia is 7
+        run light {}    | light        | FAILED the owner refused it | The tool light failed: the owner refused it
+        run light {}    | light        | on                       | The tool light answered: on
+        forget Mia      | recall       | nothing found            | I remember nothing about "Mia".
+        forget Mia      | forget       | ok                       | That is forgotten. (ok)
+    "#;
+    for [said, tool, content, expected] in rows(table) {
+        let (content, ok) = match content.strip_prefix("FAILED ") {
+            Some(content) => (content, false),
+            None => (content, true),
+        };
+        let expected = expected.replace('¶', "\n");
         assert_eq!(
             answer(&[user(said), result(tool, content, ok)], &tools()),
-            Answer::Say(expected.to_owned())
+            Answer::Say(expected)
         );
     }
 }

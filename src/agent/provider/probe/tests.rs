@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::*;
 use base::secret::Secret;
+use base::testing::rows;
 use net::http_client::test_server::{Act, TestServer, json as answer, whole};
 
 const LIMIT: Duration = Duration::from_secs(5);
@@ -23,90 +24,45 @@ fn find(provider: &str, model: &str, key: Option<&str>, scripts: Vec<Vec<Act>>) 
     probe(&choice, &Trust::default(), LIMIT).finding
 }
 
+/// An answer of the table below: an error, or a list of models in one of two forms.
+fn scripted(text: &str) -> Vec<Act> {
+    let (status, body) = text.split_once(' ').unwrap_or((text, ""));
+    let names = body.split(' ').skip(1);
+    let body = match body.split(' ').next() {
+        Some("LIST") => {
+            let data: Vec<Value> = names.map(|name| json!({"id": name})).collect();
+            json!({"object": "list", "data": data})
+        }
+        Some("TAGS") => json!({"models": [{"name": "qwen3:latest"}, {"name": "llama3:8b"}]}),
+        Some("") => json!({"error": {"message": "no"}}),
+        _ => body.parse().unwrap(),
+    };
+    answer(status.parse().unwrap(), &body)
+}
+
 #[test]
 fn each_finding_has_its_cause() {
-    let list = |names: &[&str]| {
-        let data: Vec<Value> = names.iter().map(|name| json!({"id": name})).collect();
-        answer(200, &json!({"object": "list", "data": data}))
-    };
-    let tags = || {
-        answer(
-            200,
-            &json!({"models": [{"name": "qwen3:latest"}, {"name": "llama3:8b"}]}),
-        )
-    };
-    let error = |status| answer(status, &json!({"error": {"message": "no"}}));
-    let missing = |others: &[&str], is_served| Finding::NoModel {
-        others: others.iter().map(|name| (*name).to_owned()).collect(),
-        is_served,
-    };
-    let good = |has_key| Finding::Good { has_key };
-    let bad_key = || Finding::BadKey("no".to_owned());
-    for (provider, model, key, scripts, expected) in [
-        (
-            "openai-compatible",
-            "b",
-            None,
-            vec![list(&["a", "b"])],
-            good(false),
-        ),
-        (
-            "gemini",
-            "gemini-3",
-            Some("k"),
-            vec![list(&["models/gemini-3"])],
-            good(true),
-        ),
-        (
-            "openai",
-            "gpt-x",
-            Some("k"),
-            vec![list(&["a", "gpt-5"])],
-            missing(&["gpt-5", "a"], false),
-        ),
-        (
-            "llamacpp",
-            "m",
-            None,
-            vec![list(&["file.gguf"])],
-            missing(&["file.gguf"], true),
-        ),
-        ("ollama", "qwen3", None, vec![tags()], good(false)),
-        (
-            "ollama",
-            "qwen3:8b",
-            None,
-            vec![tags()],
-            missing(&["qwen3:latest", "llama3:8b"], false),
-        ),
-        ("openai", "m", Some("k"), vec![error(401)], bad_key()),
-        ("openai", "m", None, vec![error(401)], Finding::NoKey),
-        ("openrouter", "m", Some("k"), vec![error(401)], bad_key()),
-        (
-            "openai-compatible",
-            "m",
-            None,
-            vec![error(404)],
-            Finding::NoList,
-        ),
-        (
-            "anthropic",
-            "claude",
-            Some("k"),
-            vec![list(&["claude-1"]), answer(200, &json!({}))],
-            good(true),
-        ),
-        (
-            "anthropic",
-            "claude",
-            Some("k"),
-            vec![list(&["claude-1"]), error(404)],
-            missing(&["claude-1"], false),
-        ),
-    ] {
+    let table = r#"
+        openai-compatible | b        | - | 200 LIST a b               | Good { has_key: false }
+        gemini            | gemini-3 | k | 200 LIST models/gemini-3   | Good { has_key: true }
+        openai            | gpt-x    | k | 200 LIST a gpt-5           | NoModel { others: ["gpt-5", "a"], is_served: false }
+        llamacpp          | m        | - | 200 LIST file.gguf         | NoModel { others: ["file.gguf"], is_served: true }
+        ollama            | qwen3    | - | 200 TAGS                   | Good { has_key: false }
+        ollama            | qwen3:8b | - | 200 TAGS                   | NoModel { others: ["qwen3:latest", "llama3:8b"], is_served: false }
+        openai            | m        | k | 401                        | BadKey("no")
+        openai            | m        | - | 401                        | NoKey
+        openrouter        | m        | k | 401                        | BadKey("no")
+        openai-compatible | m        | - | 404                        | NoList
+        anthropic         | claude   | k | 200 LIST claude-1; 200 {}  | Good { has_key: true }
+        anthropic         | claude   | k | 200 LIST claude-1; 404     | NoModel { others: ["claude-1"], is_served: false }
+    "#;
+    for [provider, model, key, scripts, expected] in rows(table) {
+        let key = Some(key).filter(|key| *key != "-");
+        let scripts = scripts.split("; ").map(scripted).collect();
         let found = find(provider, model, key, scripts);
-        assert_eq!(found, expected, "{provider} {model}");
+        assert_eq!(format!("{found:?}"), expected, "{provider} {model}");
     }
+    let error = |status| answer(status, &json!({"error": {"message": "no"}}));
     let html = || whole(200, "content-type: text/html\r\n", "<html>");
     for (scripts, expected) in [
         (vec![html()], "does not speak this API"),
