@@ -13,9 +13,12 @@ ONLY ?=
 BROWSER ?= chromium
 BUILD ?=
 SECONDS ?= 60
+SCHEDULES ?= 500
 SEED ?=
 BIN = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
+INTERLEAVINGS = SCHEDULES="$(SCHEDULES)" $(CARGO) test --locked --features shuttle \
+  -p store -p net -p hearth --lib interleavings -- --nocapture
 
 help: ## List the targets (this is also what a bare `make` does)
 	@echo 'Usage: make TARGET [ARGS="..."] [PREFIX=/usr/local]'
@@ -30,6 +33,10 @@ build: tools ## Build the program: target/release/hearth
 
 test: tools ## Run every test that needs nothing but the Rust toolchain
 	$(CARGO) test --locked
+	$(INTERLEAVINGS)
+
+interleavings: tools ## Test concurrent code in many orders of its threads (SCHEDULES=500 by each of two schedulers)
+	$(INTERLEAVINGS)
 
 test-peers: tools ## Run the tests against servers from PyPI and npm, which they install
 	$(CARGO) test --locked --test it peers -- --ignored --test-threads 1 --nocapture
@@ -40,6 +47,7 @@ check: tools ## Check format, lints, documentation and tests: what must hold bef
 	$(CARGO) clippy --locked --all-targets --no-default-features -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps
 	$(CARGO) test --locked
+	$(INTERLEAVINGS)
 
 test-browser: tools ## Test the web page in a real browser (needs Chromium; BROWSER=path for another one)
 	BROWSER="$(BROWSER)" $(CARGO) test --locked --test browser -- --ignored
@@ -49,6 +57,7 @@ bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 
 
 soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
 	$(CARGO) test --locked --release --test soak -- --ignored --nocapture --skip fuzz::
+	$(MAKE) interleavings SCHEDULES=5000
 
 fuzz: tools ## Send broken input to the program for SECONDS=60 (SEED=N repeats it)
 	SECONDS="$(SECONDS)" SEED="$(SEED)" $(CARGO) test --locked --release --test soak fuzz:: -- --ignored --nocapture --test-threads 1
@@ -78,4 +87,4 @@ tools:
 	  echo '  Alpine                            sudo apk add build-base' >&2; \
 	  exit 1; }
 
-.PHONY: help run build test test-peers test-browser check bench soak fuzz install clean tools
+.PHONY: help run build test interleavings test-peers test-browser check bench soak fuzz install clean tools

@@ -6,6 +6,39 @@ use std::path::{Path, PathBuf};
 
 use crate::secret::reference;
 
+/// Runs a scenario of several threads in many interleavings, and prints in how many:
+/// as many as the environment variable `SCHEDULES` says, by each of two schedulers.
+/// One chooses a random thread at every step; the other (PCT) gives threads
+/// priorities and changes them at a few random steps, which finds other bugs.
+///
+/// # Panics
+/// In one of them the scenario panics, nothing can continue, or nothing comes to an
+/// end. The panic says how to repeat it.
+#[cfg(feature = "shuttle")]
+pub fn explore(name: &str, scenario: impl Fn() + Send + Sync + 'static) {
+    use shuttle::scheduler::{PctScheduler, RandomScheduler};
+
+    /// Priority changes of PCT: most races need two.
+    const DEPTH: usize = 3;
+    /// SQLite, without optimisation, in each thread.
+    const STACK_BYTES: usize = 512 * 1024;
+    /// A scenario that takes more steps does not end.
+    const STEPS: usize = 200_000;
+
+    let count = std::env::var("SCHEDULES")
+        .map_or(1_000, |count| count.parse().expect("SCHEDULES is a number"));
+    let mut config = shuttle::Config::new();
+    config.stack_size = STACK_BYTES;
+    config.max_steps = shuttle::MaxSteps::FailAfter(STEPS);
+    let scenario = std::sync::Arc::new(scenario);
+    let again = std::sync::Arc::clone(&scenario);
+    let random = RandomScheduler::new(count);
+    let random = shuttle::Runner::new(random, config.clone()).run(move || scenario());
+    let pct = PctScheduler::new(DEPTH, count);
+    let pct = shuttle::Runner::new(pct, config).run(move || again());
+    println!("{name}: {random} random schedules and {pct} of PCT");
+}
+
 /// A directory of one test. Dropping it removes it with everything in it, also
 /// when the test panics.
 #[derive(Debug)]

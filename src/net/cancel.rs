@@ -1,8 +1,10 @@
 //! Cancels a turn from another thread, even while it waits.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
+
+use base::sync::atomic::{AtomicBool, Ordering};
+use base::sync::{Condvar, Mutex, MutexGuard};
 
 type Hook = Box<dyn FnOnce() + Send>;
 

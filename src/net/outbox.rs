@@ -2,8 +2,10 @@
 //! the connection's own thread empties it.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
+
+use base::sync::atomic::{AtomicUsize, Ordering};
+use base::sync::{Mutex, MutexGuard};
 
 /// Why a connection is closed: a WebSocket close code (RFC 6455 section 7.4)
 /// and a reason of at most 123 bytes.

@@ -6,11 +6,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+#[cfg(not(feature = "shuttle"))]
+use rustix::event::poll;
+use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
+
+use base::sync::atomic::{AtomicBool, Ordering};
 
 /// Ends another thread's wait. Makes no system call while that thread is awake.
 pub struct Waker {
@@ -121,6 +124,21 @@ pub fn wait(
         gone: found.intersects(PollFlags::HUP | PollFlags::ERR | PollFlags::NVAL),
         signalled,
     })
+}
+
+/// `poll` for tests of interleavings: lets other threads continue while it waits,
+/// because shuttle runs all of them in one thread of the system.
+#[cfg(feature = "shuttle")]
+fn poll(entries: &mut [PollFd<'_>], timeout: Option<&Timespec>) -> rustix::io::Result<usize> {
+    let now = Timespec::default();
+    loop {
+        match rustix::event::poll(entries, Some(&now)) {
+            Ok(0) if timeout.is_none_or(|timeout| *timeout > now) => {
+                base::sync::thread::yield_now();
+            }
+            result => return result,
+        }
+    }
 }
 
 /// How long it is until `deadline`; zero once it has passed.

@@ -5,10 +5,8 @@
 //! callers. The next jobs queue while it syncs.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
 use rusqlite::Connection;
 
 use crate::failure::{Failure, Outcome, is_storage_fault};
@@ -17,6 +15,8 @@ use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
+use base::sync::atomic::{AtomicBool, Ordering};
+use base::sync::channel::{Receiver, RecvTimeoutError};
 
 /// How long a transaction stays open for more jobs when nobody waits for it.
 const DEFERRED_COMMIT: Duration = Duration::from_millis(5);

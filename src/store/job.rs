@@ -2,15 +2,16 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
-use crossbeam_channel::Sender;
 use rusqlite::{CachedStatement, Connection, ToSql};
 
 use crate::failure::{Outcome, closed};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
 use base::ids::Sequence;
+use base::sync::channel::Sender;
+use base::sync::{Mutex, MutexGuard};
 
 /// The open transaction, and the ids and the time for the rows of a job. Ids are
 /// made nowhere else, so their order is the order of commits.

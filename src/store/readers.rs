@@ -4,12 +4,12 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded};
 use rusqlite::Connection;
 
 use crate::connection::{self, Purpose};
 use crate::failure::{Failure, Outcome, closed};
 use base::error::{Error, Result};
+use base::sync::channel::{Receiver, Sender, bounded};
 
 /// Most connections that read at once.
 const READERS: usize = 4;

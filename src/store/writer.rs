@@ -2,12 +2,9 @@
 //! waiting for one.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread::{self, JoinHandle};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
 use rusqlite::Connection;
 
 use crate::commit::Committer;
@@ -17,7 +14,10 @@ use crate::meter::WriterMeter;
 use base::clock::Clock;
 use base::error::{Error, Result};
 use base::ids::Sequence;
-use base::threads;
+use base::sync::atomic::{AtomicBool, Ordering};
+use base::sync::channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded};
+use base::sync::thread::{self, JoinHandle};
+use base::sync::{Mutex, RwLock};
 
 /// Most jobs that wait for the writer. The channel allocates 16 bytes for each
 /// at the start.
@@ -53,10 +53,9 @@ impl Writer {
             Arc::clone(&writable),
             Arc::clone(&meter),
         );
-        let thread = threads::spawn(
-            thread::Builder::new().name("store-writer".to_owned()),
-            move || committer.run(),
-        )?;
+        let thread = thread::Builder::new()
+            .name("store-writer".to_owned())
+            .spawn(move || committer.run())?;
         Ok(Writer {
             jobs: RwLock::new(Some(sender)),
             thread: Mutex::new(Some(thread)),
@@ -158,13 +157,10 @@ impl Writer {
             .write()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let thread = self
-            .thread
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        // Held until the thread has ended: a second caller returns no earlier.
+        let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         // The writer thread itself may drop the last handle. It cannot join itself.
-        if let Some(thread) = thread
+        if let Some(thread) = thread.take()
             && thread.thread().id() != thread::current().id()
             && thread.join().is_err()
         {

@@ -9,13 +9,13 @@
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 use serde::Serialize;
 
 use base::error::Result;
 use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
-use base::sync::lock;
+use base::sync::{Mutex, MutexGuard, lock};
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
 
@@ -99,6 +99,9 @@ struct HubState {
     reserved: u64,
     kept: VecDeque<KeptEvent>,
     kept_bytes: usize,
+    /// The newest event that is no longer kept but once was: a connection that was
+    /// away since before it has missed something.
+    forgotten: u64,
     subscribers: HashMap<ConnectionId, Subscriber>,
     watchers: HashMap<TurnId, Vec<Watching>>,
     next_watch: u64,
@@ -143,6 +146,7 @@ impl Hub {
             state: Mutex::new(HubState {
                 seq: last,
                 reserved: last,
+                forgotten: last,
                 ..HubState::default()
             }),
         }
@@ -221,10 +225,8 @@ impl Hub {
     ) {
         let mut state = self.lock();
         state.subscriber(connection, outbox, is_admin).events = events;
-        let oldest = state.kept.front().map_or(state.seq + 1, |kept| kept.seq);
         // A number that was never given out comes from another database.
-        let events_lost =
-            since.is_some_and(|since| since > state.seq || since.saturating_add(1) < oldest);
+        let events_lost = since.is_some_and(|since| since > state.seq || since < state.forgotten);
         answer(Subscribed {
             seq: state.seq,
             events_lost,
@@ -382,6 +384,7 @@ impl HubState {
                 break;
             };
             self.kept_bytes -= oldest.text.len();
+            self.forgotten = oldest.seq;
         }
     }
 }

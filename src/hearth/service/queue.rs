@@ -4,12 +4,12 @@
 mod lanes;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use base::error::{Error, Result};
 use base::ids::{ConversationId, DeliveryId, TurnId};
-use base::sync::lock;
+use base::sync::{Condvar, Mutex, MutexGuard, lock};
 use config::Limits;
 use lanes::Lanes;
 use net::cancel::Cancel;

@@ -8,10 +8,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
-
 use super::hub::{Hub, TurnEnded, Watch, Watcher};
 use base::ids::TurnId;
+use base::sync::channel::{Receiver, RecvTimeoutError, Sender, bounded};
 
 impl Watcher for Sender<TurnEnded> {
     fn ended(self: Box<Self>, end: &TurnEnded) {

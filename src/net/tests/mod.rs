@@ -1,6 +1,8 @@
 //! Tests of the listeners over real sockets.
 
 mod http;
+#[cfg(feature = "shuttle")]
+mod interleavings;
 mod lines;
 mod listen;
 pub mod support;

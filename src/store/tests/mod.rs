@@ -4,6 +4,8 @@ mod approvals;
 mod conversations;
 mod data;
 mod deliveries;
+#[cfg(feature = "shuttle")]
+mod interleavings;
 mod memories;
 mod people;
 mod plans;

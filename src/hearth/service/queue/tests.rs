@@ -131,3 +131,6 @@ fn stopping_ends_the_wait_of_every_worker_and_signals_the_turns() {
     queue.stop(Duration::from_millis(1));
     assert!(queue.next().is_none() && cancel.is_cancelled());
 }
+
+#[cfg(feature = "shuttle")]
+mod interleavings;
