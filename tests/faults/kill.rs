@@ -2,8 +2,8 @@
 //! accepted webhook has one turn and is answered once the server is back.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -12,6 +12,7 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
+use support::SetOnDrop;
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, send_signal};
@@ -72,23 +73,23 @@ pub fn rounds(count: u64) {
         let program = Program::serve(folder.path());
         let stop = AtomicBool::new(false);
         // Signing in is not what is tested: the time runs from its end.
-        let signed_in = Barrier::new(CHATS + 1);
+        let clients: Vec<_> = (0..CHATS)
+            .map(|_| {
+                let mut client = Client::websocket(program.address);
+                client.authenticate(&tokens.user);
+                client
+            })
+            .collect();
         std::thread::scope(|scope| {
-            for number in 0..CHATS {
-                let (program, tokens, ledger, stop) = (&program, &tokens, &ledger, &stop);
-                let signed_in = &signed_in;
-                scope.spawn(move || {
-                    let mut client = Client::websocket(program.address);
-                    client.authenticate(&tokens.user);
-                    signed_in.wait();
-                    chat_until(client, ledger, stop, number);
-                });
+            let stopped = SetOnDrop(&stop);
+            for (number, client) in clients.into_iter().enumerate() {
+                let (ledger, stop) = (&ledger, &stop);
+                scope.spawn(move || chat_until(client, ledger, stop, number));
             }
             for (number, &manner) in CALLERS.iter().enumerate() {
                 let (program, ledger, stop) = (&program, &ledger, &stop);
                 scope.spawn(move || post_until(program, ledger, stop, number, manner));
             }
-            signed_in.wait();
             let (replies, accepted) = ledger.counts();
             let moment = Duration::from_millis(50 + random(350));
             std::thread::park_timeout(moment);
@@ -98,7 +99,7 @@ pub fn rounds(count: u64) {
                 is_enough.then_some(())
             });
             send_signal(program.id(), "KILL");
-            stop.store(true, Ordering::SeqCst);
+            drop(stopped);
         });
         program.kill();
         check_integrity(&look_into(folder.path()));

@@ -9,12 +9,14 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::{Posted, Poster, echoing, random, wait_until_done, with_account};
-use support::MAX_WAIT;
 use support::home::Home;
 use support::model::Model;
 use support::receiver::Receiver;
+use support::{MAX_WAIT, SetOnDrop};
 
 const POSTERS: u64 = 4;
+/// Failures of one callback at most: each later attempt waits much longer.
+const MOST_FAILURES: u32 = 3;
 
 /// Sends `messages` over `conversations`; of the attempts to call back, one in
 /// five fails.
@@ -24,8 +26,14 @@ pub fn random_failures(messages: u64, conversations: u64) {
     let taken: std::sync::Arc<Mutex<Vec<(Value, Value)>>> = Default::default();
     let receiver = Receiver::answering({
         let (failed, taken) = (failed.clone(), taken.clone());
+        let failures: Mutex<HashMap<Value, u32>> = Mutex::default();
         move |callback, _| {
-            if random(5) == 0 {
+            let mut failures = failures.lock().unwrap();
+            let failures = failures
+                .entry(callback.body["message"].clone())
+                .or_default();
+            if *failures < MOST_FAILURES && random(5) == 0 {
+                *failures += 1;
                 failed.fetch_add(1, Ordering::SeqCst);
                 let answers = ["500 Oops", "429 Slow Down\r\nRetry-After: 7", "302 Found"];
                 return answers[random(3) as usize].to_owned();
@@ -41,6 +49,8 @@ pub fn random_failures(messages: u64, conversations: u64) {
     let began = Instant::now();
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done = SetOnDrop(&is_done);
+        let home = &home;
         // Waits of the schedule pass at once.
         scope.spawn(|| {
             while !is_done.load(Ordering::SeqCst) {
@@ -49,15 +59,11 @@ pub fn random_failures(messages: u64, conversations: u64) {
             }
         });
         let posters: Vec<_> = (0..POSTERS)
-            .map(|poster| {
-                let home = &home;
-                scope.spawn(move || post_share(home, poster, messages, conversations))
-            })
+            .map(|poster| scope.spawn(move || post_share(home, poster, messages, conversations)))
             .collect();
         posters.into_iter().for_each(|one| one.join().unwrap());
         let time = Duration::from_secs(30 + messages / 20);
         wait_until_done(home.folder.path(), time);
-        is_done.store(true, Ordering::SeqCst);
     });
 
     let taken = taken.lock().unwrap();

@@ -26,6 +26,7 @@ pub mod tap;
 #[cfg(feature = "tls")]
 pub mod tls;
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The longest that anything in a test may take: how long a failure takes to
@@ -35,6 +36,16 @@ pub const MAX_WAIT: Duration = Duration::from_secs(60);
 /// How often a state is looked at that no event announces: rarely enough for
 /// `limits.commands_per_second`, which is 50.
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Sets a flag when dropped, also by a failed assertion: threads of a scope that
+/// run until it is set would keep the scope, and with it the failure, for ever.
+pub struct SetOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
 
 /// Waits until `condition` gives something, looking again and again until
 /// [`MAX_WAIT`] is over. For states that no event announces.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 
 use super::{eventually, exported, good, household, nightly, refused, text};
+use support::SetOnDrop;
 use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::program::{Program, printed, run};
@@ -27,6 +28,7 @@ fn a_backup_under_load_is_restored_elsewhere() {
     first.authenticate(&tokens.user);
     first.chat("said before the backup");
     std::thread::scope(|scope| {
+        let _stopped = SetOnDrop(&stop);
         scope.spawn(|| {
             while !stop.load(Ordering::SeqCst) {
                 first.chat("said meanwhile");
@@ -42,7 +44,6 @@ fn a_backup_under_load_is_restored_elsewhere() {
             let told = good(folder.path(), arguments);
             assert!(told.contains("without secrets"), "{told}");
         }
-        stop.store(true, Ordering::SeqCst);
     });
     let again = refused(folder.path(), &["backup", text(&target)]);
     assert!(
