@@ -54,29 +54,24 @@ pub struct CustomTool {
 /// How a custom tool runs.
 #[derive(Clone, Debug)]
 pub enum CustomRun {
-    /// A program and its arguments; the tool's arguments arrive as JSON on its
-    /// standard input.
-    Command {
-        /// Program and arguments.
-        argv: Vec<String>,
-        /// Its variables in addition to PATH, HOME, LANG and TZ.
-        environment: BTreeMap<String, Secret>,
-        /// Where it runs; the data directory when absent.
-        directory: Option<PathBuf>,
-    },
-    /// An HTTP request; `{name}` in the URL and the header values is replaced
-    /// by the argument of that name.
-    Http {
-        /// `GET`, `POST`, `PUT`, `PATCH` or `DELETE`.
-        method: String,
-        /// The address.
-        url: String,
-        /// Header names and values.
-        headers: Vec<(String, Secret)>,
-        /// Body template (a JSON value whose strings are templates); when
-        /// absent, a method with a body sends the arguments as JSON.
-        body: Option<Value>,
-    },
+    /// A program.
+    Command(CustomCommand),
+    /// An HTTP request.
+    Http(CustomHttp),
+}
+
+/// A program and its arguments; the tool's arguments arrive as JSON on its
+/// standard input.
+#[derive(Clone, Debug)]
+pub struct CustomCommand {
+    /// Program and arguments.
+    pub argv: Vec<String>,
+    /// Its variables in addition to PATH, HOME, LANG and TZ.
+    pub environment: BTreeMap<String, Secret>,
+    /// Where it runs, if not in the workspace or the data directory.
+    pub directory: Option<PathBuf>,
+    /// Whether it reaches only a part of the file system.
+    pub sandbox: bool,
 }
 
 section! {
@@ -93,12 +88,16 @@ section! {
         /// Program and arguments. The tool's arguments arrive as JSON on its standard input.
         command: Option<Vec<String>> = filled_list(Text(0..=10_000)).optional("none");
         /// Request to make instead of running a program.
-        http: Option<Http> = object().optional("none");
+        http: Option<CustomHttp> = object().optional("none");
         /// Environment variables of the program, in addition to PATH, HOME, LANG and TZ.
         env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
-        directory: Option<PathBuf> = DIRECTORY.optional("the data directory");
+        directory: Option<PathBuf> = DIRECTORY
+            .optional("the workspace; without `sandbox` the data directory");
+        /// Whether the program may only read the directories of the system and its own, and only
+        /// write to the workspace and the temporary directory, where the kernel has Landlock.
+        sandbox: bool = Flag.or(true);
         /// Whether the tool only reads. Such tools run side by side, and again after a crash.
         read_only: bool = Flag.or(false);
         /// Longest run, in seconds.
@@ -109,16 +108,17 @@ section! {
 }
 
 section! {
-    /// The request of a tool.
-    struct Http {
+    /// An HTTP request.
+    #[derive(Clone, Debug)]
+    pub struct CustomHttp {
         /// HTTP method.
-        method: &'static str = METHODS.or("GET");
+        pub method: &'static str = METHODS.or("GET");
         /// URL. `{name}` is replaced by the argument of that name.
-        url: String = Text(8..=4_000).required();
+        pub url: String = Text(8..=4_000).required();
         /// Headers by name. `{name}` is replaced by the argument of that name.
-        headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
+        pub headers: Vec<(String, Secret)> = map_of(HEADER, SecretText).or_shown(Vec::new(), "{}");
         /// JSON body. In its strings, `{name}` is replaced by the argument of that name.
-        body: Option<Value> = Json.optional("the arguments");
+        pub body: Option<Value> = Json.optional("the arguments");
     }
 }
 
@@ -141,26 +141,22 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
                         let path = path.key("command").index(0);
                         reader.problem(&path, format!("\"{path}\" must be a program"));
                     }
-                    CustomRun::Command {
+                    CustomRun::Command(CustomCommand {
                         argv,
                         environment: declared.env,
                         directory: declared.directory,
-                    }
+                        sandbox: declared.sandbox,
+                    })
                 }
                 (None, Some(http)) => {
                     check_templates(reader, &path.key("http"), &http, &declared.parameters);
-                    for key in ["env", "directory"] {
+                    for key in ["env", "directory", "sandbox"] {
                         if value.get(key).is_some() {
                             let path = path.key(key);
                             reader.problem(&path, format!("\"{path}\" needs \"command\""));
                         }
                     }
-                    CustomRun::Http {
-                        method: http.method.to_owned(),
-                        url: http.url,
-                        headers: http.headers,
-                        body: http.body,
-                    }
+                    CustomRun::Http(http)
                 }
                 (command, _) => {
                     let found = if command.is_some() { "both" } else { "neither" };
@@ -188,7 +184,7 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
 
 /// Checks that the model cannot choose the host, and that every placeholder has a
 /// parameter.
-fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &Http, parameters: &Value) {
+fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &CustomHttp, parameters: &Value) {
     let url = path.key("url");
     let host_start = http.url.find("://").map_or(0, |place| place + 3);
     let host_length = http.url[host_start..].find(['/', '?', '#']);

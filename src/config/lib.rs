@@ -49,7 +49,7 @@ mod tests;
 pub use address_patterns::AddressPatterns;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, documentation};
-pub use custom_tools::{BUILTIN_TOOLS, CustomRun, CustomTool};
+pub use custom_tools::{BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool};
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};

@@ -40,8 +40,10 @@ pub enum McpWay {
         args: Vec<String>,
         /// Its variables in addition to the few that it inherits.
         environment: BTreeMap<String, Secret>,
-        /// Where it runs; the data directory when absent.
+        /// Where it runs, if not in the workspace or the data directory.
         directory: Option<PathBuf>,
+        /// Whether it reaches only a part of the file system.
+        sandbox: bool,
     },
     /// A server that is already running and speaks Streamable HTTP.
     Http {
@@ -81,7 +83,12 @@ section! {
         env: BTreeMap<String, Secret> = map_of(VARIABLE, SecretText)
             .or_shown(BTreeMap::new(), "{}");
         /// Where the program runs.
-        cwd: Option<PathBuf> = DIRECTORY.optional("the data directory");
+        cwd: Option<PathBuf> = DIRECTORY
+            .optional("the data directory; with `sandbox` the workspace");
+        /// Whether the program may only read the directories of the system and its own, and only
+        /// write to the workspace and the temporary directory. It does not start where the kernel
+        /// has no Landlock.
+        sandbox: bool = Flag.or(false);
         /// Address of a server that is already running (Streamable HTTP), instead of `command`.
         url: Option<String> = UrlText(&["https", "http"]).optional("none");
         /// Headers of every request to `url`, such as Authorization.
@@ -156,6 +163,7 @@ fn server() -> impl Rule<Output = McpServer> {
                         args: declared.args,
                         environment: declared.env,
                         directory: declared.cwd,
+                        sandbox: declared.sandbox,
                     },
                     Kind::Stdio,
                     &["headers"],
@@ -166,7 +174,7 @@ fn server() -> impl Rule<Output = McpServer> {
                         headers: declared.headers,
                     },
                     Kind::Http,
-                    &["args", "env", "cwd"],
+                    &["args", "env", "cwd", "sandbox"],
                 ),
                 (command, _) => {
                     let found = if command.is_some() { "both" } else { "neither" };

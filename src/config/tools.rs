@@ -58,7 +58,8 @@ section! {
     /// `tools.run_command`: shell commands, off unless the owner wants them.
     #[derive(Clone, Debug, Serialize)]
     pub struct RunCommand {
-        /// Whether the tool is available. A command can do whatever the server's user can.
+        /// Whether the tool is available. Where the kernel has Landlock, a command can only read the
+        /// directories of the system, and only write to the workspace and the temporary directory.
         pub enabled: bool = Flag.or(false);
         /// Longest command, in seconds; then it is killed with its child processes.
         pub timeout_seconds: u64 = integer(1..=3_600).or(60);

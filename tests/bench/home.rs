@@ -106,14 +106,14 @@ impl Server {
         process::status(self.program.id(), "VmRSS").expect("the server runs") as f64
     }
 
-    /// What of it the system cannot take back, in KiB.
-    pub fn private_dirty_kib(&self) -> f64 {
-        process::private_dirty_kib(self.program.id()).expect("the server runs") as f64
+    /// What of it the system cannot take back, in KiB, if we may know it.
+    pub fn private_dirty_kib(&self) -> Option<f64> {
+        process::private_dirty_kib(self.program.id()).map(|kib| kib as f64)
     }
 
-    /// Bytes written to the disk so far.
-    pub fn written_bytes(&self) -> f64 {
-        process::written_bytes(self.program.id()).expect("the kernel counts written bytes")
+    /// Bytes written to the disk so far, if we may know it.
+    pub fn written_bytes(&self) -> Option<f64> {
+        process::written_bytes(self.program.id())
     }
 
     /// Processor seconds so far.

@@ -52,6 +52,7 @@ fn everything_is_looked_at_once() {
             "exposure",
             "provider",
             "backup",
+            "sandbox",
             "data directory",
             "database",
             "disk space",

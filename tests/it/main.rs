@@ -37,6 +37,7 @@ mod relay_link;
 mod relay_server;
 mod roles;
 mod routines;
+mod sandbox;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 mod service;

@@ -251,7 +251,7 @@ fn cancelling_breaks_all_tools_at_once() {
     client.ask(json!({ "type": "subscribe", "events": ["chat.tool_call"] }));
     client.send(&json!({ "type": "chat", "message": "go", "id": 1 }));
     let turn = client.event("chat.tool_call")["turn_id"].clone();
-    let started = home.folder.path().join("started");
+    let started = home.folder.path().join("files/started");
     support::eventually("all three run", || {
         let text = fs::read_to_string(&started).unwrap_or_default();
         (text.lines().count() == 3).then_some(())

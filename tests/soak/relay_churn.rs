@@ -12,7 +12,7 @@ use relay::noise::PrivateKey;
 use support::eventually;
 use support::home::TemporaryDirectory;
 use support::process::status;
-use support::program::Program;
+use support::program::skipped;
 use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
 const MACHINES: usize = 200;
@@ -30,7 +30,8 @@ const LEFT_OVER: u64 = 2 * 1024;
 struct Usage {
     resident_kib: u64,
     threads: u64,
-    descriptors: usize,
+    /// None for anybody but root.
+    descriptors: Option<usize>,
 }
 
 impl Usage {
@@ -38,7 +39,9 @@ impl Usage {
         Usage {
             resident_kib: status(process, "VmRSS").unwrap(),
             threads: status(process, "Threads").unwrap(),
-            descriptors: fs::read_dir(format!("/proc/{process}/fd")).unwrap().count(),
+            descriptors: fs::read_dir(format!("/proc/{process}/fd"))
+                .ok()
+                .map(Iterator::count),
         }
     }
 }
@@ -60,6 +63,9 @@ fn a_relay_of_machines_that_come_and_go() {
     let program = Program::start_in(folder.path(), &arguments, &environment);
     let (address, process) = (program.address, program.id());
     let at_first = Usage::of(process);
+    if at_first.descriptors.is_none() {
+        skipped("only root may count the relay's descriptors");
+    }
     let began = Instant::now();
     let mut most = at_first;
     let mut idle: Vec<Usage> = Vec::new();

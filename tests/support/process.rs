@@ -14,7 +14,8 @@ pub fn status(process: u32, field: &str) -> Option<u64> {
 }
 
 /// What a process has written to in memory and shares with none, in KiB: what the
-/// system cannot take back while it runs. None when the process has gone.
+/// system cannot take back while it runs. None when the process has gone, and of
+/// Hearth, which lets only root look into it, for anybody else.
 pub fn private_dirty_kib(process: u32) -> Option<u64> {
     number(process, "smaps_rollup", "Private_Dirty")
 }
@@ -59,7 +60,8 @@ pub fn children_cpu_seconds() -> f64 {
 
 /// Bytes that a process has had written to the disk: whole pages of files that
 /// it changed (`write_bytes` of /proc/PID/io). The file system's own journal
-/// comes on top. None where the kernel does not count them.
+/// comes on top. None where the kernel does not count them, and of Hearth for
+/// anybody but root.
 pub fn written_bytes(process: u32) -> Option<f64> {
     let io = fs::read_to_string(format!("/proc/{process}/io")).ok()?;
     let value = io

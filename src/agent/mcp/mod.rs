@@ -38,9 +38,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::tool::Tool;
+use super::tool::{Tool, Workspace};
 use base::sync::lock;
-use config::McpServer;
+use config::Config;
 use names::tool_names;
 use net::cancel::Cancel;
 use net::tls::Trust;
@@ -92,13 +92,15 @@ impl Mcp {
     }
 
     /// Stops the servers that were removed from the configuration or changed in
-    /// it, starts the new ones, and leaves the others running. Servers reached by
-    /// https are verified with `trust`. Does not block.
-    pub fn apply(&self, configured: &[McpServer], trust: &Trust) {
+    /// it, starts the new ones, and leaves the others running. Does not block.
+    pub fn apply(&self, config: &Config) {
+        let configured = &config.mcp_servers;
+        let trust = Trust::new(config.tls.ca_file.as_deref());
+        let workspace = Workspace::new(config.tools.files.directory.as_deref(), &self.data_dir);
         let mut servers = self.servers();
         let is_same = servers.current.len() == configured.len()
             && (servers.current.iter().zip(configured))
-                .all(|(one, new)| one.shared().is_for(new, trust));
+                .all(|(one, new)| one.shared().is_for(new, &trust, &workspace));
         if servers.is_stopped || is_same {
             return;
         }
@@ -107,13 +109,13 @@ impl Mcp {
         for new in configured {
             let place = before
                 .iter()
-                .position(|one| one.shared().is_for(new, trust));
+                .position(|one| one.shared().is_for(new, &trust, &workspace));
             servers.current.push(match place {
                 Some(place) => before.swap_remove(place),
                 None => Server::start(
                     new,
                     trust.clone(),
-                    self.data_dir.clone(),
+                    workspace.clone(),
                     Arc::clone(&self.version),
                 ),
             });

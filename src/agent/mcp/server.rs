@@ -1,7 +1,6 @@
 //! One configured server, supervised by a thread: started, restarted when it
 //! dies, stopped. Turns use its current session.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -12,6 +11,7 @@ use super::session::{RemoteTool, Session};
 use super::stdio::{Start, StdioTransport};
 use super::streamable_http::HttpTransport;
 use super::transport::{Transport, seconds};
+use crate::tool::Workspace;
 use base::sync::lock;
 use base::threads;
 use config::{McpServer, McpWay};
@@ -62,8 +62,8 @@ pub(super) struct SharedServer {
     config: McpServer,
     /// Which certificates are accepted where the server is reached by https.
     trust: Trust,
-    /// Where its program runs unless the configuration says so.
-    data_dir: PathBuf,
+    /// What its program may write to within a sandbox, and where it runs by default.
+    workspace: Workspace,
     present: Mutex<CurrentState>,
     changed: Condvar,
     /// Counts the changes of all servers.
@@ -85,7 +85,7 @@ impl Server {
     pub(super) fn start(
         config: &McpServer,
         trust: Trust,
-        data_dir: PathBuf,
+        workspace: Workspace,
         version: Arc<AtomicU64>,
     ) -> Server {
         let state = match config.disabled {
@@ -95,7 +95,7 @@ impl Server {
         let shared = Arc::new(SharedServer {
             config: config.clone(),
             trust,
-            data_dir,
+            workspace,
             present: Mutex::new(CurrentState {
                 state,
                 session: None,
@@ -165,9 +165,9 @@ impl SharedServer {
         &self.config
     }
 
-    /// Whether it was started from this entry of the configuration and this trust.
-    pub(super) fn is_for(&self, config: &McpServer, trust: &Trust) -> bool {
-        self.config == *config && self.trust == *trust
+    /// Whether it was started from these parts of the configuration.
+    pub(super) fn is_for(&self, config: &McpServer, trust: &Trust, workspace: &Workspace) -> bool {
+        self.config == *config && self.trust == *trust && self.workspace == *workspace
     }
 
     pub(super) fn name(&self) -> &str {
@@ -331,13 +331,16 @@ impl SharedServer {
                 args,
                 environment,
                 directory,
+                sandbox,
             } => {
                 let start = Start {
                     name: self.name(),
                     command,
                     args,
                     environment,
-                    directory: directory.as_deref().unwrap_or(&self.data_dir),
+                    directory: directory.as_deref(),
+                    workspace: &self.workspace,
+                    sandbox: *sandbox,
                 };
                 let started = StdioTransport::start(&start, &peer);
                 Box::new(started.map_err(CallError::Unusable)?)

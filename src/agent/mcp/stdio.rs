@@ -17,11 +17,12 @@ use super::log_lines::LogLines;
 use super::message::{self, MESSAGE_BYTES};
 use super::peer::{CallError, Outcome, Peer};
 use super::transport::{Call, Revision, Transport};
+use crate::tool::Workspace;
 use base::secret::Secret;
 use base::sync::lock;
 use base::threads;
 use net::process::{
-    Control, ExitReason, Limits, Process, StopMode, Stream, describe_exit, keep_only,
+    Control, ExitReason, Limits, Process, StopMode, Stream, describe_exit, has_landlock, keep_only,
 };
 
 /// What a program inherits of our environment.
@@ -42,7 +43,11 @@ pub(super) struct Start<'a> {
     pub(super) command: &'a str,
     pub(super) args: &'a [String],
     pub(super) environment: &'a BTreeMap<String, Secret>,
-    pub(super) directory: &'a Path,
+    /// Where it runs, if not where [`Workspace::confine`] says.
+    pub(super) directory: Option<&'a Path>,
+    pub(super) workspace: &'a Workspace,
+    /// Whether it may reach only a part of the file system.
+    pub(super) sandbox: bool,
 }
 
 impl StdioTransport {
@@ -53,13 +58,20 @@ impl StdioTransport {
     /// It cannot be started, in a sentence for the log.
     pub(super) fn start(start: &Start<'_>, peer: &Arc<Peer>) -> Result<StdioTransport, String> {
         let failed = |error| format!("it cannot be started: {error}");
+        if start.sandbox && !has_landlock() {
+            return Err("it is to run in a sandbox, and this kernel has no Landlock".to_owned());
+        }
+        let rest = start.args.iter().map(String::as_str);
+        let words: Vec<&str> = [start.command].into_iter().chain(rest).collect();
+        let workspace = start.workspace;
+        let (directory, sandbox) = workspace.confine(&words, start.directory, start.sandbox);
         let mut command = Command::new(start.command);
-        command.args(start.args).current_dir(start.directory);
+        command.args(start.args).current_dir(directory);
         keep_only(&mut command, &INHERITED);
         for (name, value) in start.environment {
             command.env(name, value.expose());
         }
-        let process = Process::start(&mut command).map_err(failed)?;
+        let process = Process::start(&mut command, sandbox.as_ref()).map_err(failed)?;
         let program = process.control().clone();
         let reader = Reader {
             incoming: IncomingLines::default(),

@@ -1,17 +1,15 @@
 //! Custom tools that are HTTP requests.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::Value;
 use ureq::http::HeaderValue;
 
-use super::definition::{Arguments, Definition, RunLimit, Tool, ToolContext, cancelled};
+use super::definition::{Arguments, RunLimit, cancelled};
 use super::output::Captured;
 use super::schema::properties;
 use super::template::{Values, as_is, percent_encode};
-use base::secret::Secret;
-use config::CustomTool;
+use config::{CustomHttp, CustomTool};
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 
@@ -19,15 +17,10 @@ use net::http_client::{ClientError, ClientRequest, ClientResponse, HttpClient};
 const ERROR_BODY_BYTES: usize = 1_000;
 
 /// An HTTP request whose parts are templates and whose response is the result.
-pub(super) struct HttpTool {
-    definition: Definition,
-    method: String,
-    url: String,
-    headers: Vec<(String, Secret)>,
-    body: Option<Value>,
-    timeout_seconds: u64,
-    output_bytes: usize,
-    http_client: Arc<HttpClient>,
+pub(super) struct Request<'a> {
+    pub(super) tool: &'a CustomTool,
+    pub(super) http: &'a CustomHttp,
+    pub(super) arguments: &'a Arguments,
 }
 
 /// A request with the arguments in their places.
@@ -37,37 +30,20 @@ struct Prepared {
     body: Option<Vec<u8>>,
 }
 
-impl HttpTool {
-    /// The tool of a configuration that sends this request.
-    pub(super) fn new(
-        tool: &CustomTool,
-        method: &str,
-        url: &str,
-        headers: &[(String, Secret)],
-        body: Option<&Value>,
-        http_client: Arc<HttpClient>,
-    ) -> HttpTool {
-        HttpTool {
-            definition: Definition::custom(tool),
-            method: method.to_owned(),
-            url: url.to_owned(),
-            headers: headers.to_owned(),
-            body: body.cloned(),
-            timeout_seconds: tool.timeout_seconds,
-            output_bytes: tool.output_bytes,
-            http_client,
-        }
-    }
-
-    fn execute(
+impl Request<'_> {
+    /// Sends the request and reads the response.
+    ///
+    /// # Errors
+    /// What went wrong, for the model.
+    pub(super) fn send(
         &self,
-        arguments: &Arguments,
+        http_client: &HttpClient,
         turn_deadline: Instant,
         cancel: &Cancel,
     ) -> Result<String, String> {
-        let name = &self.definition.spec.name;
-        let limit = RunLimit::new(self.timeout_seconds, turn_deadline);
-        let request = self.request(arguments)?;
+        let name = &self.tool.name;
+        let limit = RunLimit::new(self.tool.timeout_seconds, turn_deadline);
+        let request = self.prepare()?;
         let mut headers: Vec<(&str, &str)> = request
             .headers
             .iter()
@@ -77,16 +53,14 @@ impl HttpTool {
         // sent twice to find out.
         headers.push(("connection", "close"));
         let outgoing = ClientRequest {
-            method: &self.method,
+            method: self.http.method,
             url: &request.url,
             headers: &headers,
             body: request.body.as_deref(),
             deadline: limit.deadline,
             cancel,
         };
-        let answer = self
-            .http_client
-            .exchange(&outgoing, |answer| self.answer(answer));
+        let answer = http_client.exchange(&outgoing, |answer| self.answer(answer));
         match answer {
             Ok(answer) => answer,
             Err(ClientError::Cancelled) => Err(cancelled(name)),
@@ -99,21 +73,21 @@ impl HttpTool {
         }
     }
 
-    /// The request for these arguments.
-    fn request(&self, arguments: &Arguments) -> Result<Prepared, String> {
+    /// The request with the arguments in their places.
+    fn prepare(&self) -> Result<Prepared, String> {
         let values = Values {
-            parameters: properties(&self.definition.spec.parameters),
-            arguments,
+            parameters: properties(&self.tool.parameters),
+            arguments: self.arguments,
         };
-        let url = values.expand(&self.url, percent_encode);
+        let url = values.expand(&self.http.url, percent_encode);
         let path = url.split(['?', '#']).next().unwrap_or_default();
-        if url != self.url && path.split('/').any(|segment| matches!(segment, "." | "..")) {
+        if url != self.http.url && path.split('/').any(|segment| matches!(segment, "." | "..")) {
             // Dots are not percent-encoded, but servers walk up the path on them.
             return Err("an argument must not be \".\" or \"..\"".to_owned());
         }
-        let mut headers = Vec::with_capacity(self.headers.len() + 1);
+        let mut headers = Vec::with_capacity(self.http.headers.len() + 1);
         let mut media_type = None;
-        for (header, template) in &self.headers {
+        for (header, template) in &self.http.headers {
             let value = values.expand(template.expose(), as_is);
             if HeaderValue::from_bytes(value.as_bytes()).is_err() {
                 return Err(format!(
@@ -136,14 +110,14 @@ impl HttpTool {
     /// and the method has a body. A template that is one string under a media
     /// type other than JSON is sent as that text.
     fn body(&self, values: &Values<'_>, media_type: Option<&str>) -> Option<Vec<u8>> {
-        let json = match (&self.body, media_type) {
+        let json = match (&self.http.body, media_type) {
             (Some(Value::String(template)), Some(media_type)) if !media_type.contains("json") => {
                 let is_form = media_type.starts_with("application/x-www-form-urlencoded");
                 let encode = if is_form { percent_encode } else { as_is };
                 return Some(values.expand(template, encode).into_bytes());
             }
             (Some(template), _) => values.expand_json(template),
-            (None, _) if matches!(self.method.as_str(), "POST" | "PUT" | "PATCH") => {
+            (None, _) if matches!(self.http.method, "POST" | "PUT" | "PATCH") => {
                 Value::Object(values.arguments.clone())
             }
             (None, _) => return None,
@@ -155,9 +129,9 @@ impl HttpTool {
     fn answer(&self, answer: &mut ClientResponse) -> Result<Result<String, String>, ClientError> {
         let status = answer.status();
         if (200..300).contains(&status) {
-            return Ok(Ok(read(answer, self.output_bytes)?.into_text()));
+            return Ok(Ok(read(answer, self.tool.output_bytes)?.into_text()));
         }
-        let name = &self.definition.spec.name;
+        let name = &self.tool.name;
         if (300..400).contains(&status) {
             return Ok(Err(format!(
                 "the tool {name:?} was answered with status {status}, a redirect, which is not followed"
@@ -167,16 +141,6 @@ impl HttpTool {
             "the tool {name:?} was answered with status {status}: {}",
             read(answer, ERROR_BODY_BYTES)?.into_text()
         )))
-    }
-}
-
-impl Tool for HttpTool {
-    fn definition(&self) -> &Definition {
-        &self.definition
-    }
-
-    fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
-        self.execute(arguments, context.deadline, context.cancel)
     }
 }
 

@@ -13,6 +13,7 @@
 //! ```
 
 mod builtin;
+mod custom;
 mod custom_command;
 mod custom_http;
 mod definition;
@@ -29,5 +30,6 @@ mod toolbox;
 mod web_fetch;
 
 pub use definition::{Arguments, Definition, Source, Tool, ToolContext, cancelled, turn_is_over};
+pub(crate) use files::Workspace;
 pub use schema::{check_arguments, parameter_types};
 pub use toolbox::Toolbox;

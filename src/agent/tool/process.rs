@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::output::{Captured, Tail};
 use net::cancel::Cancel;
-use net::process::{ExitReason, Limits, Process, StopMode, Stream, keep_only};
+use net::process::{ExitReason, Limits, Process, Sandbox, StopMode, Stream, keep_only};
 
 /// What a program inherits of our environment.
 pub(super) const INHERITED: [&str; 4] = ["PATH", "HOME", "LANG", "TZ"];
@@ -44,16 +44,17 @@ pub(super) fn command(program: &str) -> Command {
     command
 }
 
-/// Runs `command` in its own process group.
+/// Runs `command` in its own process group, within `sandbox` if there is one.
 ///
 /// # Errors
 /// It cannot be started, or the system refuses to wait for it.
 pub(super) fn run(
     command: &mut Command,
+    sandbox: Option<&Sandbox>,
     options: RunOptions,
     cancel: &Cancel,
 ) -> io::Result<Finished> {
-    let process = Process::start(command)?;
+    let process = Process::start(command, sandbox)?;
     let control = process.control().clone();
     control.send(options.input).map_err(io::Error::other)?;
     control.end_input();

@@ -59,7 +59,7 @@ impl Tool for RunCommand {
             return Err("a command cannot hold a NUL".to_owned());
         }
         let workspace = Workspace::new(self.directory.as_deref(), context.data_dir);
-        let directory = workspace.make()?;
+        let (directory, sandbox) = workspace.confine(&[], Some(&workspace.make()?), true);
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut command = process::command(SHELL);
         command.args(["-c", text]).current_dir(&directory);
@@ -67,6 +67,7 @@ impl Tool for RunCommand {
         command.env("HOME", &directory).env("PWD", &directory);
         let finished = process::run(
             &mut command,
+            sandbox.as_ref(),
             process::RunOptions {
                 input: Vec::new(),
                 output_bytes: self.output_bytes,
@@ -132,7 +133,9 @@ mod tests {
         assert_eq!(run("pwd -P"), Ok(place.display().to_string()));
         let names = run("env | cut -d= -f1 | sort | tr '\\n' ' '").unwrap();
         for name in names.split_whitespace() {
-            let known = ["PATH", "HOME", "LANG", "TZ", "PWD", "OLDPWD", "SHLVL", "_"];
+            let known = [
+                "PATH", "HOME", "LANG", "TZ", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_",
+            ];
             assert!(known.contains(&name), "{names}");
         }
         assert_eq!(

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::builtin;
-use super::custom_command::CommandTool;
-use super::custom_http::HttpTool;
+use super::custom::CustomTool;
 use super::definition::{Source, Tool};
 use super::files;
 use super::run_command::RunCommand;
 use super::web_fetch::WebFetch;
-use config::{Config, CustomRun, CustomTool};
+use config::Config;
 use net::http_client::HttpClient;
 use net::tls::Trust;
 
@@ -49,34 +48,10 @@ impl Toolbox {
         }
     }
 
-    fn add_custom(&mut self, custom: &[CustomTool], trust: Trust) {
+    fn add_custom(&mut self, custom: &[config::CustomTool], trust: Trust) {
         let http_client = Arc::new(HttpClient::new().trusting(trust));
         for tool in custom {
-            self.add(match &tool.run {
-                CustomRun::Command {
-                    argv,
-                    environment,
-                    directory,
-                } => Arc::new(CommandTool::new(
-                    tool,
-                    argv,
-                    environment,
-                    directory.as_deref(),
-                )),
-                CustomRun::Http {
-                    method,
-                    url,
-                    headers,
-                    body,
-                } => Arc::new(HttpTool::new(
-                    tool,
-                    method,
-                    url,
-                    headers,
-                    body.as_ref(),
-                    Arc::clone(&http_client),
-                )),
-            });
+            self.add(Arc::new(CustomTool::new(tool, &http_client)));
         }
     }
 
@@ -114,54 +89,32 @@ impl Toolbox {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use serde_json::json;
 
     use super::*;
+    use config::{CustomHttp, CustomRun};
 
-    fn custom(name: &str, run: CustomRun) -> CustomTool {
-        CustomTool {
+    fn custom(name: &str) -> config::CustomTool {
+        config::CustomTool {
             name: name.to_owned(),
             description: "A test.".to_owned(),
             parameters: json!({"type": "object", "properties": {}}),
-            run,
+            run: CustomRun::Http(CustomHttp {
+                method: "GET",
+                url: "http://127.0.0.1/".to_owned(),
+                headers: Vec::new(),
+                body: None,
+            }),
             read_only: true,
             timeout_seconds: 5,
             output_bytes: 1024,
         }
     }
 
-    fn command(name: &str) -> CustomTool {
-        custom(
-            name,
-            CustomRun::Command {
-                argv: vec!["true".to_owned()],
-                environment: BTreeMap::new(),
-                directory: None,
-            },
-        )
-    }
-
-    fn http(name: &str) -> CustomTool {
-        custom(
-            name,
-            CustomRun::Http {
-                method: "GET".to_owned(),
-                url: "http://127.0.0.1/".to_owned(),
-                headers: Vec::new(),
-                body: None,
-            },
-        )
-    }
-
     #[test]
     fn the_order_is_stable_and_no_name_comes_twice() {
         let mut toolbox = Toolbox::builtin();
-        toolbox.add_custom(
-            &[command("b"), http("a"), command("recall"), http("b")],
-            Trust::default(),
-        );
+        toolbox.add_custom(&["b", "a", "recall", "b"].map(custom), Trust::default());
         let names: Vec<&str> = toolbox
             .iter()
             .map(|tool| tool.spec().name.as_str())

@@ -200,14 +200,11 @@ fn values_come_from_the_environment() {
     assert_eq!(tcp.port, 5001);
     let secret = webhook.accounts[0].secret.as_ref().unwrap();
     assert_eq!(secret.expose(), "a-secret-from-the-environment");
-    let CustomRun::Command {
-        argv, environment, ..
-    } = &config.tools.custom[0].run
-    else {
+    let CustomRun::Command(command) = &config.tools.custom[0].run else {
         panic!("{:?}", config.tools.custom);
     };
-    assert_eq!(argv[1], "private-word");
-    assert_eq!(environment["K"].expose(), "sk-0123456789abcdef");
+    assert_eq!(command.argv[1], "private-word");
+    assert_eq!(command.environment["K"].expose(), "sk-0123456789abcdef");
 }
 
 #[test]
@@ -232,21 +229,15 @@ fn custom_tools_have_a_schema_in_either_form() {
     assert!(!light.read_only && weather.read_only);
     assert_eq!((weather.timeout_seconds, weather.output_bytes), (5, 1000));
     assert_eq!(weather.parameters["required"], json!(["city"]));
-    let CustomRun::Http {
-        method,
-        url,
-        headers,
-        body,
-    } = &weather.run
-    else {
+    let CustomRun::Http(http) = &weather.run else {
         panic!("{:?}", weather.run);
     };
     assert_eq!(
-        (method.as_str(), url.as_str()),
+        (http.method, http.url.as_str()),
         ("POST", "https://weather.example/v1/{city}?q={}")
     );
-    assert_eq!(headers[0].1.expose(), "Bearer {city}");
-    assert_eq!(body, &Some(json!({"in": ["{city}"]})));
+    assert_eq!(http.headers[0].1.expose(), "Bearer {city}");
+    assert_eq!(http.body, Some(json!({"in": ["{city}"]})));
     assert_eq!(bare.parameters, json!({"type":"object","properties":{}}));
 }
 
@@ -274,10 +265,13 @@ fn comments_may_stand_anywhere_but_variables_are_none() {
     assert_eq!(config.channels.len(), 2);
     let tool = &config.tools.custom[0];
     assert_eq!(tool.parameters["required"], json!(["on"]));
-    let CustomRun::Command { environment, .. } = &tool.run else {
+    let CustomRun::Command(command) = &tool.run else {
         panic!("{tool:?}");
     };
-    assert_eq!(environment.keys().collect::<Vec<_>>(), ["_JAVA_OPTIONS"]);
+    assert_eq!(
+        command.environment.keys().collect::<Vec<_>>(),
+        ["_JAVA_OPTIONS"]
+    );
 }
 
 #[test]

@@ -24,6 +24,7 @@ fn entries_of_other_clients_are_understood() {
         args,
         environment,
         directory,
+        sandbox,
     } = &time.way
     else {
         panic!("{time:?}");
@@ -31,8 +32,8 @@ fn entries_of_other_clients_are_understood() {
     assert_eq!((command.as_str(), args.len()), ("uvx", 1));
     assert_eq!(environment["TZ"].expose(), "UTC");
     assert_eq!(
-        (directory, time.timeout_seconds, time.disabled),
-        (&None, 60, false)
+        (directory, sandbox, time.timeout_seconds, time.disabled),
+        (&None, &false, 60, false)
     );
     assert_eq!(home.tool_prefix(), "home_assistant");
     assert_eq!(home.timeout_seconds, 5);

@@ -24,7 +24,6 @@ use base::ids::{ConversationId, DeliveryId, TurnId};
 use base::sync::{lock, read, write};
 use config::Settings;
 use net::relay_links::RelayLinks;
-use net::tls::Trust;
 use net::token_bucket::TokenBucket;
 use store::{Delivery, Store, Turn, TurnEnd, Usage};
 
@@ -151,9 +150,7 @@ impl Service {
 
     /// Starts the MCP servers of the configuration, without waiting for them.
     pub fn start_mcp(&self) {
-        let config = self.settings.current();
-        let trust = Trust::new(config.tls.ca_file.as_deref());
-        self.mcp.apply(&config.mcp_servers, &trust);
+        self.mcp.apply(&self.settings.current());
     }
 
     /// Counts of turns and deliveries.

@@ -9,6 +9,8 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process_group, pidfd_open, waitid,
 };
 
+use super::sandbox::Sandbox;
+
 /// A program and the processes that it starts. Dropping it kills them, unless
 /// it was reaped or given up.
 pub(super) struct ProcessGroup {
@@ -23,10 +25,17 @@ pub(super) struct ProcessGroup {
 }
 
 impl ProcessGroup {
-    /// Starts `command`, and returns it with the child, whose pipes the caller
-    /// takes.
-    pub(super) fn start(command: &mut Command) -> io::Result<ProcessGroup> {
-        let child = command.process_group(0).spawn()?;
+    /// Starts `command`, within `sandbox` if there is one. The caller takes the
+    /// child's pipes.
+    pub(super) fn start(
+        command: &mut Command,
+        sandbox: Option<&Sandbox>,
+    ) -> io::Result<ProcessGroup> {
+        command.process_group(0);
+        let child = match sandbox {
+            Some(sandbox) => sandbox.spawn(command)?,
+            None => command.spawn()?,
+        };
         let leader = Pid::from_child(&child);
         Ok(ProcessGroup {
             child,

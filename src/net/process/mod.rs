@@ -13,6 +13,7 @@
 //! neither block its caller nor outlive its time.
 
 mod group;
+mod sandbox;
 #[cfg(test)]
 mod tests;
 
@@ -31,6 +32,7 @@ use rustix::process::Signal;
 
 use crate::wait::{self, time_left, timespec};
 use group::ProcessGroup;
+pub use sandbox::{Sandbox, has_landlock, keep_only};
 
 /// Most bytes that may wait to be read by a program.
 const INPUT_BYTES: usize = 16 * 1024 * 1024;
@@ -50,8 +52,6 @@ const KILL_GRACE: Duration = Duration::from_secs(2);
 const OUTPUT_GRACE: Duration = Duration::from_millis(200);
 /// How often the exit is looked for where there are no pidfds.
 const EXIT_INTERVAL: Duration = Duration::from_millis(50);
-/// Where programs are looked for when our own environment has no PATH.
-const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Which of its outputs a program wrote to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,18 +180,19 @@ impl Control {
 
 impl Process {
     /// Starts `command` in its own process group, with a pipe for each of
-    /// its standard streams.
+    /// its standard streams, and within `sandbox` if there is one.
     ///
     /// # Errors
     /// It cannot be started; the error names the program or, where that is
     /// missing, the directory.
-    pub fn start(command: &mut Command) -> io::Result<Process> {
+    pub fn start(command: &mut Command, sandbox: Option<&Sandbox>) -> io::Result<Process> {
         let wake = wait::Signal::new()?;
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        let mut group = ProcessGroup::start(command).map_err(|error| named(command, &error))?;
+        let mut group =
+            ProcessGroup::start(command, sandbox).map_err(|error| named(command, &error))?;
         let child = group.child();
         let (stdin, stdout, stderr) =
             (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -392,17 +393,6 @@ impl Process {
             Ok((!is_open).then_some(()))
         })?;
         self.group.reap()
-    }
-}
-
-/// Leaves `command` nothing of our environment but these variables and a PATH:
-/// the rest may hold keys.
-pub fn keep_only(command: &mut Command, names: &[&str]) {
-    command.env_clear().env("PATH", DEFAULT_PATH);
-    for name in names {
-        if let Some(value) = std::env::var_os(name) {
-            command.env(name, value);
-        }
     }
 }
 

@@ -1,6 +1,8 @@
+use std::fs;
 use std::process::Command;
 
 use super::*;
+use base::testing::TemporaryDirectory;
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
@@ -11,7 +13,7 @@ const LIMITS: Limits = Limits {
 };
 
 fn start(script: &str) -> Process {
-    Process::start(Command::new("sh").args(["-c", script])).unwrap()
+    Process::start(Command::new("sh").args(["-c", script]), None).unwrap()
 }
 
 /// Runs to the end; how it ended and what it wrote to its standard output.
@@ -135,8 +137,8 @@ fn a_stop_ends_the_input_then_asks_then_kills() {
 
 #[test]
 fn what_cannot_start_is_named() {
-    let missing = Process::start(&mut Command::new("/nowhere/light-switch"));
-    let misplaced = Process::start(Command::new("true").current_dir("/nowhere"));
+    let missing = Process::start(&mut Command::new("/nowhere/light-switch"), None);
+    let misplaced = Process::start(Command::new("true").current_dir("/nowhere"), None);
     for (started, subject) in [
         (missing, "program \"/nowhere/light-switch\": "),
         (misplaced, "directory \"/nowhere\": "),
@@ -144,4 +146,132 @@ fn what_cannot_start_is_named() {
         let problem = started.err().unwrap().to_string();
         assert!(problem.starts_with(subject), "{problem}");
     }
+}
+
+/// Everything that a program may and may not do, as a shell finds it.
+#[test]
+fn a_sandbox_opens_the_system_its_own_directory_and_the_workspace() {
+    if !has_landlock() {
+        eprintln!("skipped: this kernel has no Landlock");
+        return;
+    }
+    let home = TemporaryDirectory::new();
+    let place = fs::canonicalize(home.path()).unwrap();
+    for directory in [
+        "data/files",
+        "data/backups",
+        "tool/bin",
+        "tool/lib",
+        "other",
+    ] {
+        fs::create_dir_all(place.join(directory)).unwrap();
+    }
+    for file in [
+        "data/hearth.db",
+        "data/backups/x",
+        "data/x.sh",
+        "tool/bin/x",
+        "tool/lib/x",
+        "other/x",
+    ] {
+        fs::write(place.join(file), "text").unwrap();
+    }
+    let data = place.join("data");
+    std::os::unix::fs::symlink(&data, place.join("tool/link")).unwrap();
+    let try_it = |words: &[&str], directory: &str, script: &str| {
+        let sandbox = Sandbox::new(&data, &data.join("files"), words, &place.join(directory));
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).current_dir(&place);
+        let process = Process::start(&mut command, Some(&sandbox)).unwrap();
+        process.control().end_input();
+        let (end, output) = run(process, within(LONG));
+        (
+            matches!(end, ExitReason::Exited(status) if status.success()),
+            output,
+        )
+    };
+    let tool = place.join("tool/bin/x");
+    let words = ["sh", tool.to_str().unwrap(), "s/.*/x/"];
+    for (script, works) in [
+        (
+            "cat /etc/passwd && ls /usr /proc/self && echo x >/dev/null && cat /proc/self/environ",
+            true,
+        ),
+        ("file=$(mktemp) && echo x >$file && rm $file", true),
+        (
+            "cd data/files && echo x >x && mkdir y && mv x y/z && ln -s y/z link && cat link",
+            true,
+        ),
+        ("cat tool/bin/x tool/lib/x", true),
+        ("echo x >tool/lib/x", false),
+        ("cat other/x", false),
+        ("ls .", false),
+        ("ls data", false),
+        ("cat data/hearth.db", false),
+        ("cat data/x.sh", false),
+        ("cat data/backups/x", false),
+        ("cat tool/link/hearth.db", false),
+        ("echo x >data/hearth.db", false),
+        ("echo x >data/new", false),
+        ("mkdir data/new", false),
+        ("rm data/hearth.db", false),
+        ("ln data/hearth.db data/files/hard", false),
+        ("mv data/hearth.db data/files", false),
+        (
+            "ln -sf ../hearth.db data/files/soft; cat data/files/soft",
+            false,
+        ),
+        ("ls /proc/$PPID/cwd/", false),
+    ] {
+        assert_eq!(try_it(&words, "tool", script).0, works, "{script}");
+    }
+    // The kernel lets a root that may measure performance read these of any process.
+    if !rustix::process::geteuid().is_root() {
+        for file in ["environ", "maps", "mem", "fd/"] {
+            let script = format!("ls /proc/$PPID/{file} && cat /proc/$PPID/{file}");
+            assert!(!try_it(&words, "tool", &script).0, "{file}");
+        }
+    }
+    assert_eq!(fs::read_to_string(data.join("hearth.db")).unwrap(), "text");
+    // Where its own directory holds the data, the rest is open; a file in the data
+    // directory is not, whatever names it.
+    for (words, directory, script, works) in [
+        (&[][..], "", "cat other/x", true),
+        (&[], "", "cat data/hearth.db", false),
+        (&[], "", "cat data/backups/x", false),
+        (&[], "data", "cat data/hearth.db", false),
+        (&[], "tool/link", "cat data/hearth.db", false),
+        (&["sh", "./data/x.sh"], "", "cat data/x.sh", false),
+        (&["sh", "/"], "tool", "cat other/x", false),
+        (
+            &["sh", "-c", "sed s/x/y/ /nowhere"],
+            "tool",
+            "cat other/x",
+            false,
+        ),
+    ] {
+        assert_eq!(
+            try_it(words, directory, script).0,
+            works,
+            "{words:?} {script}"
+        );
+    }
+    let python = "python3 -c 'import json, tempfile; tempfile.TemporaryFile().write(b\"x\")'";
+    for script in [python, "perl -e 1", "bash -c :", "awk 'BEGIN { exit }'"] {
+        let program = script.split(' ').next().unwrap();
+        match Command::new(program)
+            .arg("-h")
+            .stdin(Stdio::null())
+            .output()
+        {
+            Ok(_) => assert!(try_it(&[], "tool", script).0, "{script}"),
+            Err(_) => eprintln!("skipped: {program} is not installed"),
+        }
+    }
+    let temporary = try_it(&[], "tool", "printf %s \"$TMPDIR\"").1;
+    assert_eq!(
+        temporary,
+        data.join("files").to_str().unwrap(),
+        "not where the data is"
+    );
 }

@@ -1,5 +1,7 @@
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -7,8 +9,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use serde_json::{Value, json};
 
 use super::*;
-use base::testing::TemporaryDirectory;
-use base::testing::rows;
+use base::secret::Secret;
+use base::testing::{TemporaryDirectory, rows};
 use config::CustomRun;
 
 /// Most time for something that should happen immediately.
@@ -21,42 +23,59 @@ fn make_pipe(directory: &TemporaryDirectory) -> PathBuf {
     path
 }
 
-fn tool(argv: &[&str]) -> CommandTool {
-    let argv: Vec<String> = argv.iter().map(|part| (*part).to_owned()).collect();
-    let custom = CustomTool {
+/// A tool and its program.
+struct Tool {
+    settings: CustomTool,
+    command: CustomCommand,
+}
+
+fn tool(argv: &[&str]) -> Tool {
+    let command = CustomCommand {
+        argv: argv.iter().map(|part| (*part).to_owned()).collect(),
+        environment: BTreeMap::new(),
+        directory: None,
+        sandbox: true,
+    };
+    let settings = CustomTool {
         name: "test".to_owned(),
         description: String::new(),
         parameters: json!({"type": "object"}),
-        run: CustomRun::Command {
-            argv: argv.clone(),
-            environment: BTreeMap::new(),
-            directory: None,
-        },
+        run: CustomRun::Command(command.clone()),
         read_only: false,
         timeout_seconds: 60,
         output_bytes: 1_000,
     };
-    CommandTool::new(&custom, &argv, &BTreeMap::new(), None)
+    Tool { settings, command }
 }
 
-fn shell(script: &str) -> CommandTool {
+fn shell(script: &str) -> Tool {
     tool(&["sh", "-c", script])
 }
 
+/// A script that writes to a pipe outside the sandbox.
+fn writer(script: &str) -> Tool {
+    let mut tool = shell(script);
+    tool.command.sandbox = false;
+    tool
+}
+
 /// Runs with plenty of time.
-fn run(tool: &CommandTool, arguments: Value) -> Result<String, String> {
+fn run(tool: &Tool, arguments: Value) -> Result<String, String> {
     run_until(tool, arguments, SOON, &Cancel::default())
 }
 
 fn run_until(
-    tool: &CommandTool,
+    tool: &Tool,
     arguments: Value,
     time: Duration,
     cancel: &Cancel,
 ) -> Result<String, String> {
-    tool.execute(
+    let data_dir = TemporaryDirectory::new();
+    super::run(
+        &tool.settings,
+        &tool.command,
         arguments.as_object().unwrap(),
-        &std::env::temp_dir(),
+        &Workspace::new(None, &data_dir),
         Instant::now() + time,
         cancel,
     )
@@ -136,9 +155,10 @@ fn large_input_blocks_nobody() {
 #[test]
 fn a_program_sees_only_the_environment_that_is_meant_for_it() {
     let mut tool = tool(&["env"]);
-    tool.environment
-        .insert("LAMP_KEY".to_owned(), Secret::new("bright"));
-    tool.environment.insert("TZ".to_owned(), Secret::new("UTC"));
+    for (name, value) in [("LAMP_KEY", "bright"), ("TZ", "UTC")] {
+        let environment = &mut tool.command.environment;
+        environment.insert(name.to_owned(), Secret::new(value));
+    }
     let output = run(&tool, json!({})).unwrap();
     let lines: Vec<&str> = output.lines().collect();
     for wanted in ["LAMP_KEY=bright", "TZ=UTC"] {
@@ -147,7 +167,7 @@ fn a_program_sees_only_the_environment_that_is_meant_for_it() {
     for line in lines {
         let name = line.split('=').next().unwrap();
         assert!(
-            process::INHERITED.contains(&name) || name == "LAMP_KEY",
+            process::INHERITED.contains(&name) || ["LAMP_KEY", "TMPDIR"].contains(&name),
             "{name} leaked"
         );
     }
@@ -157,19 +177,29 @@ fn a_program_sees_only_the_environment_that_is_meant_for_it() {
 fn a_program_runs_in_its_directory() {
     let scratch = TemporaryDirectory::new();
     let real = std::fs::canonicalize(scratch.path()).unwrap();
-    let mut tool = tool(&["pwd", "-P"]);
-    tool.directory = Some(scratch.to_path_buf());
-    assert_eq!(run(&tool, json!({})).unwrap(), real.to_str().unwrap());
-    tool.directory = None;
-    let default = std::fs::canonicalize(std::env::temp_dir()).unwrap();
-    assert_eq!(run(&tool, json!({})).unwrap(), default.to_str().unwrap());
+    let mut tool = tool(&["sh", "-c", "pwd -P; ls"]);
+    std::fs::write(scratch.join("lamp.conf"), "").unwrap();
+    tool.command.directory = Some(scratch.to_path_buf());
+    let listed = format!("{}\nlamp.conf", real.display());
+    assert_eq!(run(&tool, json!({})).unwrap(), listed);
+    // In the workspace, else in the data directory.
+    let temporary = std::fs::canonicalize(std::env::temp_dir()).unwrap();
+    for (sandbox, depth) in [(true, 2), (false, 1)] {
+        tool.command = shell("pwd -P").command;
+        tool.command.sandbox = sandbox;
+        let default = run(&tool, json!({})).unwrap();
+        assert_eq!(
+            Path::new(&default).ancestors().nth(depth),
+            Some(&*temporary)
+        );
+    }
 }
 
 #[test]
 fn what_cannot_start_is_named() {
     let missing = tool(&["/nowhere/light-switch"]);
     let mut misplaced = tool(&["true"]);
-    misplaced.directory = Some(PathBuf::from("/nowhere"));
+    misplaced.command.directory = Some(PathBuf::from("/nowhere"));
     for (tool, subject) in [
         (missing, "program \"/nowhere/light-switch\": "),
         (misplaced, "directory \"/nowhere\": "),
@@ -196,7 +226,7 @@ fn a_program_that_takes_too_long_is_stopped() {
             "the tool \"test\" was stopped: the time for this turn is up",
             "{script}"
         );
-        tool.timeout_seconds = 0;
+        tool.settings.timeout_seconds = 0;
         assert_eq!(
             run(&tool, json!({})).unwrap_err(),
             "the tool \"test\" was stopped: it did not finish within 0 seconds",
@@ -233,7 +263,7 @@ fn stopping_a_program_stops_its_children() {
         gone.send(ended.is_ok()).unwrap();
     });
     let time = Duration::from_secs(60);
-    let result = run_until(&shell(&script), json!({}), time, &cancel);
+    let result = run_until(&writer(&script), json!({}), time, &cancel);
     assert!(result.unwrap_err().contains("cancelled"));
     assert!(is_gone.recv_timeout(SOON).expect("a child lives on"));
     reader.join().unwrap();
@@ -284,7 +314,7 @@ fn cancelling_stops_a_program_at_once() {
     let time = Duration::from_secs(60);
     let stopped = "the tool \"test\" was stopped because the turn was cancelled";
     assert_eq!(
-        run_until(&shell(&script), json!({}), time, &cancel).unwrap_err(),
+        run_until(&writer(&script), json!({}), time, &cancel).unwrap_err(),
         stopped
     );
     thread.join().unwrap();

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::*;
+use base::secret::Secret;
 use base::testing::rows;
 use config::CustomRun;
 use net::http_client::test_server::{Act, TestServer};
@@ -22,44 +23,51 @@ fn respond(status: &str, body: &[u8]) -> TestServer {
     TestServer::new(vec![vec![Act::Send(response)]])
 }
 
-fn tool(method: &str, url: String, headers: &[(&str, &str)], body: Option<Value>) -> HttpTool {
-    let headers: Vec<(String, Secret)> = headers
-        .iter()
-        .map(|(name, value)| ((*name).to_owned(), Secret::new(*value)))
-        .collect();
-    let custom = CustomTool {
+/// A tool and its request.
+struct Tool {
+    settings: CustomTool,
+    http: CustomHttp,
+}
+
+fn tool(method: &'static str, url: String, headers: &[(&str, &str)], body: Option<Value>) -> Tool {
+    let secret = |(name, value): &(&str, &str)| ((*name).to_owned(), Secret::new(*value));
+    let http = CustomHttp {
+        method,
+        url,
+        headers: headers.iter().map(secret).collect(),
+        body,
+    };
+    let settings = CustomTool {
         name: "lamp".to_owned(),
         description: String::new(),
         parameters: json!({
             "type": "object",
             "properties": {"room": {}, "level": {}, "absent": {}},
         }),
-        run: CustomRun::Http {
-            method: method.to_owned(),
-            url: url.clone(),
-            headers: headers.clone(),
-            body: body.clone(),
-        },
+        run: CustomRun::Http(http.clone()),
         read_only: false,
         timeout_seconds: 60,
         output_bytes: 1_000,
     };
-    HttpTool::new(
-        &custom,
-        method,
-        &url,
-        &headers,
-        body.as_ref(),
-        Arc::default(),
-    )
+    Tool { settings, http }
 }
 
-fn run(tool: &HttpTool, arguments: &Value) -> Result<String, String> {
-    tool.execute(
-        arguments.as_object().unwrap(),
-        Instant::now() + SOON,
-        &Cancel::default(),
-    )
+fn run(tool: &Tool, arguments: &Value) -> Result<String, String> {
+    run_until(tool, arguments, Instant::now() + SOON, &Cancel::default())
+}
+
+fn run_until(
+    tool: &Tool,
+    arguments: &Value,
+    deadline: Instant,
+    cancel: &Cancel,
+) -> Result<String, String> {
+    let request = Request {
+        tool: &tool.settings,
+        http: &tool.http,
+        arguments: arguments.as_object().unwrap(),
+    };
+    request.send(&HttpClient::new(), deadline, cancel)
 }
 
 /// The value of a header that comes at most once.
@@ -277,7 +285,7 @@ fn a_silent_server_does_not_hold_the_turn() {
                     // Until the test has its result.
                     let _ = stay.recv_timeout(SOON * 2);
                 });
-                let result = tool.execute(&Arguments::new(), began + time, &cancel);
+                let result = run_until(&tool, &json!({}), began + time, &cancel);
                 drop(leave);
                 result
             });

@@ -12,7 +12,7 @@ use super::definition::{Arguments, Definition, Tool, ToolContext, required_text,
 use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
 use store::Store;
-pub(super) use workspace::Workspace;
+pub(crate) use workspace::Workspace;
 
 /// Most bytes of a file that are read.
 const MAX_READ: usize = 2 * 1024 * 1024;

@@ -19,6 +19,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use base::secret::reference;
+use net::process::Sandbox;
 
 /// The workspace's directory below the data directory, by default.
 const DEFAULT_NAME: &str = "files";
@@ -34,7 +35,7 @@ const MAX_ENTRIES: usize = 10_000;
 const UNFINISHED: &str = ".hearth-unfinished-";
 
 /// The directory, which need not exist yet.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Workspace {
     root: PathBuf,
     data_dir: PathBuf,
@@ -142,6 +143,26 @@ impl Workspace {
                 format!("the workspace directory cannot be used: {}", error.kind())
             })
             .and_then(|root| self.keep_apart(root))
+    }
+
+    /// Where a program runs, and its sandbox, if it is to have one: in `directory`,
+    /// else in the workspace within a sandbox and in the data directory without
+    /// one. `words` are its command line, if the owner wrote that.
+    pub(crate) fn confine(
+        &self,
+        words: &[&str],
+        directory: Option<&Path>,
+        is_sandboxed: bool,
+    ) -> (PathBuf, Option<Sandbox>) {
+        let chosen = |default: &Path| directory.unwrap_or(default).to_owned();
+        if !is_sandboxed {
+            return (chosen(&self.data_dir), None);
+        }
+        // Where it cannot be made, a program with a directory of its own may do without.
+        let workspace = self.make().unwrap_or_else(|_| self.root.clone());
+        let directory = chosen(&workspace);
+        let sandbox = Sandbox::new(&self.data_dir, &workspace, words, &directory);
+        (directory, Some(sandbox))
     }
 
     /// Keeps the server's own database and configuration from the model.

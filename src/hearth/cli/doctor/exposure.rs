@@ -5,7 +5,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use super::diagnosis::{Diagnosis, Installation};
 use base::address::is_local_host;
 use base::url::is_exposed;
-use config::{Channel, Config, Permission, Settings, TcpChannel, WebhookAccount};
+use config::{
+    Channel, Config, CustomRun, CustomTool, Permission, Settings, TcpChannel, WebhookAccount,
+};
+use net::process::has_landlock;
 use store::{UserRole, look_up_role};
 
 const CHECK: &str = "exposure";
@@ -50,6 +53,26 @@ fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagn
                 "or hearth config set{option} openai_api.ollama_user null"
             )),
     )
+}
+
+/// Whether programs of tools are kept from the server's files.
+pub fn sandbox(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    const CHECK: &str = "sandbox";
+    let tools = &settings.current().tools;
+    let is_confined = |tool: &CustomTool| matches!(&tool.run, CustomRun::Command(it) if it.sandbox);
+    let is_needed = tools.run_command.enabled || tools.custom.iter().any(is_confined);
+    let lacking = "this kernel has no Landlock";
+    vec![match (has_landlock(), is_needed) {
+        (true, _) => Diagnosis::ok(CHECK, "this kernel has Landlock, so tools can be confined"),
+        (false, false) => Diagnosis::ok(CHECK, format!("{lacking}; no tool is to be confined")),
+        (false, true) => Diagnosis::warning(
+            CHECK,
+            format!("{lacking}: programs of tools can do whatever the server's user can"),
+        )
+        .advise(
+            "use Linux 5.13 or newer, with landlock among the modules of /sys/kernel/security/lsm",
+        ),
+    }]
 }
 
 fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {

@@ -6,7 +6,6 @@ use super::diagnosis::{Diagnosis, Installation};
 use agent::mcp::{Mcp, ServerState, ServerStatus};
 use config::Settings;
 use net::cancel::Cancel;
-use net::tls::Trust;
 
 /// Time limit of their start; npx and uvx download a program first.
 const LIMIT: Duration = Duration::from_secs(30);
@@ -15,12 +14,11 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     const CHECK: &str = "mcp server";
     let config = settings.current();
-    let configured = &config.mcp_servers;
-    if configured.is_empty() {
+    if config.mcp_servers.is_empty() {
         return Vec::new();
     }
     let mcp = Mcp::new(installation.directory.path().to_owned());
-    mcp.apply(configured, &Trust::new(config.tls.ca_file.as_deref()));
+    mcp.apply(&config);
     mcp.wait_until_settled(LIMIT, &Cancel::default());
     let statuses = mcp.statuses();
     mcp.stop(true);

@@ -45,6 +45,7 @@ const CHECKS: &[fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>] = &[
     mcp_servers::check,
     relay::check,
     backups::check,
+    exposure::sandbox,
 ];
 
 /// Checks that need no configuration, in the order of the output, after the others.

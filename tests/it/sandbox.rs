@@ -1,0 +1,187 @@
+//! What the programs of tools can reach of the server that starts them.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::{Value, json};
+
+use net::process::has_landlock;
+use support::client::Client;
+use support::eventually;
+use support::home::{TemporaryDirectory, make_people, write_config};
+use support::program::{Program, binary, skipped};
+
+/// The user as whom the server runs when root runs the tests: root reads
+/// everything.
+const NOBODY: &str = "65534";
+/// A key in the environment of the server.
+const KEY: &str = "sk-of-the-household";
+
+/// Names what works, when run by a shell whose parent is the server. It does not
+/// end at what fails.
+const PROBE: &str = r#"
+try() { sh -c "$2" >/dev/null 2>&1 </dev/null && printf '%s ' "$1"; }
+try environ "cat /proc/$PPID/environ"
+try memory "head -c 1 /proc/$PPID/mem || cat /proc/$PPID/maps"
+try descriptors "ls /proc/$PPID/fd/"
+try key "env | grep -q sk-of-the-household"
+try database "cat DATA/hearth.db"
+try config "cat DATA/config.json"
+try list "ls DATA"
+try replace "echo x >>DATA/config.json"
+try create "echo x >DATA/new"
+try own "cat OWN/lamp.conf"
+try workspace "echo x >DATA/files/x && cat DATA/files/x"
+try temporary 'file=$(mktemp) && echo x >$file && rm $file'
+try devices "echo x >/dev/null; head -c 1 /dev/urandom"
+try system "ls /usr && cat /etc/passwd"
+echo
+"#;
+
+/// A server of the Model Context Protocol with one tool, which runs the probe.
+const MCP_SERVER: &str = r#"
+say() { printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$1"; }
+while read -r line; do
+  id=${line#*'"id":'}
+  id=${id%%[,\}]*}
+  case $line in
+  *'"initialize"'*) say '{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"probe","version":"1"}}' ;;
+  *'"tools/list"'*) say '{"tools":[{"name":"probe","inputSchema":{"type":"object"}}]}' ;;
+  *'"tools/call"'*) say "{\"content\":[{\"type\":\"text\",\"text\":\"$(probe)\"}]}" ;;
+  esac
+done
+"#;
+
+/// What a program in a sandbox can do.
+const CONFINED: &str = "own workspace temporary devices system";
+/// What any other can, if it is not root.
+const OPEN: &str = "database config list replace create own workspace temporary devices system";
+
+fn command(program: &str, arguments: &[&str]) -> bool {
+    Command::new(program)
+        .args(arguments)
+        .stdout(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// The words that launch the program as somebody who is not root; none when that
+/// cannot be.
+fn as_somebody() -> Option<Vec<String>> {
+    let binary = binary().display().to_string();
+    if !rustix::process::geteuid().is_root() {
+        return Some(vec![binary]);
+    }
+    let ids = [format!("--reuid={NOBODY}"), format!("--regid={NOBODY}")];
+    let mut words = vec!["setpriv".to_owned(), "--clear-groups".to_owned()];
+    words.extend(ids);
+    words.push(binary);
+    let arguments: Vec<&str> = words[1..].iter().map(String::as_str).collect();
+    let works = command(&words[0], &[&arguments[..], &["--version"]].concat());
+    if !works {
+        skipped("root cannot start the program as another user with setpriv");
+    }
+    works.then_some(words)
+}
+
+/// What the offline provider says that a tool answered.
+fn answer(client: &mut Client, tool: &str, arguments: &Value) -> String {
+    let reply = client.chat(&format!("run {tool} {arguments}"));
+    let text = reply["response"].as_str().unwrap();
+    let said = text.split_once(" answered: ");
+    said.unwrap_or_else(|| panic!("{text}")).1.trim().to_owned()
+}
+
+#[test]
+fn programs_of_tools_reach_neither_the_servers_keys_nor_its_data() {
+    let Some(launch) = as_somebody() else { return };
+    let place = TemporaryDirectory::new();
+    let home = fs::canonicalize(place.path()).unwrap();
+    let path = |name: &str| home.join(name);
+    for directory in ["data", "data/files", "own", "temporary"] {
+        fs::create_dir(path(directory)).unwrap();
+    }
+    let data = path("data");
+    let own = path("own");
+    let fill = |text: &str| {
+        let text = text.replace("DATA", data.to_str().unwrap());
+        text.replace("OWN", own.to_str().unwrap())
+    };
+    let probe = fill(PROBE);
+    // Its own $PPID is that of the shell that it is in.
+    let server = format!("probe() {{\n{probe}}}\n{MCP_SERVER}");
+    for (name, text) in [
+        ("lamp.conf", "x"),
+        ("probe.sh", &probe),
+        ("mcp.sh", &server),
+    ] {
+        fs::write(own.join(name), text).unwrap();
+    }
+    let tool = |name: &str, sandbox: bool| {
+        json!({
+            "name": name, "description": "Test.", "sandbox": sandbox,
+            "command": ["sh", own.join("probe.sh")],
+        })
+    };
+    let mcp = |sandbox: bool| json!({"command": "sh", "args": [own.join("mcp.sh")], "sandbox": sandbox, "env": {"X": "x"}});
+    let mut servers = json!({"open": mcp(false)});
+    if has_landlock() {
+        servers["confined"] = mcp(true);
+    }
+    let config = json!({
+        "permission_mode": "allow",
+        "tools": {
+            "custom": [tool("confined", true), tool("open", false)],
+            "run_command": {"enabled": true},
+        },
+        "mcp_servers": servers,
+    });
+    write_config(&data, config);
+    let tokens = make_people(&data);
+    // So that what the probe cannot do is not for want of permission.
+    fs::set_permissions(&home, Permissions::from_mode(0o755)).unwrap();
+    if rustix::process::geteuid().is_root() {
+        let owner = format!("{NOBODY}:{NOBODY}");
+        assert!(command("chown", &["-R", &owner, home.to_str().unwrap()]));
+    }
+
+    let mut serve = Command::new(&launch[0]);
+    serve
+        .args(&launch[1..])
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+        .env_clear()
+        .envs([("PATH", "/usr/bin:/bin"), ("OPENAI_API_KEY", KEY)])
+        .envs([("AUTH_TOKEN", KEY), ("HEARTH_ADMIN_PASSWORD", KEY)])
+        .envs([("HOME", &data), ("HEARTH_DATA_DIR", &data)])
+        .env("TMPDIR", path("temporary"));
+    let program = Program::launch(serve, &home);
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.admin);
+
+    let command = json!({"command": probe});
+    let mut cases = vec![
+        ("open", json!({}), OPEN),
+        ("mcp_open_probe", json!({}), OPEN),
+    ];
+    match has_landlock() {
+        true => cases.extend([
+            ("confined", json!({}), CONFINED),
+            ("run_command", command, &CONFINED[4..]),
+            ("mcp_confined_probe", json!({}), CONFINED),
+        ]),
+        false => skipped("this kernel has no Landlock"),
+    }
+    eventually("the MCP servers are there", || {
+        let tools = client.ask(json!({"type": "list_tools"}))["tools"].to_string();
+        let is_there = |case: &&(&str, Value, &str)| tools.contains(&format!("{:?}", case.0));
+        (cases.iter().filter(is_there).count() == cases.len()).then_some(())
+    });
+    for (tool, arguments, can) in cases {
+        assert_eq!(answer(&mut client, tool, &arguments), can, "{tool}");
+        for file in ["config.json", "hearth.db"] {
+            assert!(Path::new(&data).join(file).exists(), "{tool}: {file}");
+        }
+    }
+}
