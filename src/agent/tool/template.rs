@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 /// The values for the templates of one run.
 pub(super) struct Values<'a> {
-    /// The parameters that the tool has.
+    /// The parameters that the tool declares. A template is the owner's: an argument
+    /// that they did not declare must not replace what happens to be in braces.
     pub(super) parameters: Option<&'a Map<String, Value>>,
     /// The arguments that this run got.
     pub(super) arguments: &'a Map<String, Value>,
@@ -16,10 +17,8 @@ pub(super) struct Values<'a> {
 
 impl<'a> Values<'a> {
     fn is_parameter(&self, name: &str) -> bool {
-        self.arguments.contains_key(name)
-            || self
-                .parameters
-                .is_some_and(|known| known.contains_key(name))
+        self.parameters
+            .is_some_and(|known| known.contains_key(name))
     }
 
     /// Replaces every `{name}` by its argument passed through `encode`: a
@@ -112,7 +111,7 @@ mod tests {
 
     fn with_values<T>(test: impl FnOnce(&Values<'_>) -> T) -> T {
         let parameters = json!({"room": {}, "level": {}, "list": {}, "absent": {}});
-        let arguments = json!({"room": "a b/{level}", "level": 7, "list": [1, "x"]});
+        let arguments = json!({"room": "a b/{level}", "level": 7, "list": [1, "x"], "more": "!"});
         test(&Values {
             parameters: parameters.as_object(),
             arguments: arguments.as_object().unwrap(),
@@ -129,6 +128,7 @@ mod tests {
                 ("{list}", r#"[1,"x"]"#, "%5B1%2C%22x%22%5D"),
                 ("<{absent}>", "<>", "<>"),
                 ("{unknown}", "{unknown}", "{unknown}"),
+                ("{more}", "{more}", "{more}"),
                 (r#"{"a":{level}}"#, r#"{"a":7}"#, r#"{"a":7}"#),
                 ("{{level}}", "{7}", "{7}"),
                 ("{level", "{level", "{level"),
@@ -151,6 +151,7 @@ mod tests {
                 (json!("{level}"), json!(7)),
                 (json!("{level}%"), json!("7%")),
                 (json!("{absent}"), Value::Null),
+                (json!("{more}"), json!("{more}")),
                 (json!(["{absent}", "{list}"]), json!([null, [1, "x"]])),
                 (
                     json!({"a": "{level}", "b": "{absent}", "c": {"d": "{room}"}, "e": 1}),
