@@ -12,7 +12,7 @@ use relay::noise::PrivateKey;
 use support::eventually;
 use support::home::TemporaryDirectory;
 use support::process::status;
-use support::program::skipped;
+use support::program::{Program, skipped};
 use support::relay_peers::{Arrival, Got, Line, Machine, TOKEN, ping};
 
 const MACHINES: usize = 200;
