@@ -12,6 +12,7 @@
 //! sends requests, [`process::Process::run`] supervises a child program.
 
 pub mod cancel;
+pub mod capacity;
 pub mod client_handler;
 mod connection;
 pub mod dial;

@@ -90,6 +90,20 @@ pub fn wait(
     waker: Option<&Waker>,
     deadline: Option<Instant>,
 ) -> io::Result<Woken> {
+    wait_beside(descriptor, interest, waker, &[], deadline)
+}
+
+/// [`wait`], which also ends when one of `others` has input.
+///
+/// # Errors
+/// As [`wait`].
+pub fn wait_beside(
+    descriptor: BorrowedFd<'_>,
+    interest: Interest,
+    waker: Option<&Waker>,
+    others: &[BorrowedFd<'_>],
+    deadline: Option<Instant>,
+) -> io::Result<Woken> {
     let flags = match interest {
         Interest::Read => PollFlags::IN,
         Interest::Write => PollFlags::OUT,
@@ -97,11 +111,17 @@ pub fn wait(
         Interest::Hangup => PollFlags::empty(),
     };
     let signal = waker.map_or(descriptor, |waker| waker.signal.receiver());
-    let mut entries = [
-        PollFd::from_borrowed_fd(descriptor, flags),
-        PollFd::from_borrowed_fd(signal, PollFlags::IN),
-    ];
-    let entries = &mut entries[..if waker.is_some() { 2 } else { 1 }];
+    let input = |descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN);
+    let mut pair = [PollFd::from_borrowed_fd(descriptor, flags), input(signal)];
+    let mut all;
+    let entries = match others {
+        [] => &mut pair[..if waker.is_some() { 2 } else { 1 }],
+        _ => {
+            all = Vec::from(pair);
+            all.extend(others.iter().copied().map(input));
+            &mut all[..]
+        }
+    };
     loop {
         let left = deadline.map(time_left);
         match poll(entries, left.map(timespec).as_ref()) {
@@ -113,9 +133,7 @@ pub fn wait(
         }
     }
     let found = entries[0].revents();
-    let signalled = entries
-        .get(1)
-        .is_some_and(|entry| !entry.revents().is_empty());
+    let signalled = waker.is_some() && !entries[1].revents().is_empty();
     if let Some(waker) = waker {
         waker.finish(signalled);
     }

@@ -38,6 +38,7 @@ mod relay_server;
 mod roles;
 mod routines;
 mod sandbox;
+mod scarcity;
 #[path = "../faults/mod.rs"]
 mod scenarios;
 mod service;

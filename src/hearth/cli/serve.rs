@@ -3,10 +3,14 @@
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::os::unix::process::CommandExt;
+use std::process;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use super::arguments::Arguments;
@@ -44,6 +48,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
     let directory = DataDirectory::of(arguments, context)?;
+    limit_arenas(context);
     directory.create()?;
     let logging = logging::start(
         context.variable("HEARTH_LOG").as_deref(),
@@ -51,6 +56,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         context.environment,
     )?;
     raise_descriptor_limit();
+    // Without a handler, a write over the limit of a file's size would end the process.
+    // Now it fails like one to a full disk. Child processes get the default again.
+    signal_hook::flag::register(SIGXFSZ, Arc::new(AtomicBool::new(false)))
+        .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))?;
     // From here on signals are queued until `wait`, so that they cannot kill the
     // process in the middle of a first run.
     let signals = Signals::new([SIGTERM, SIGINT, SIGHUP])
@@ -142,18 +151,16 @@ fn wait(
                     manager.stopping();
                     log::info!("stopping: running turns get 10 seconds");
                     let handle = handle.clone();
-                    thread::Builder::new()
-                        .name("stop".to_owned())
-                        .spawn_scoped(scope, move || {
-                            server.stop();
-                            // Ends the loop above.
-                            handle.close();
-                        })
-                        .map_err(|error| {
-                            CliError::failed(format!(
-                                "cannot start the thread that stops the server: {error}"
-                            ))
-                        })?;
+                    let stop = move || {
+                        server.stop();
+                        // Ends the loop above.
+                        handle.close();
+                    };
+                    let builder = thread::Builder::new().name("stop".to_owned());
+                    if builder.spawn_scoped(scope, stop.clone()).is_err() {
+                        // Without a thread the second signal has to wait for it.
+                        stop();
+                    }
                 }
             }
         }
@@ -184,6 +191,23 @@ fn status(server: &Server) -> String {
     match addresses.as_slice() {
         [] => "Running without a listening address".to_owned(),
         addresses => format!("Listening on {}", addresses.join(", ")),
+    }
+}
+
+/// glibc reserves 64 MiB of address space for each of up to eight arenas a processor.
+/// Where that is limited they would use it up and leave none for small allocations,
+/// which abort the process when they fail. Starts the program again with a single
+/// arena; if that is not possible, goes on as it is.
+fn limit_arenas(context: &CliContext) {
+    const ARENAS: &str = "MALLOC_ARENA_MAX";
+    if getrlimit(Resource::As).current.is_none() || context.variable(ARENAS).is_some() {
+        return;
+    }
+    let mut arguments = std::env::args_os();
+    if let (Ok(program), Some(name)) = (std::env::current_exe(), arguments.next()) {
+        let mut again = process::Command::new(program);
+        // It returns only if it fails.
+        let _ = again.arg0(name).args(arguments).env(ARENAS, "1").exec();
     }
 }
 

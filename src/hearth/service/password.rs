@@ -1,6 +1,7 @@
 //! Passwords: argon2id with 19 MiB, 2 passes and 1 lane, which is OWASP's
 //! recommendation (Password Storage Cheat Sheet, 2026-08), and few at a time.
 
+use std::num::NonZero;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -11,10 +12,14 @@ use subtle::ConstantTimeEq;
 
 use base::error::{Error, Result};
 use base::secret::{Secret, random_bytes};
+use net::capacity;
 
 /// Most hashes that may be computed at a time: each takes 19 MiB. Fewer where there
-/// are fewer processors, since more would not finish sooner.
+/// are fewer processors, since more would not finish sooner, and where they would
+/// take more than half of the memory.
 const AT_A_TIME: usize = 2;
+/// Memory of one hash, in bytes.
+const HASH_BYTES: u64 = 19 * 1024 * 1024;
 /// How long a sign-in waits for its turn before the server says it is busy.
 const WAIT: Duration = Duration::from_secs(10);
 /// Longest password, in bytes: hashing time must not depend on the client.
@@ -70,12 +75,19 @@ pub fn hash(password: &Secret) -> Result<String> {
         };
         Ok(hash.to_string())
     };
-    text().map_err(|error| Error::server("the password could not be hashed", error))
+    text().map_err(|error| match error {
+        argon2::password_hash::Error::OutOfMemory => out_of_memory(),
+        error => Error::server("the password could not be hashed", error),
+    })
 }
 
 fn derive(params: &Params, password: &Secret, salt: &[u8]) -> argon2::Result<[u8; 32]> {
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params.clone());
-    let mut memory: Vec<Block> = Vec::with_capacity(BUFFER_BYTES / Block::SIZE);
+    let mut memory: Vec<Block> = Vec::new();
+    let blocks = params.block_count().max(BUFFER_BYTES / Block::SIZE);
+    if !capacity::has_room(BUFFER_BYTES) || memory.try_reserve_exact(blocks).is_err() {
+        return Err(argon2::Error::OutOfMemory);
+    }
     memory.resize(params.block_count(), Block::new());
     let mut digest = [0; 32];
     let bytes = password.expose().as_bytes();
@@ -91,9 +103,12 @@ pub struct Verifier {
 
 impl Default for Verifier {
     fn default() -> Verifier {
+        // Heeds the processor quota of a control group.
+        let processors = available_parallelism().map_or(1, NonZero::get);
+        let fitting = capacity::memory().map_or(AT_A_TIME as u64, |bytes| bytes / 2 / HASH_BYTES);
+        let fitting = usize::try_from(fitting).unwrap_or(AT_A_TIME).max(1);
         Verifier {
-            // Heeds the processor quota of a control group.
-            permits: bounded(available_parallelism().map_or(1, |count| count.get().min(AT_A_TIME))),
+            permits: bounded(AT_A_TIME.min(processors).min(fitting)),
         }
     }
 }
@@ -104,7 +119,8 @@ impl Verifier {
     /// anything is computed; what it returns is handed back.
     ///
     /// # Errors
-    /// Those of `admit`; `server_error` 503 when too many sign in at once.
+    /// Those of `admit`; `server_error` 503 when too many sign in at once, or without
+    /// memory.
     pub fn verify<T>(
         &self,
         stored: Option<&str>,
@@ -113,7 +129,7 @@ impl Verifier {
     ) -> Result<(bool, T)> {
         self.limited(|| {
             let admitted = admit()?;
-            Ok((verify(stored, password), admitted))
+            Ok((verify(stored, password)?, admitted))
         })?
     }
 
@@ -137,22 +153,27 @@ impl Verifier {
     }
 }
 
-fn verify(stored: Option<&str>, password: &Secret) -> bool {
+fn out_of_memory() -> Error {
+    Error::overloaded("there is no memory to check a password now; try again", 10)
+}
+
+fn verify(stored: Option<&str>, password: &Secret) -> Result<bool> {
     if password.expose().len() > PASSWORD_BYTES {
-        return false;
+        return Ok(false);
     }
     let known = stored.and_then(|text| {
         let hash = PasswordHash::new(text).ok()?;
         Some((Params::try_from(&hash).ok()?, hash.salt?, hash.hash?))
     });
-    match known {
-        Some((params, salt, expected)) => derive(&params, password, &salt)
-            .is_ok_and(|digest| digest.ct_eq(expected.as_bytes()).into()),
+    let derived = match &known {
+        Some((params, salt, _)) => derive(params, password, salt),
         // No user of this name: takes as long.
-        None => {
-            let _ = derive(&Params::default(), password, &[0; 16]);
-            false
-        }
+        None => derive(&Params::default(), password, &[0; 16]),
+    };
+    match (derived, known) {
+        (Err(argon2::Error::OutOfMemory), _) => Err(out_of_memory()),
+        (Ok(digest), Some((_, _, expected))) => Ok(digest.ct_eq(expected.as_bytes()).into()),
+        _ => Ok(false),
     }
 }
 

@@ -69,8 +69,9 @@ impl Connections {
 }
 
 /// The counts, shared by all listeners of a server.
-#[derive(Default)]
 pub struct Admissions {
+    /// Most connections, whatever the configuration permits.
+    most: usize,
     counts: Mutex<Counts>,
     /// Notified when an unauthenticated place becomes free.
     place: Condvar,
@@ -91,13 +92,22 @@ struct Address {
 }
 
 impl Admissions {
+    /// No connections yet, and never more than `most`.
+    pub fn new(most: usize) -> Admissions {
+        Admissions {
+            most,
+            counts: Mutex::default(),
+            place: Condvar::new(),
+        }
+    }
+
     /// Counts a new connection, without an address for now.
     ///
     /// # Errors
     /// `server_error` 503 when `limits.connections` are open.
     pub fn enter(self: &Arc<Admissions>, limits: &Limits) -> Result<Admission, Error> {
         let mut counts = self.lock();
-        if counts.open.total() >= limits.connections {
+        if counts.open.total() >= limits.connections.min(self.most) {
             return Err(full("the server has as many connections as it may"));
         }
         counts.open.http += 1;
@@ -258,7 +268,7 @@ mod tests {
 
     #[test]
     fn limits_hold_and_counts_return_to_zero() {
-        let admissions = Arc::new(Admissions::default());
+        let admissions = Arc::new(Admissions::new(usize::MAX));
         let limits = Limits {
             connections: 3,
             connections_per_address: 2,
@@ -290,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_burst_waits_for_places_and_an_attack_does_not_get_any() {
-        let admissions = Arc::new(Admissions::default());
+        let admissions = Arc::new(Admissions::new(usize::MAX));
         let limits = Limits {
             unauthenticated_per_address: 1,
             ..limits()

@@ -1,9 +1,8 @@
 //! Accepts connections on one port, within limits and from permitted peers. No
 //! error ends the accept loop.
 
-use std::collections::VecDeque;
-use std::io::{self, Read};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,21 +11,25 @@ use std::time::{Duration, Instant};
 
 use base::error::Error;
 use config::Config;
+use rustix::io::Errno;
 
 use super::detect_protocol;
+use super::refused::Refused;
+use crate::capacity;
 use crate::connection::Connection;
 use crate::connection::admission::{Admission, Admissions};
 use crate::connection::policy::ListenerPolicy;
-use crate::connection::registry::Registry;
-use crate::http::message::Response;
-use crate::http::response_writer::{Persistence, Responder};
+use crate::connection::registry::{Registry, STACK_BYTES};
 use crate::peer::AddressKey;
 use crate::stream::Socket;
-use crate::wait::{Interest, Waker, wait};
+use crate::wait::{Interest, Waker, wait_beside};
 
 /// Pauses after a failure to accept: the first, doubling up to the last.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LAST_PAUSE: Duration = Duration::from_secs(1);
+/// After how many seconds a client should try again that was refused for lack of
+/// something.
+const RETRY_SECONDS: u32 = 5;
 
 /// Returns the current configuration.
 pub type ConfigSource = Arc<dyn Fn() -> Arc<Config> + Send + Sync>;
@@ -53,6 +56,8 @@ pub struct AcceptLoop<A> {
     pub registry: Arc<Registry>,
     /// Refused connections that may still read why.
     pub refused: Refused,
+    /// Given up when no descriptor is left, to accept and refuse with it.
+    pub spare: Option<TcpListener>,
     /// The pause after a failure to accept.
     pub pause: Pause,
 }
@@ -69,16 +74,20 @@ where
             if self.stopping.load(Ordering::SeqCst) {
                 return;
             }
+            self.refused.advance(&self.policy);
+            if self.spare.is_none() {
+                self.spare = self.socket.try_clone().ok();
+            }
+            self.pause.expire();
             let (interest, deadline) = match self.pause.until {
                 Some(until) => (Interest::Hangup, Some(until)),
                 None => (Interest::Read, self.refused.deadline()),
             };
-            let woken = wait(self.socket.as_fd(), interest, Some(&self.waker), deadline);
-            self.refused.expire();
-            match woken {
+            let silent = self.refused.silent();
+            let (socket, waker) = (self.socket.as_fd(), Some(&*self.waker));
+            match wait_beside(socket, interest, waker, &silent, deadline) {
                 Ok(woken) if woken.ready && self.pause.until.is_none() => self.accept_one(),
-                Ok(woken) if woken.signalled => {}
-                Ok(_) => self.pause.until = None,
+                Ok(_) => {}
                 Err(error) => {
                     self.back_off(&error);
                     // Where `poll` fails, only sleep can pause.
@@ -90,10 +99,11 @@ where
 
     fn accept_one(&mut self) {
         match (self.accept)(&self.socket) {
-            Ok((stream, address)) => match self.admit(stream, address.ip().to_canonical()) {
-                Ok(()) => self.pause.forget(),
-                Err(error) => self.back_off(&error),
-            },
+            Ok((stream, address)) => {
+                self.pause.forget();
+                self.admit(stream, address.ip().to_canonical());
+            }
+            Err(error) if is_short_of_descriptors(&error) => self.refuse_next(),
             Err(error) => match error.kind() {
                 // The client has already gone.
                 io::ErrorKind::WouldBlock
@@ -104,19 +114,30 @@ where
         }
     }
 
+    /// Accepts with the descriptors that were kept for it, and refuses.
+    fn refuse_next(&mut self) {
+        self.spare = None;
+        self.refused.clear(&self.policy);
+        match (self.accept)(&self.socket) {
+            Ok((stream, address)) => {
+                let error = Error::overloaded("the server has no descriptor left", RETRY_SECONDS);
+                self.refuse(stream, address.ip().to_canonical(), error);
+            }
+            Err(error) => self.back_off(&error),
+        }
+    }
+
+    fn refuse(&mut self, stream: TcpStream, remote: IpAddr, error: Error) {
+        log::info!("{}: {remote} refused: {error}", self.address);
+        self.refused.add(stream, error, &self.policy);
+    }
+
     /// Serves a connection or refuses it.
-    ///
-    /// # Errors
-    /// No thread can be started.
-    fn admit(&mut self, stream: TcpStream, remote: IpAddr) -> io::Result<()> {
+    fn admit(&mut self, stream: TcpStream, remote: IpAddr) {
         let config = (self.config)();
         let admission = match self.check_limits(&config, remote) {
             Ok(admission) => admission,
-            Err(error) => {
-                log::info!("{}: {remote} refused: {error}", self.address);
-                self.refused.add(stream, &error, self.policy.is_secure());
-                return Ok(());
-            }
+            Err(error) => return self.refuse(stream, remote, error),
         };
         // Otherwise a small answer would wait for the acknowledgement of the one
         // before. A connection that refuses the option is broken anyway.
@@ -135,13 +156,13 @@ where
         let spawned = self.registry.spawn(Arc::clone(&stream), move |registered| {
             detect_protocol::serve(connection, socket, registered);
         });
-        if spawned.is_err()
+        if let Err(error) = spawned
             && let Some(stream) = Arc::into_inner(stream)
         {
-            let error = Error::overloaded("the server has no thread left", 5);
-            self.refused.add(stream, &error, self.policy.is_secure());
+            log::debug!("no thread for {remote}: {error}");
+            let error = Error::overloaded("the server has no thread left", RETRY_SECONDS);
+            self.refuse(stream, remote, error);
         }
-        spawned
     }
 
     /// Whether `remote` may connect now.
@@ -153,7 +174,14 @@ where
         if !config.trusted_proxies.allows(remote) {
             admission.belong_to(AddressKey::of(remote), &config.limits)?;
         }
-        Ok(admission)
+        // A thread that starts without room for its second stack aborts the process.
+        match capacity::has_room(STACK_BYTES) {
+            true => Ok(admission),
+            false => Err(Error::overloaded(
+                "the server has no memory left",
+                RETRY_SECONDS,
+            )),
+        }
     }
 
     fn back_off(&mut self, error: &io::Error) {
@@ -163,8 +191,6 @@ where
                 self.address
             );
         }
-        // They hold file descriptors, which may have run out.
-        self.refused.clear();
         self.pause.begin();
     }
 }
@@ -187,74 +213,18 @@ impl Pause {
         self.until = Some(Instant::now() + self.length);
     }
 
+    fn expire(&mut self) {
+        self.until = self.until.filter(|until| Instant::now() < *until);
+    }
+
     fn forget(&mut self) {
         *self = Pause::default();
     }
 }
 
-/// Refused connections whose clients still have a moment to read why. If they
-/// were closed at once with unread input, the reset could overtake the answer.
-#[derive(Default)]
-pub struct Refused {
-    open: VecDeque<(Instant, TcpStream)>,
-    responder: Responder,
-}
-
-#[cfg(feature = "tls")]
-fn refuse_handshake(stream: &mut impl io::Write) -> io::Result<()> {
-    stream.write_all(super::tls_opening::REFUSAL)
-}
-
-#[cfg(not(feature = "tls"))]
-fn refuse_handshake(_: &mut impl io::Write) -> io::Result<()> {
-    Ok(())
-}
-
-impl Refused {
-    const MOST: usize = 32;
-    const TIME: Duration = Duration::from_secs(1);
-
-    /// Sends `error` as far as possible without waiting. On a TLS port it sends
-    /// only an alert.
-    fn add(&mut self, stream: TcpStream, error: &Error, is_secure: bool) {
-        if stream.set_nonblocking(true).is_err() {
-            return;
-        }
-        let written = match is_secure {
-            true => refuse_handshake(&mut &stream),
-            false => self.responder.write(
-                &Response::error(error),
-                false,
-                Persistence::Close,
-                &mut &stream,
-            ),
-        };
-        if written.is_ok() && stream.shutdown(Shutdown::Write).is_ok() {
-            if self.open.len() == Refused::MOST {
-                self.open.pop_front();
-            }
-            self.open
-                .push_back((Instant::now() + Refused::TIME, stream));
-        }
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.open.front().map(|(deadline, _)| *deadline)
-    }
-
-    fn expire(&mut self) {
-        let now = Instant::now();
-        while let Some((deadline, _)) = self.open.front()
-            && *deadline <= now
-        {
-            if let Some((_, stream)) = self.open.pop_front() {
-                // Reads and drops what the client sent meanwhile.
-                let _ = (&stream).read(&mut [0; 2048]);
-            }
-        }
-    }
-
-    fn clear(&mut self) {
-        self.open.clear();
-    }
+fn is_short_of_descriptors(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
 }

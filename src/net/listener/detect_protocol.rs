@@ -4,11 +4,12 @@
 #[cfg(feature = "tls")]
 use std::io::Write;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[cfg(feature = "tls")]
 use protocol::envelope;
 
+use super::refused;
 #[cfg(feature = "tls")]
 use super::tls_opening::{self, Opening};
 use crate::connection::admission::Transport;
@@ -19,12 +20,14 @@ use crate::connection::{Connection, seconds};
 use crate::http::connection::HttpConnection;
 #[cfg(feature = "tls")]
 use crate::http::https_redirect::speaks_tls;
-use crate::http::message::Response;
-use crate::http::response_writer::{Persistence, Responder};
+use crate::http::response_writer::Responder;
 use crate::inbox::Inbox;
 use crate::lines;
 use crate::stream::{ReadTimeout, Socket, Stream, linger};
 use crate::websocket;
+
+/// How long a client that is refused may take to show which protocol it speaks.
+const REFUSED_TIME: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends, and logs its end.
 pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered) {
@@ -124,15 +127,18 @@ fn serve_protocol(
     let peer = connection.socket_peer().to_string();
     let config = Arc::clone(&connection.config);
     stream.set_write_deadline(connection.write_deadline());
+    let mut inbox = Inbox::default();
     if let Err(error) = connection.admission.begin_unauthenticated(&config.limits) {
-        // Whether this arrives changes nothing: the connection ends either way.
-        let _ =
-            Responder::default().write(&Response::error(&error), false, Persistence::Close, stream);
+        stream.set_read_timeout(ReadTimeout::Until(Instant::now() + REFUSED_TIME));
+        // Whether these succeed changes nothing: the connection ends either way.
+        let _ = inbox.fill(stream);
+        let (first, policy) = (inbox.unread(), &connection.policy);
+        let responder = &mut Responder::default();
+        let _ = refused::answer(&error, first, policy, false, responder, stream);
         linger(stream);
         return peer;
     }
 
-    let mut inbox = Inbox::default();
     let deadline = Instant::now() + seconds(config.limits.head_seconds);
     stream.set_read_timeout(ReadTimeout::Until(deadline));
     // A client that sends nothing gets no answer.

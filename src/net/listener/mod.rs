@@ -9,6 +9,7 @@
 
 mod accept;
 mod detect_protocol;
+mod refused;
 #[cfg(feature = "tls")]
 mod tls_opening;
 
@@ -22,6 +23,7 @@ use std::time::{Duration, Instant};
 use base::threads;
 use config::{AddressPatterns, Config, Settings};
 
+use crate::capacity;
 use crate::client_handler::HandlerFactory;
 use crate::connection::policy::ListenerPolicy;
 #[cfg(feature = "tls")]
@@ -71,9 +73,14 @@ impl Listeners {
         config: impl Fn() -> Arc<Config> + Send + Sync + 'static,
         sessions: Option<HandlerFactory>,
     ) -> Listeners {
+        let wanted = config().limits.connections;
+        let (most, limit) = capacity::connections();
+        if most < wanted {
+            log::warn!("limits.connections is {wanted}, but {limit} leaves room for {most}");
+        }
         Listeners {
             config: Arc::new(config),
-            admissions: Arc::default(),
+            admissions: Arc::new(Admissions::new(most)),
             sessions,
             #[cfg(feature = "tls")]
             tls: None,
@@ -160,6 +167,7 @@ impl Listeners {
             waker: Arc::clone(&waker),
             registry: Arc::clone(&registry),
             refused: Default::default(),
+            spare: None,
             pause: Default::default(),
         };
         let accepting = threads::spawn(

@@ -15,7 +15,7 @@ use crate::wait::{Interest, wait};
 
 /// The first byte of a TLS connection: the type of the record that holds the
 /// client's first message (RFC 8446, section 5.1).
-const HANDSHAKE: u8 = 0x16;
+pub const HANDSHAKE: u8 = 0x16;
 
 /// A fatal alert `internal_error` (RFC 8446, section 6), for clients that are
 /// refused before any handshake.

@@ -83,18 +83,68 @@ fn a_request_gives_its_unauthenticated_place_back() {
 }
 
 #[test]
-fn a_peer_that_is_not_permitted_is_told() {
-    let server = build(ServerOptions {
+fn whoever_is_refused_reads_why_in_its_own_protocol() {
+    let forbidden = ServerOptions {
         allow_from: patterns(&[("203.0.113.0", 24)]),
         ..ServerOptions::default()
+    };
+    let full = |limits| ServerOptions {
+        limits,
+        ..ServerOptions::default()
+    };
+    let none = Limits {
+        connections: 0,
+        ..limits()
+    };
+    let none_unauthenticated = Limits {
+        unauthenticated_per_address: 0,
+        ..limits()
+    };
+    for (options, status, code) in [
+        (forbidden, 403, "unauthorized"),
+        (full(none), 503, "server_error"),
+        (full(none_unauthenticated), 503, "server_error"),
+    ] {
+        let server = build(options);
+        for input in ["", GET, "HEAD / HTTP/1.1\r\nHost: x\r\n\r\n", "{auth}\n"] {
+            let mut client = server.connect();
+            client.send(input);
+            let said = match input.starts_with('{') {
+                true => client.line(),
+                false => {
+                    let is_head = input.starts_with("HEAD");
+                    let answer = client.answer_to(is_head);
+                    assert_eq!(answer.status, status, "{input:?}");
+                    match is_head {
+                        true => format!(r#"{{"status":"error" {code}"#),
+                        false => answer.body,
+                    }
+                }
+            };
+            assert!(
+                said.starts_with(r#"{"status":"error""#),
+                "{input:?}: {said}"
+            );
+            assert!(said.contains(code), "{input:?}: {said}");
+            assert!(client.is_closed(), "{input:?}");
+        }
+        server.await_connections(0);
+    }
+}
+
+#[test]
+fn clients_that_are_refused_do_not_hold_up_others() {
+    let server = server(Limits {
+        connections_per_address: 0,
+        ..limits()
     });
-    let mut client = server.connect();
-    let answer = client.answer();
-    assert_eq!(answer.status, 403);
-    assert!(answer.body.contains(r#""code":"unauthorized""#));
-    assert!(answer.body.contains("allow_from"), "{}", answer.body);
-    assert!(client.is_closed());
-    server.await_connections(0);
+    // More than may wait until it is known what they speak.
+    let mut clients: Vec<Client> = (0..100).map(|_| server.connect()).collect();
+    clients[99].send(GET);
+    for mut client in clients.into_iter().rev() {
+        assert_eq!(client.answer().status, 503);
+        assert!(client.is_closed());
+    }
 }
 
 #[test]
@@ -122,9 +172,12 @@ fn failures_to_accept_pass() {
         None => socket.accept(),
     };
     let listener = listeners.start(policy, socket, accept).unwrap();
-    let mut client = Client::connect(listener.local_addr());
-    client.send(GET);
-    assert_eq!(client.answer().status, 200);
+    // Accepted with the spare descriptor, which is there again for the next.
+    for status in [503, 200] {
+        let mut client = Client::connect(listener.local_addr());
+        client.send(GET);
+        assert_eq!(client.answer().status, status);
+    }
     listener.stop();
 }
 

@@ -5,7 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 #[cfg(feature = "tls")]
 use std::path::Path;
 
-use rustix::process::{Resource, getrlimit};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -15,16 +14,13 @@ use crate::cli::logging;
 use crate::cli::serve::raise_descriptor_limit;
 use base::secret::Secret;
 use config::AddressPatterns;
+use net::capacity;
 #[cfg(feature = "tls")]
 use net::tls::Acceptor;
 use relay::server::{self, Options, RelayServer, Token};
 
 /// The default port, the same as a server's.
 const PORT: u16 = 5000;
-/// Descriptors that are not for connections.
-const OTHER_DESCRIPTORS: u64 = 64;
-/// Descriptors of a connection: its socket and its waker.
-const DESCRIPTORS_EACH: u64 = 2;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
@@ -59,22 +55,20 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         context.environment,
     )?;
     raise_descriptor_limit();
-    let affordable = affordable_connections();
-    let is_short = affordable < options.connections;
+    let (affordable, limit) = capacity::connections();
+    let shortage = match affordable < options.connections {
+        true => format!(": {limit} leaves no room for more"),
+        false => String::new(),
+    };
     options.connections = options.connections.min(affordable);
     let mut signals = Signals::new([SIGTERM, SIGINT])
         .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))?;
 
     log::info!(
-        "up to {} machines with {} clients each, {} connections in all{}",
+        "up to {} machines with {} clients each, {} connections in all{shortage}",
         options.machines,
         options.clients_per_machine,
         options.connections,
-        if is_short {
-            ": more need a higher limit of open files (LimitNOFILE=, ulimit -n)"
-        } else {
-            ""
-        }
     );
     let secure = identity(arguments)?;
     let is_secure = secure.is_some();
@@ -183,13 +177,6 @@ fn bind(address: SocketAddr, is_named: bool) -> io::Result<TcpListener> {
     })
 }
 
-/// How many connections the limit of open files allows.
-fn affordable_connections() -> usize {
-    let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let connections = descriptors.saturating_sub(OTHER_DESCRIPTORS) / DESCRIPTORS_EACH;
-    usize::try_from(connections).unwrap_or(usize::MAX).max(1)
-}
-
 fn show_token(context: &mut CliContext) -> CliResult {
     let token = server::new_token();
     let token = token.expose();
@@ -203,15 +190,4 @@ fn show_token(context: &mut CliContext) -> CliResult {
          relay, but cannot read or change the messages of others."
     )?;
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn connections_fit_the_limit_of_descriptors() {
-        let descriptors = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        assert!(affordable_connections() as u64 <= descriptors / DESCRIPTORS_EACH);
-    }
 }

@@ -1,0 +1,193 @@
+//! The real binary where the system grants little: address space, descriptors,
+//! threads, file size. It refuses, works on, and recovers.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+
+use rustix::process::{Pid, Resource, Rlimit, geteuid, getrlimit, prlimit};
+use serde_json::json;
+
+use super::scenarios::{Posted, Poster, echoing, wait_until_done, with_account};
+use support::MAX_WAIT;
+use support::eventually;
+use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
+use support::http::{get, post};
+use support::program::{Program, hearth, is_there, skipped};
+use support::receiver::Receiver;
+use support::socket::{Socket, connect};
+
+const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\n\
+    Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
+    Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+
+/// Limits that do not apply to strangers of one address.
+fn unlimited() -> serde_json::Value {
+    json!({ "limits": {
+        "connections_per_address": 10_000,
+        "unauthenticated_per_address": 10_000,
+        "auth_seconds": 600,
+        "login_failures": 10_000,
+    } })
+}
+
+/// Serves in `folder` from a shell, behind these words of a command line.
+fn serve_with(folder: &Path, words: &str) -> Program {
+    let program = hearth(folder);
+    let mut shell = Command::new("/bin/sh");
+    shell
+        .arg("-c")
+        .arg(format!("{words} \"$0\" \"$@\""))
+        .arg(program.get_program())
+        .args(["serve", "--bind", "127.0.0.1", "--port", "0"])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("HEARTH_DATA_DIR", folder);
+    Program::launch(shell, folder)
+}
+
+/// Opens WebSockets until one is refused; returns those that are open.
+fn open_until_refused(program: &Program) -> Vec<Socket> {
+    let mut open = Vec::new();
+    loop {
+        let mut socket = connect(program.address);
+        match status(&mut socket, HANDSHAKE) {
+            101 => open.push(socket),
+            503 => return open,
+            status => panic!("{status}"),
+        }
+        assert!(open.len() < 5_000, "nothing limits it");
+    }
+}
+
+/// Sends a request and returns the status of its response.
+fn status(socket: &mut Socket, request: &str) -> u16 {
+    // Who is refused may be closed before it has sent everything.
+    let _ = socket.write_all(request.as_bytes());
+    let mut line = [0; 12];
+    socket.read_exact(&mut line).unwrap();
+    String::from_utf8_lossy(&line[9..]).parse().unwrap()
+}
+
+/// Holds as many WebSockets as fit, sees that all others are refused and that the
+/// server works again once they are gone. Returns how many there were.
+fn flood(program: &Program) -> usize {
+    let held = open_until_refused(program);
+    assert!(held.len() >= 4, "only {}", held.len());
+    thread::scope(|scope| {
+        let log_in = || {
+            let body = json!({ "username": "nobody", "password": "wrong" });
+            post(program.address, "/auth", &[], &body).status
+        };
+        let attempts: Vec<_> = (0..20).map(|_| scope.spawn(log_in)).collect();
+        for attempt in attempts {
+            assert_eq!(attempt.join().unwrap(), 503);
+        }
+    });
+    let count = held.len();
+    for socket in held {
+        socket.shutdown(Shutdown::Both).unwrap();
+    }
+    eventually("it works again", || {
+        let credentials = json!({ "username": "admin", "password": PASSWORD });
+        let signed_in = post(program.address, "/auth", &[], &credentials).status;
+        (signed_in == 200 && get(program.address, "/health").status == 200).then_some(())
+    });
+    count
+}
+
+#[test]
+fn strangers_cannot_use_up_the_address_space() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), unlimited());
+    make_people(folder.path());
+    let program = serve_with(folder.path(), "ulimit -v 250000 && exec");
+    assert!(program.said.contains("address space"), "{}", program.said);
+    flood(&program);
+    assert_eq!(program.signal("TERM"), Some(0));
+}
+
+#[test]
+fn strangers_cannot_use_up_the_descriptors() {
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), unlimited());
+    make_people(folder.path());
+    let program = serve_with(folder.path(), "ulimit -n 100 && exec");
+    let said = "limits.connections is 1024, but the limit of open files (LimitNOFILE=, ulimit -n) \
+                leaves room for 25";
+    assert!(program.said.contains(said), "{}", program.said);
+    assert_eq!(flood(&program), 25);
+    assert_eq!(program.signal("TERM"), Some(0));
+}
+
+#[test]
+fn strangers_cannot_use_up_the_threads() {
+    if !geteuid().is_root() {
+        return skipped("only root can give the server a user of its own");
+    }
+    if !is_there("setpriv") || !is_there("prlimit") {
+        return;
+    }
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), unlimited());
+    make_people(folder.path());
+    // The limit counts all processes of a user.
+    let user = 100_000 + std::process::id() % 100_000;
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
+    for file in fs::read_dir(folder.path()).unwrap() {
+        chown(file.unwrap().path(), Some(user), Some(user)).unwrap();
+    }
+    chown(folder.path(), Some(user), Some(user)).unwrap();
+    let program = serve_with(
+        folder.path(),
+        &format!("exec prlimit --nproc=40 setpriv --reuid={user} --regid={user} --clear-groups"),
+    );
+    let said = "the limit of threads (TasksMax=, LimitNPROC=, ulimit -u) leaves room for 20";
+    assert!(program.said.contains(said), "{}", program.said);
+    assert!(flood(&program) <= 20);
+    assert_eq!(program.signal("TERM"), Some(0));
+}
+
+#[test]
+fn a_limit_of_the_file_size_is_like_a_full_disk() {
+    let folder = TemporaryDirectory::new();
+    let (model, receiver) = (echoing(), Receiver::start());
+    write_config(folder.path(), with_account(&model, receiver.url()));
+    let program = Program::serve(folder.path());
+    let process = Pid::from_raw(program.id() as i32);
+    let usual = getrlimit(Resource::Fsize);
+    let limit_to = |current| {
+        let limit = Rlimit { current, ..usual };
+        prlimit(process, Resource::Fsize, limit).unwrap();
+    };
+    let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
+    limit_to(Some(log.len() + 256 * 1024));
+    let poster = Poster::new(program.address);
+    let mut accepted = 0;
+    let refusal = loop {
+        let text = format!("tok-{accepted} {}", "x".repeat(20_000));
+        match poster.post(&[], &json!({ "message": text, "conversation_id": "c" })) {
+            Posted::Answered(202, _) => accepted += 1,
+            Posted::Answered(503, refusal) => break refusal,
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refusal["code"], "server_error");
+    assert!(refusal["retry_after"].is_number(), "{refusal}");
+    eventually("/health tells", || {
+        (get(program.address, "/health").status == 503).then_some(())
+    });
+    limit_to(usual.current);
+    eventually("it works again", || {
+        let works = get(program.address, "/health").status == 200;
+        let posted = poster.post(&[], &json!({ "message": "tok-last" }));
+        (works && matches!(posted, Posted::Answered(202, _))).then_some(())
+    });
+    wait_until_done(folder.path(), MAX_WAIT);
+    assert!(receiver.callbacks().len() > accepted);
+    assert_eq!(program.signal("TERM"), Some(0));
+}
