@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::time::{ClockId, clock_gettime};
 use serde::{Serialize, Serializer};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z. Its text is
@@ -35,6 +36,11 @@ impl Timestamp {
         Timestamp(self.0.saturating_sub(millis))
     }
 
+    /// The point this many milliseconds later, or earlier if negative.
+    pub fn shifted(self, millis: i64) -> Timestamp {
+        Timestamp(self.0.saturating_add(millis))
+    }
+
     /// How long after `earlier` this is; zero when it is not after it.
     pub fn since(self, earlier: Timestamp) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
@@ -59,17 +65,28 @@ impl Serialize for Timestamp {
 
 /// The time of day and the time that passes, injected so that tests can let hours
 /// pass at once. Clones share one clock.
+///
+/// A server's clock runs evenly ([`Clock::run_evenly`]): when somebody sets the
+/// system's clock, or a Raspberry Pi without a battery clock learns the time from
+/// the network, it goes on as before until the owner has corrected what waits, and
+/// then follows ([`Clock::follow`]).
 #[derive(Clone, Debug, Default)]
-pub struct Clock {
-    shifts: Arc<Shifts>,
+pub struct Clock(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The milliseconds from 1970 to the machine's start, plus 1; 0 while the clock
+    /// is the system's.
+    even: AtomicI64,
+    /// How far tests set the system's clock, and the time that they let pass, in
+    /// milliseconds.
+    set: AtomicI64,
+    passed: AtomicU64,
 }
 
-/// What tests add to the operating system's clocks, in milliseconds.
-#[derive(Debug, Default)]
-struct Shifts {
-    wall: AtomicI64,
-    monotonic: AtomicU64,
-}
+/// A difference this small between the clock and the system's is no step of the
+/// latter, in milliseconds. It stays, so many small ones become a step.
+const LEAST_STEP: i64 = 1000;
 
 impl Clock {
     /// The operating system's clock.
@@ -79,35 +96,68 @@ impl Clock {
 
     /// The present time.
     pub fn now(&self) -> Timestamp {
-        let since_1970 = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
-        let millis = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
-        Timestamp(millis.saturating_add(self.shifts.wall.load(Ordering::Relaxed)))
+        let millis = match self.0.even.load(Ordering::Relaxed) {
+            0 => self.system_millis(),
+            even => millis_since_start() + even - 1,
+        };
+        Timestamp(millis).plus(self.passed())
     }
 
     /// The present moment on a clock that nobody sets: for waits, which must not
     /// grow when the time of day is set back.
     pub fn monotonic(&self) -> Instant {
-        Instant::now() + Duration::from_millis(self.shifts.monotonic.load(Ordering::Relaxed))
+        Instant::now() + self.passed()
+    }
+
+    /// From now on the clock no longer follows the system's when that is set.
+    pub fn run_evenly(&self) {
+        let even = self.system_millis() - millis_since_start() + 1;
+        self.0.even.store(even, Ordering::Relaxed);
+    }
+
+    /// How far the system's clock was set since [`Clock::run_evenly`] and
+    /// [`Clock::follow`], in milliseconds, negative for back; absent below a second.
+    pub fn step(&self) -> Option<i64> {
+        let even = self.0.even.load(Ordering::Relaxed);
+        let step = self.system_millis() - (millis_since_start() + even - 1);
+        (even != 0 && step.abs() >= LEAST_STEP).then_some(step)
+    }
+
+    /// Moves an even clock by this many milliseconds.
+    pub fn follow(&self, step: i64) {
+        self.0.even.fetch_add(step, Ordering::Relaxed);
     }
 
     /// Lets `duration` pass at once on this clock and its clones. Waits in progress
     /// do not notice; the caller must also wake them (`Server::advance_clock`).
     pub fn advance(&self, duration: Duration) {
-        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        self.shifts.wall.fetch_add(millis, Ordering::Relaxed);
-        self.shifts
-            .monotonic
-            .fetch_add(millis.unsigned_abs(), Ordering::Relaxed);
+        let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.0.passed.fetch_add(millis, Ordering::Relaxed);
     }
 
-    /// Sets the time of day back by `duration`, as a correction of the system's clock
-    /// does. No time passes.
-    pub fn set_back(&self, duration: Duration) {
-        let millis = i64::try_from(duration.as_millis()).unwrap_or(i64::MAX);
-        self.shifts.wall.fetch_sub(millis, Ordering::Relaxed);
+    /// Sets the system's clock, as this clock and its clones see it, this many
+    /// milliseconds ahead, or back if negative. No time passes.
+    pub fn set_by(&self, millis: i64) {
+        self.0.set.fetch_add(millis, Ordering::Relaxed);
     }
+
+    fn system_millis(&self) -> i64 {
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let millis = i64::try_from(since_1970.as_millis()).unwrap_or(i64::MAX);
+        millis.saturating_add(self.0.set.load(Ordering::Relaxed))
+    }
+
+    fn passed(&self) -> Duration {
+        Duration::from_millis(self.0.passed.load(Ordering::Relaxed))
+    }
+}
+
+/// Counts the time that the machine was suspended too, unlike [`Instant`].
+fn millis_since_start() -> i64 {
+    let since = Duration::try_from(clock_gettime(ClockId::Boottime)).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 #[cfg(test)]
@@ -138,8 +188,32 @@ mod tests {
         let clock = Clock::system();
         let (day, moment) = (clock.now(), clock.monotonic());
         clock.advance(Duration::from_secs(60));
-        clock.set_back(Duration::from_secs(3600));
+        clock.set_by(-3_600_000);
         assert!(clock.now() < day);
         assert!(clock.monotonic() >= moment + Duration::from_secs(60));
+    }
+
+    #[test]
+    fn an_even_clock_goes_on_while_the_system_s_is_set() {
+        const DAY: i64 = 86_400_000;
+        let near = |a: Timestamp, b: Timestamp| {
+            let apart = (a.as_millis() - b.as_millis()).abs();
+            assert!(apart < DAY / 2, "{a} and {b}");
+        };
+        for step in [DAY, -DAY] {
+            let (clock, real) = (Clock::system(), Clock::system());
+            clock.run_evenly();
+            assert_eq!(clock.step(), None);
+            clock.set_by(step);
+            near(clock.now(), real.now());
+            let found = clock.step().unwrap();
+            assert!((found - step).abs() < 60_000, "{found}");
+            clock.follow(found);
+            near(clock.now(), real.now().shifted(step));
+            assert_eq!(clock.step(), None);
+            clock.advance(Duration::from_secs(86_400));
+            assert_eq!(clock.step(), None, "time that passes is no step");
+            near(clock.now(), real.now().shifted(step + DAY));
+        }
     }
 }

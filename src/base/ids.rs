@@ -34,6 +34,11 @@ impl Sequence {
         Sequence(AtomicI64::new(last.max(0)))
     }
 
+    /// Whether ids are ahead of this time: the clock was, once.
+    pub fn is_ahead_of(&self, now: Timestamp) -> bool {
+        self.0.load(Ordering::Relaxed) >= first_at(now.shifted(1))
+    }
+
     /// The next id: of the present time, or one more than the last.
     pub fn next<I: From<i64>>(&self, now: Timestamp) -> I {
         let millisecond = (now.as_millis() - EPOCH).max(0) << COUNTER_BITS;

@@ -84,6 +84,8 @@ pub fn failure(id: Option<&RequestId>, error: &Error) -> String {
 
 #[derive(Serialize)]
 struct Callback<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    status: Option<&'static str>,
     message: &'a str,
     conversation_id: &'a str,
 }
@@ -92,7 +94,18 @@ struct Callback<'a> {
 /// `{"message":...,"conversation_id":...}`.
 pub fn callback(message: &str, conversation_id: &str) -> String {
     to_text(&Callback {
+        status: None,
         message,
+        conversation_id,
+    })
+}
+
+/// The body of a webhook callback whose turn was cancelled: as [`callback`], with
+/// what was said so far and the status `cancelled`.
+pub fn cancelled_callback(said: &str, conversation_id: &str) -> String {
+    to_text(&Callback {
+        status: Some("cancelled"),
+        message: said,
         conversation_id,
     })
 }
@@ -147,6 +160,10 @@ mod tests {
         assert_eq!(
             callback("It is \"on\".", "kitchen"),
             r#"{"message":"It is \"on\".","conversation_id":"kitchen"}"#
+        );
+        assert_eq!(
+            cancelled_callback("It i", "kitchen"),
+            r#"{"status":"cancelled","message":"It i","conversation_id":"kitchen"}"#
         );
         assert_eq!(
             failed_callback(&Error::not_found("gone"), "kitchen"),

@@ -137,6 +137,9 @@ events! {
         /// Whether somebody stopped it: true, or absent.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         cancelled: bool,
+        /// What was said until somebody stopped it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        text: Option<String>,
     },
 
     /// A tool call waits for permission.

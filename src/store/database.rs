@@ -27,6 +27,7 @@ pub(crate) struct Inner {
     pub readers: Readers,
     pub writer: Writer,
     pub clock: Clock,
+    pub last_at_open: i64,
 }
 
 impl Store {
@@ -45,6 +46,7 @@ impl Store {
                 readers: Readers::new(path.to_owned()),
                 writer,
                 clock,
+                last_at_open: last,
             }),
         })
     }

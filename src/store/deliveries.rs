@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Row, params};
 
+use crate::clock_step::NOTE_ATTEMPT;
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
@@ -121,22 +122,6 @@ impl Store {
         // not committed yet.
         let latest = self.deferred_commit(move |write| find(write.connection, id))?;
         Ok(Some(latest).filter(is_due))
-    }
-
-    /// Makes the callbacks due that were delayed because an HTTP response might
-    /// replace them: after a start no such response is open.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn release_delayed_deliveries(&self) -> Result<()> {
-        self.write(|write| {
-            write.execute(
-                "UPDATE deliveries INDEXED BY deliveries_by_state SET next_at = created_at
-                 WHERE state IN ('pending', 'held') AND attempts = 0 AND next_at > created_at",
-                params![],
-            )?;
-            Ok(())
-        })
     }
 
     /// Pending deliveries that are due at `now`, the longest due first, at most
@@ -301,11 +286,14 @@ pub(crate) fn record(write: &Write<'_>, id: DeliveryId, attempt: Attempt) -> Out
              WHERE id = ?1",
             params![id, write.now],
         )?,
-        Attempt::Retry { error, next_at } => write.execute(
-            "UPDATE deliveries
-             SET attempts = attempts + 1, last_error = ?2, next_at = ?3 WHERE id = ?1",
-            params![id, error, next_at],
-        )?,
+        Attempt::Retry { error, next_at } => {
+            write.execute(NOTE_ATTEMPT, params![write.now])?;
+            write.execute(
+                "UPDATE deliveries
+                 SET attempts = attempts + 1, last_error = ?2, next_at = ?3 WHERE id = ?1",
+                params![id, error, next_at],
+            )?
+        }
         Attempt::Dead { error } => write.execute(
             "UPDATE deliveries
              SET state = 'dead', attempts = attempts + 1, last_error = ?2, finished_at = ?3

@@ -25,6 +25,7 @@
 
 mod approvals;
 mod backup;
+mod clock_step;
 mod commit;
 mod connection;
 mod conversations;

@@ -116,6 +116,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         message_id: message.id,
         reply_id: None,
         error: None,
+        said: None,
         created_at: write.now,
         started_at: None,
         model: None,

@@ -1,8 +1,6 @@
 //! Schedules. The turn of a run and the next time of its schedule are one commit,
 //! so that a crash neither loses nor repeats a run.
 
-use std::time::Duration;
-
 use rusqlite::{Connection, Row, params};
 
 use crate::conversations;
@@ -27,10 +25,6 @@ const MOST: usize = 200;
 /// Most characters of a prompt.
 const PROMPT_CHARACTERS: usize = 4_000;
 
-/// How far the clock may step back before next times are computed again. After a
-/// smaller step they stay, so that no run is repeated.
-const STEP_BACK: Duration = Duration::from_secs(24 * 60 * 60);
-
 /// A prompt that runs once or repeatedly.
 #[derive(Clone, Debug)]
 pub struct Schedule {
@@ -50,6 +44,9 @@ pub struct Schedule {
     pub timing: Timing,
     /// When it last ran.
     pub last_at: Option<Timestamp>,
+    /// The latest time at which its next time was computed. In the future, the clock
+    /// was ahead then or is behind now.
+    pub planned_at: Timestamp,
     /// Whether it does not run until it is resumed.
     pub is_paused: bool,
     /// When it was created.
@@ -115,13 +112,14 @@ impl Store {
                 account: new.account,
                 timing: new.timing,
                 last_at: None,
+                planned_at: write.now,
                 is_paused: false,
                 created_at: write.now,
             };
             write.execute(
                 "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account,
-                     cron, next_at, planned_at, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9)",
+                     cron, next_at, planned_at, created_at, is_wait)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
                 params![
                     schedule.id,
                     schedule.prompt,
@@ -132,6 +130,7 @@ impl Store {
                     schedule.timing.cron,
                     schedule.timing.next_at,
                     schedule.created_at,
+                    schedule.timing.is_wait,
                 ],
             )?;
             Ok(schedule)
@@ -207,23 +206,6 @@ impl Store {
         })
     }
 
-    /// The repeating schedules whose next time was computed while the clock was more
-    /// than a day ahead of `now`.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be read.
-    pub fn misplanned_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
-        let latest = now.plus(STEP_BACK);
-        self.deferred_commit(move |write| {
-            rows(
-                write.connection,
-                "SELECT * FROM schedules WHERE cron IS NOT NULL AND planned_at > ?",
-                params![latest],
-                from_row,
-            )
-        })
-    }
-
     /// Sets the next time of a schedule, unless it has changed since `known`.
     ///
     /// # Errors
@@ -232,7 +214,8 @@ impl Store {
         let (id, planned) = (known.id, known.timing.next_at);
         self.write(move |write| {
             write.execute(
-                "UPDATE schedules SET next_at = ?3, planned_at = ?4 WHERE id = ?1 AND next_at = ?2",
+                "UPDATE schedules SET next_at = ?3, planned_at = max(planned_at, ?4)
+                 WHERE id = ?1 AND next_at = ?2",
                 params![id, planned, next_at, write.now],
             )?;
             Ok(())
@@ -279,8 +262,8 @@ impl Store {
             };
             match next_at {
                 Some(next_at) => write.execute(
-                    "UPDATE schedules SET next_at = ?2, planned_at = ?3, last_at = ?3,
-                         conversation_id = ?4 WHERE id = ?1",
+                    "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
+                         last_at = ?3, conversation_id = ?4 WHERE id = ?1",
                     params![id, next_at, write.now, turn.conversation_id],
                 )?,
                 None => write.execute("DELETE FROM schedules WHERE id = ?", params![id])?,
@@ -335,8 +318,10 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Schedule> {
         timing: Timing {
             cron: row.get("cron")?,
             next_at: row.get("next_at")?,
+            is_wait: row.get("is_wait")?,
         },
         last_at: row.get("last_at")?,
+        planned_at: row.get("planned_at")?,
         is_paused: row.get("is_paused")?,
         created_at: row.get("created_at")?,
     })

@@ -76,6 +76,8 @@ pub struct Turn {
     pub reply_id: Option<MessageId>,
     /// Why it failed.
     pub error: Option<Error>,
+    /// What the model had written when it was cancelled.
+    pub said: Option<String>,
     /// When the message was accepted.
     pub created_at: Timestamp,
     /// When a worker first ran it: its deadline counts from here.
@@ -99,7 +101,10 @@ pub enum TurnEnd {
     /// With an error.
     Failed(Error),
     /// A person stopped it.
-    Cancelled,
+    Cancelled {
+        /// What the model had written by then; may be empty.
+        said: String,
+    },
 }
 
 /// The outcome of [`Store::finish_turn`](crate::Store::finish_turn).
@@ -274,14 +279,17 @@ fn end_turn(write: &Write<'_>, turn: &mut Turn, end: TurnEnd) -> Outcome<Option<
             turn.error = Some(error);
             TurnState::Failed
         }
-        TurnEnd::Cancelled => TurnState::Cancelled,
+        TurnEnd::Cancelled { said } => {
+            turn.said = Some(said);
+            TurnState::Cancelled
+        }
     };
     turn.reply_id = reply.as_ref().map(|reply| reply.id);
     let error = turn.error.as_ref();
     write.execute(
         "UPDATE turns
          SET state = ?2, reply_id = ?3, error_code = ?4, error_message = ?5,
-             error_status = ?6, error_retry_after = ?7, finished_at = ?8
+             error_status = ?6, error_retry_after = ?7, finished_at = ?8, said = ?9
          WHERE id = ?1",
         params![
             turn.id,
@@ -292,6 +300,7 @@ fn end_turn(write: &Write<'_>, turn: &mut Turn, end: TurnEnd) -> Outcome<Option<
             error.map(Error::status),
             error.and_then(Error::retry_after),
             write.now,
+            turn.said,
         ],
     )?;
     Ok(reply)
@@ -308,6 +317,7 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
         message_id: row.get("message_id")?,
         reply_id: row.get("reply_id")?,
         error: error_from_row(row)?,
+        said: row.get("said")?,
         created_at: row.get("created_at")?,
         started_at: row.get("started_at")?,
         model: row.get("model")?,

@@ -255,6 +255,55 @@ fn a_turn_can_be_cancelled_wherever_it_is() {
     }
 }
 
+#[test]
+fn a_cancelled_turn_is_answered_with_what_was_said_so_far() {
+    let whole = "One, two, three, four, five, six, seven, eight, nine, ten, eleven.";
+    let model = Model::start(move |_, number| match number {
+        1 => Act::Pause(whole.into()),
+        _ => Act::Say("Hello.".into()),
+    });
+    let mut home = Home::start(model.config());
+    let mut client = home.admin();
+    let conversation = client.chat("hello")["conversation_id"].clone();
+    let chat = json!({
+        "type": "chat", "message": "count", "conversation_id": conversation, "stream": true,
+        "idempotency_key": "count", "id": "chat",
+    });
+    client.send(&chat);
+    let delta = client.event("chat.delta");
+    let turn = delta["turn_id"].clone();
+    client.send(&json!({ "type": "cancel", "turn_id": turn, "id": "cancel" }));
+    let failed = client.event("chat.failed");
+    assert_eq!(failed["cancelled"], true);
+    let said = failed["text"].as_str().unwrap();
+    let first = delta["text"].as_str().unwrap();
+    assert!(whole.starts_with(said) && said.starts_with(first), "{said}");
+    let cancelled = json!({
+        "state": "cancelled", "response": said, "conversation_id": conversation, "turn_id": turn,
+    });
+    let of_chat = |client: &mut Client| loop {
+        let response = client.response();
+        if response["id"] == "chat" {
+            break response;
+        }
+    };
+    let expected = json!({ "status": "ok", "id": "chat", "data": cancelled });
+    assert_eq!(of_chat(&mut client), expected);
+    model.release();
+
+    // Also later, to a repeat of the message and to whoever looks the turn up.
+    home.restart();
+    let mut client = home.admin();
+    client.send(&chat);
+    assert_eq!(of_chat(&mut client), expected);
+    let view = client.ask(json!({ "type": "get_turn", "turn_id": turn }));
+    assert_eq!(
+        (&view["state"], &view["response"]),
+        (&json!("cancelled"), &json!(said))
+    );
+    assert_eq!(model.requests().len(), 2);
+}
+
 fn client_cancel(client: &mut Client, turn: &Value) -> String {
     client.send(&json!({ "type": "cancel", "turn_id": turn, "id": "cancel" }));
     loop {

@@ -5,6 +5,7 @@ mod architecture;
 #[path = "../fuzz/mod.rs"]
 mod broken_input;
 mod chat;
+mod clock;
 mod container;
 mod data;
 mod doctor;

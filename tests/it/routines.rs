@@ -213,6 +213,7 @@ fn what_an_account_set_up_does_not_run_without_it() {
             timing: Timing {
                 cron: None,
                 next_at: home.clock.now(),
+                is_wait: false,
             },
         })
         .unwrap();
@@ -261,6 +262,7 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
                 timing: Timing {
                     cron: None,
                     next_at: now.plus(Duration::from_millis(milliseconds)),
+                    is_wait: false,
                 },
             })
             .unwrap();

@@ -442,3 +442,50 @@ fn the_right_secret_passes_whatever_was_guessed_from_its_address() {
     }
     accept(&home, body);
 }
+
+#[test]
+fn the_callback_of_a_cancelled_turn_says_so() {
+    let whole = "One, two, three, four, five, six, seven, eight, nine, ten, eleven.";
+    let model = Model::acting(vec![Act::Pause(whole.into()), Act::Pause(whole.into())]);
+    let receiver = Receiver::start();
+    let home = home(&model, &receiver);
+    let mut client = home.admin();
+    // So that the model's replies are streamed.
+    client.ask(json!({ "type": "subscribe", "events": ["chat.delta"] }));
+    let is_beginning = |said: &Value| {
+        let said = said.as_str().unwrap();
+        assert!(!said.is_empty() && whole.starts_with(said), "{said:?}");
+    };
+    let accepted = accept(
+        &home,
+        json!({ "message": "count", "conversation_id": "door" }),
+    );
+    client.event("chat.delta");
+    client.send(&json!({ "type": "cancel", "turn_id": accepted["turn_id"] }));
+    let callback = receiver.wait_for(1).remove(0);
+    assert_eq!(callback.body["status"], "cancelled");
+    assert_eq!(callback.body["conversation_id"], "door");
+    is_beginning(&callback.body["message"]);
+
+    // And the response to a caller that waits.
+    let waiting = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let body = json!({ "message": "count", "conversation_id": "bell" });
+            send(&home, &[("prefer", "wait=60")], body)
+        });
+        model.wait_for_requests(2);
+        let turn = loop {
+            let delta = client.event("chat.delta");
+            if delta["turn_id"] != accepted["turn_id"] {
+                break delta["turn_id"].clone();
+            }
+        };
+        client.send(&json!({ "type": "cancel", "turn_id": turn }));
+        waiting.join().unwrap()
+    });
+    assert_eq!(waiting.status, 200, "{waiting:?}");
+    let data = waiting.json()["data"].clone();
+    assert_eq!(data["state"], "cancelled");
+    is_beginning(&data["message"]);
+    model.release();
+}

@@ -26,7 +26,6 @@ pub enum Act {
     /// Waits until [`Model::release`], then answers with this text.
     Stall(String),
     /// Streams half of this text, waits until [`Model::release`], and goes on.
-    #[allow(dead_code, reason = "the browser's tests use it")]
     Pause(String),
 }
 

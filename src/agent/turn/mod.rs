@@ -48,7 +48,10 @@ pub enum Outcome {
     /// Without a reply.
     Failed(Error),
     /// Stopped by a person.
-    Cancelled,
+    Cancelled {
+        /// What the model has written so far.
+        said: String,
+    },
 }
 
 /// What came of a run.
@@ -77,12 +80,14 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         unsaved: 0,
         usage: Usage::default(),
         answered_by: None,
+        written: String::new(),
     };
     let outcome = match turn_loop.drive() {
         Ok(outcome) => outcome,
-        _ if run.cancel.is_cancelled() => Outcome::Cancelled,
-        Err(Stop::Cancelled) => Outcome::Cancelled,
-        Err(Stop::Failed(error)) => Outcome::Failed(error),
+        Err(Stop::Failed(error)) if !run.cancel.is_cancelled() => Outcome::Failed(error),
+        Err(_) => Outcome::Cancelled {
+            said: said_so_far(&turn_loop.steps, &turn_loop.written),
+        },
     };
     TurnReport {
         outcome,
@@ -101,6 +106,22 @@ struct TurnLoop<'a, 'b> {
     usage: Usage,
     /// The model of the last reply.
     answered_by: Option<String>,
+    /// The pieces of the reply that the model writes at present.
+    written: String,
+}
+
+/// What the model has written in a turn: in each of its steps, and after them.
+pub fn said_so_far(steps: &[Step], written: &str) -> String {
+    let replies = steps.iter().filter_map(|step| match step {
+        Step::Reply { text, .. } => Some(text.as_str()),
+        _ => None,
+    });
+    let texts: Vec<&str> = replies
+        .chain([written])
+        .map(str::trim)
+        .filter(|text| !text.is_empty())
+        .collect();
+    texts.join("\n\n")
 }
 
 impl TurnLoop<'_, '_> {
@@ -226,15 +247,17 @@ impl TurnLoop<'_, '_> {
                 cancel: run.cancel,
             };
             let observe = &mut *self.observe;
-            let mut has_streamed = false;
+            let written = &mut self.written;
+            written.clear();
             let began = Instant::now();
             let answer = run.assistant.provider.complete(&request, &mut |text| {
-                has_streamed = true;
+                written.push_str(text);
                 observe(Progress::Text(text));
             });
             run.assistant.meter.note(began.elapsed(), &answer);
             match answer {
                 Ok(reply) => {
+                    self.written.clear();
                     self.usage.add(reply.usage);
                     let is_ours = reply.model.as_ref().is_none_or(|model| model == self.model);
                     let is_counted = is_ours && !reply.is_estimated;
@@ -244,7 +267,7 @@ impl TurnLoop<'_, '_> {
                 }
                 Err(ProviderError::Cancelled) => return Err(Stop::Cancelled),
                 Err(error @ ProviderError::ContextOverflow { .. })
-                    if refused.is_none() && !has_streamed && history.shrink() =>
+                    if refused.is_none() && self.written.is_empty() && history.shrink() =>
                 {
                     log::info!(
                         "turn {}: too long for the model: retrying with less of the past",

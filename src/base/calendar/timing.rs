@@ -16,6 +16,9 @@ pub struct Timing {
     pub cron: Option<Cron>,
     /// The next time, or the only one.
     pub next_at: Timestamp,
+    /// Whether that was given as a wait (`+20m`), which does not change when the
+    /// clock is set.
+    pub is_wait: bool,
 }
 
 impl Timing {
@@ -35,6 +38,7 @@ impl Timing {
             (Some(at), None) => Ok(Timing {
                 cron: None,
                 next_at: future(at, zone, now)?,
+                is_wait: at.trim().starts_with('+'),
             }),
             (None, Some(cron)) => {
                 let cron: Cron = cron.parse()?;
@@ -44,6 +48,7 @@ impl Timing {
                 Ok(Timing {
                     cron: Some(cron),
                     next_at,
+                    is_wait: false,
                 })
             }
             (Some(_), Some(_)) | (None, None) => Err(Error::invalid_request(

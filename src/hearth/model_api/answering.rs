@@ -197,6 +197,11 @@ impl Answering {
             }
         }
         match news.end {
+            // These interfaces have no word for it; a reply cut short is none.
+            Some(Ok(reply)) if reply.state.is_some() => {
+                let error = Error::new(Code::ServerError, "the turn was cancelled");
+                self.fail(&error);
+            }
             Some(Ok(reply)) => self.conclude(&reply.response),
             Some(Err(error)) => self.fail(&error),
             None if news.is_cut => self.fail(&Error::invalid_token(

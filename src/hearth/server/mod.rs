@@ -77,6 +77,7 @@ impl Server {
             log::warn!("configuration: {warning}");
         }
         let clock = options.clock.clone();
+        clock.run_evenly();
         let config = settings.current();
         #[cfg_attr(not(feature = "tls"), expect(clippy::let_unit_value, unused_variables))]
         let identity = identity::open(&config)?;

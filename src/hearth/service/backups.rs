@@ -155,6 +155,12 @@ fn latest_night(now: Timestamp, at: TimeOfDay, zone: &TimeZone) -> Option<(Date,
     Some((yesterday, begin(yesterday)?))
 }
 
+/// Whether a backup is dated later than any that can have been made up to this night
+/// in any time zone: the clock was ahead then.
+fn is_ahead(made: Date, night: Date) -> bool {
+    night.tomorrow().is_ok_and(|next| made > next)
+}
+
 /// Starts a backup when one is due, on its own thread, which ends with the
 /// timekeeper.
 pub(super) struct Nightly {
@@ -232,8 +238,10 @@ impl Service {
                 return None;
             }
         };
-        let newest = nightly_backups(&directory(config, &self.data_dir));
-        let is_made = newest.first().is_some_and(|(newest, _)| *newest >= night);
+        let made = nightly_backups(&directory(config, &self.data_dir));
+        let is_made = made
+            .iter()
+            .any(|(made, _)| *made >= night && !is_ahead(*made, night));
         (since < hour && !is_made).then_some(night)
     }
 
@@ -304,7 +312,10 @@ impl Service {
             files,
         };
         let made = back_up(&order, watch).map_err(|error| error.to_string())?;
-        for (_, path) in nightly_backups(&directory).into_iter().skip(config.keep) {
+        let (ahead, old): (Vec<_>, Vec<_>) = nightly_backups(&directory)
+            .into_iter()
+            .partition(|(made, _)| is_ahead(*made, night));
+        for (_, path) in old.into_iter().chain(ahead).skip(config.keep) {
             fs::remove_file(&path)
                 .map_err(|error| format!("{} cannot be deleted: {error}", path.display()))?;
         }

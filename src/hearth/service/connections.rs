@@ -26,6 +26,12 @@ struct OpenConnection {
     outbox: Arc<Outbox>,
 }
 
+impl OpenConnection {
+    fn has_expired(&self, now: Timestamp) -> bool {
+        self.expires_at.is_some_and(|expiry| expiry <= now)
+    }
+}
+
 impl Connections {
     /// A number for a new connection.
     pub fn open(&self) -> ConnectionId {
@@ -66,9 +72,24 @@ impl Connections {
         self.close_where(|entry| entry.token == token);
     }
 
+    /// Whether the token of a connection has expired.
+    pub fn has_expired(&self, id: ConnectionId, now: Timestamp) -> bool {
+        let open = self.lock();
+        open.get(&id).is_some_and(|entry| entry.has_expired(now))
+    }
+
     /// Closes the connections whose token has expired.
     pub fn expire(&self, now: Timestamp) {
-        self.close_where(|entry| entry.expires_at.is_some_and(|expiry| expiry <= now));
+        self.close_where(|entry| entry.has_expired(now));
+    }
+
+    /// Moves the expiry of tokens above this id, because the clock was set.
+    pub fn clock_set(&self, step: i64, above: i64) {
+        for entry in self.lock().values_mut() {
+            if entry.token.as_i64() > above {
+                entry.expires_at = entry.expires_at.map(|expiry| expiry.shifted(step));
+            }
+        }
     }
 
     fn close_where(&self, is_over: impl Fn(&OpenConnection) -> bool) {

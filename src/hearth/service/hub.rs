@@ -32,12 +32,16 @@ pub struct ConnectionId(pub u64);
 /// The data of the response to `chat`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Reply {
-    /// The reply's text.
+    /// `cancelled` when somebody stopped the turn, else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
+    /// The reply's text; of a cancelled turn, what was said so far.
     pub response: String,
     /// Where it was stored.
     pub conversation_id: ConversationId,
-    /// The reply, for `get_messages`.
-    pub message_id: MessageId,
+    /// The reply, for `get_messages`; a cancelled turn has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_id: Option<MessageId>,
     /// The turn that it ended.
     pub turn_id: TurnId,
 }

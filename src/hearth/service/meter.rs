@@ -58,7 +58,7 @@ impl Meter {
         match end {
             TurnEnd::Done { .. } => self.done.count(),
             TurnEnd::Failed(_) => self.failed.count(),
-            TurnEnd::Cancelled => self.cancelled.count(),
+            TurnEnd::Cancelled { .. } => self.cancelled.count(),
         }
     }
 

@@ -3,6 +3,7 @@
 //! The timekeeper asks the database what is due; each run is then a turn like any
 //! other. What fell due while the server was off runs once when it starts.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Service;
@@ -17,6 +18,32 @@ use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
 const LATE: Duration = Duration::from_secs(60);
+
+/// A repeating schedule runs no time twice for which it ran already, if the clock
+/// was set back by up to this. A clock that was further off was wrong, and so was
+/// what it ran.
+const NEAR: Duration = Duration::from_secs(3 * 60 * 60);
+
+/// Runs that are remembered, to recognise them after the clock was set back.
+const RUNS: usize = 1_024;
+
+/// What the timekeeper knows of schedules.
+#[derive(Default)]
+pub(super) struct Planner {
+    /// The time zone for which next times were computed.
+    zone: Option<Option<String>>,
+    /// The latest runs: of which schedule, and when they were due.
+    runs: VecDeque<(ScheduleId, Timestamp)>,
+}
+
+impl Planner {
+    fn note_run(&mut self, schedule: ScheduleId, due: Timestamp) {
+        if self.runs.len() >= RUNS {
+            self.runs.pop_front();
+        }
+        self.runs.push_back((schedule, due));
+    }
+}
 
 impl Service {
     /// Sets up a schedule for a user.
@@ -54,28 +81,38 @@ impl Service {
         self.store.pause_schedule(id, is_paused, next_at)
     }
 
-    /// When a repeating schedule runs next after `now`.
-    fn next_of(&self, schedule: &Schedule, now: Timestamp) -> Option<Timestamp> {
+    /// When a repeating schedule runs next after `from`.
+    fn next_of(
+        &self,
+        schedule: &Schedule,
+        from: Timestamp,
+        planner: &Planner,
+    ) -> Option<Timestamp> {
         let cron = schedule.timing.cron.as_ref()?;
-        cron.next(now, &self.settings.current().zone())
+        let zone = self.settings.current().zone();
+        let mut next = cron.next(from, &zone)?;
+        while planner.runs.contains(&(schedule.id, next)) {
+            next = cron.next(next, &zone)?;
+        }
+        Some(next)
     }
 
     /// Begins the turns of what is due.
-    pub(super) fn run_due_schedules(&self) -> Result<()> {
+    pub(super) fn run_due_schedules(&self, planner: &mut Planner) -> Result<()> {
         if !self.store.is_writable() {
             return Ok(());
         }
         let now = self.clock.now();
         for schedule in self.store.due_schedules(now)? {
             let id = schedule.id;
-            if let Err(error) = self.run_due(schedule, now) {
+            if let Err(error) = self.run_due(schedule, now, planner) {
                 log::warn!("schedule {id}: {error}");
             }
         }
         Ok(())
     }
 
-    fn run_due(&self, schedule: Schedule, now: Timestamp) -> Result<()> {
+    fn run_due(&self, schedule: Schedule, now: Timestamp, planner: &mut Planner) -> Result<()> {
         let config = self.settings.current();
         // What came through a webhook runs only under its account's permissions.
         if schedule.channel != SCHEDULE_CHANNEL
@@ -101,35 +138,60 @@ impl Service {
         let is_late = now.since(due) > LATE || due < now.minus(since_start);
         let minute = config.zone().minute(due);
         let message = marked_as_scheduled(&schedule.prompt, &minute, is_late);
-        let next_at = self.next_of(&schedule, now);
+        let next_at = self.next_of(&schedule, now, planner);
         if let Some(run) = self.store.run_schedule(schedule, message, next_at)? {
             log::info!("schedule {id}: runs{}", if is_late { ", late" } else { "" });
+            planner.note_run(id, due);
             self.start_turn(run.turn, run.message);
         }
         drop(place);
         Ok(())
     }
 
-    /// Computes the next times again: of all repeating schedules when the configured
-    /// time zone is no longer `planned_in`, else of those that a wrong clock planned.
-    pub(super) fn plan_schedules(&self, planned_in: &mut Option<Option<String>>) -> Result<()> {
+    /// Computes the next times of repeating schedules again, at the start and when
+    /// the configured time zone has changed.
+    pub(super) fn plan_in_time_zone(&self, planner: &mut Planner) -> Result<()> {
         let zone = &self.settings.current().time_zone;
+        if planner.zone.as_ref() == Some(zone) {
+            return Ok(());
+        }
         let now = self.clock.now();
-        let to_plan = match planned_in {
-            Some(known) if known == zone => self.store.misplanned_schedules(now)?,
-            _ => self.store.schedules()?,
-        };
-        for schedule in to_plan {
-            let next_at = match self.next_of(&schedule, now) {
-                // What is due runs first.
-                Some(next_at) if schedule.timing.next_at > now => next_at,
-                _ => continue,
-            };
-            if next_at != schedule.timing.next_at {
+        self.plan(planner, |schedule| match schedule.planned_at {
+            // What is due runs first.
+            _ if schedule.timing.next_at <= now => None,
+            // The clock is a little behind: what ran does not run again.
+            planned if planned > now && planned <= now.plus(NEAR) => Some(planned),
+            _ => Some(now),
+        })?;
+        planner.zone = Some(zone.clone());
+        Ok(())
+    }
+
+    /// Computes the next times of repeating schedules again after the clock was set by
+    /// `step` milliseconds.
+    pub(super) fn plan_after_step(&self, step: i64, planner: &mut Planner) -> Result<()> {
+        let now = self.clock.now();
+        planner.runs.retain(|(_, due)| *due <= now.plus(NEAR));
+        self.plan(planner, |schedule| match schedule.planned_at {
+            // What the step skipped is due, but not what a clock that was behind
+            // planned at a start.
+            planned if step > 0 && planned <= now => Some(planned),
+            _ if schedule.timing.next_at <= now => None,
+            _ => Some(now),
+        })
+    }
+
+    /// Sets the next time of each repeating schedule to the first after what `from`
+    /// returns, if anything.
+    fn plan(&self, planner: &Planner, from: impl Fn(&Schedule) -> Option<Timestamp>) -> Result<()> {
+        for schedule in self.store.schedules()? {
+            let next_at = from(&schedule).and_then(|from| self.next_of(&schedule, from, planner));
+            if let Some(next_at) = next_at
+                && next_at != schedule.timing.next_at
+            {
                 self.store.plan_schedule(&schedule, next_at)?;
             }
         }
-        *planned_in = Some(zone.clone());
         Ok(())
     }
 

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 use super::hub::TurnEnded;
 use super::queue::TurnJob;
 use super::state::{Deferred, Service};
-use super::turns::{cancelled, reply_of};
+use super::turns::{cancelled, cancelled_reply, reply_of};
 use super::views;
 use agent::turn::{self, Outcome, Progress, TurnContext};
-use base::error::{Code, Result};
+use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
 use protocol::event::EventKind;
@@ -110,14 +110,14 @@ impl Service {
             }
             // The server stops: the turn is unfinished on disk and continues at
             // the next start.
-            Outcome::Cancelled if self.queue.is_stopping() => {
+            Outcome::Cancelled { .. } if self.queue.is_stopping() => {
                 log::info!("turn {id}: put off until the next start");
                 self.store.note_usage(id, ran.usage, &ran.model);
                 self.queue.turn_ended(id, conversation);
             }
-            Outcome::Cancelled => {
+            Outcome::Cancelled { said } => {
                 log::info!("turn {id}: cancelled after {took} ms");
-                self.conclude(&turn, TurnEnd::Cancelled, ran.usage, &ran.model);
+                self.conclude(&turn, TurnEnd::Cancelled { said }, ran.usage, &ran.model);
             }
         }
     }
@@ -161,11 +161,6 @@ impl Service {
     /// events, notifies the watchers and lets the conversation's next turn run.
     pub(super) fn conclude(&self, turn: &Turn, end: TurnEnd, usage: Usage, model: &str) {
         let (delivery, is_awaited) = self.callback_of(turn, &end);
-        let failure = match &end {
-            TurnEnd::Done { .. } => None,
-            TurnEnd::Failed(error) => Some(error.clone()),
-            TurnEnd::Cancelled => Some(cancelled()),
-        };
         let ending = end.clone();
         let finished = match self.store.finish_turn(turn.id, end, usage, model, delivery) {
             Ok(finished) => finished,
@@ -187,10 +182,9 @@ impl Service {
                 });
             }
         };
-        let is_cancelled = matches!(ending, TurnEnd::Cancelled);
         let took = self.clock.now().since(turn.created_at);
         self.meter.turn_ended(took, &ending);
-        let result = match (finished.reply, failure) {
+        let result = match (finished.reply, ending) {
             (Some(reply), _) => {
                 self.publish(
                     turn,
@@ -206,15 +200,13 @@ impl Service {
                 );
                 Ok(reply_of(reply, turn.id))
             }
-            (None, failure) => {
-                let error = failure.unwrap_or_else(cancelled);
-                let kind = EventKind::Failed {
-                    code: error.code(),
-                    error: error.message().to_owned(),
-                    cancelled: is_cancelled,
-                };
-                self.publish(turn, kind);
+            (None, TurnEnd::Failed(error)) => {
+                self.publish(turn, failed(&error, None));
                 Err(error)
+            }
+            (None, TurnEnd::Cancelled { said } | TurnEnd::Done { reply: said }) => {
+                self.publish(turn, failed(&cancelled(), Some(said.clone())));
+                Ok(cancelled_reply(turn, said))
             }
         };
         if let Some(delivery) = &finished.delivery {
@@ -232,5 +224,15 @@ impl Service {
             // Nobody waits any longer: the callback is sent now.
             self.response_sent(delivery, false);
         }
+    }
+}
+
+/// The event of a turn that failed, or that somebody stopped after `said`.
+fn failed(error: &Error, said: Option<String>) -> EventKind {
+    EventKind::Failed {
+        code: error.code(),
+        error: error.message().to_owned(),
+        cancelled: said.is_some(),
+        text: said,
     }
 }

@@ -181,7 +181,7 @@ impl ClientHandler for Session {
             return;
         };
         let now = self.service.clock.now();
-        if identity.expires_at.is_some_and(|expiry| expiry <= now) {
+        if self.service.connections.has_expired(self.id, now) {
             self.identity = None;
             return self.reject(responder, Error::invalid_token("the token has expired"));
         }

@@ -211,7 +211,7 @@ mod tests {
         for _ in 0..5 {
             fail(&throttle, "ada");
         }
-        clock.set_back(Duration::from_secs(24 * 60 * 60));
+        clock.set_by(-24 * 60 * 60 * 1000);
         assert!(wait_of(&throttle, "ada").unwrap() <= 15);
         clock.advance(Duration::from_secs(15));
         assert_eq!(wait_of(&throttle, "ada"), None);

@@ -7,6 +7,7 @@ use super::caller::{Caller, Responder};
 use super::hub::{Reply, TurnEnded, Watch};
 use super::queue::{Reservation, TurnJob, Withdrawn};
 use super::{Service, views};
+use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use base::secret::sha256;
@@ -147,7 +148,7 @@ impl Service {
         match (&turn.reply_id, &turn.error) {
             (Some(reply), _) => Ok(reply_of(self.store.message(*reply)?, turn.id)),
             (None, Some(error)) => Err(error.clone()),
-            (None, None) => Err(cancelled()),
+            (None, None) => Ok(cancelled_reply(turn, turn.said.clone().unwrap_or_default())),
         }
     }
 
@@ -187,7 +188,8 @@ impl Service {
             Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {
                 self.expire_approvals_of(id, by)?;
-                self.conclude(&turn, TurnEnd::Cancelled, Usage::default(), "");
+                let said = said_so_far(&self.store.steps(id)?, "");
+                self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
                 Ok(json!({ "turn_id": id, "state": TurnState::Cancelled.as_str() }))
             }
         }
@@ -225,6 +227,9 @@ impl Service {
             view["message_id"] = json!(reply.id);
             view["response"] = json!(reply.content);
         }
+        if let Some(said) = &turn.said {
+            view["response"] = json!(said);
+        }
         if let Some(error) = &turn.error {
             view["code"] = json!(error.code());
             view["error"] = json!(error.message());
@@ -243,14 +248,27 @@ impl Service {
 
 pub(super) fn reply_of(reply: Message, turn_id: TurnId) -> Reply {
     Reply {
+        state: None,
         response: reply.content,
         conversation_id: reply.conversation_id,
-        message_id: reply.id,
+        message_id: Some(reply.id),
         turn_id,
     }
 }
 
-/// The error of a turn that a person stopped.
+/// The response to the message of a turn that a person stopped.
+pub(super) fn cancelled_reply(turn: &Turn, said: String) -> Reply {
+    Reply {
+        state: Some(TurnState::Cancelled.as_str()),
+        response: said,
+        conversation_id: turn.conversation_id,
+        message_id: None,
+        turn_id: turn.id,
+    }
+}
+
+/// The error of a turn that a person stopped, for clients and events that know no
+/// other end without a reply.
 pub(super) fn cancelled() -> Error {
     Error::new(Code::ServerError, "the turn was cancelled")
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Service;
 use super::turn_wait::TurnWait;
-use super::turns::{Durability, cancelled};
+use super::turns::Durability;
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, TurnId};
 use base::secret::sha256;
@@ -190,6 +190,6 @@ fn callback_body(turn: &Turn, end: &TurnEnd) -> String {
     match end {
         TurnEnd::Done { reply } => envelope::callback(reply, &name),
         TurnEnd::Failed(error) => envelope::failed_callback(error, &name),
-        TurnEnd::Cancelled => envelope::failed_callback(&cancelled(), &name),
+        TurnEnd::Cancelled { said } => envelope::cancelled_callback(said, &name),
     }
 }

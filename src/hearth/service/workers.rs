@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError};
 
 use super::backups::Nightly;
 use super::queue::{Job, TurnJob};
+use super::routines::Planner;
 use super::state::{Deferred, Service, Wake};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -151,7 +152,7 @@ impl Threads {
 
 impl Service {
     fn resume_unfinished(&self) -> Result<usize> {
-        self.store.release_delayed_deliveries()?;
+        self.store.release_deliveries()?;
         let unfinished = self.store.unfinished_turns()?;
         let count = unfinished.len();
         for turn in unfinished {
@@ -228,14 +229,22 @@ impl Service {
     fn keep_time(self: &Arc<Service>, mut data_version: i64) {
         let wakes: &Receiver<Wake> = &self.wakes.1;
         let mut nightly = Nightly::new();
-        // Whether there may be conversations that are too old.
-        let mut may_delete = true;
+        let mut planner = Planner::default();
+        // Whether there may be conversations that are too old. Not at once: the clock
+        // may be wrong until the network has been asked.
+        let mut may_delete = false;
         let mut next_tick = Instant::now();
         let mut next_purge = Instant::now() + PURGE;
-        let mut planned_in = None;
         let mut next_schedule = None;
         loop {
             let now = Instant::now();
+            if let Some(step) = self.clock.step()
+                && self.follow_clock(step, &mut planner)
+            {
+                next_tick = now;
+                (may_delete, next_purge) = (false, now + PURGE);
+                nightly.look_now();
+            }
             if now >= next_tick {
                 next_tick = now + TICK;
                 self.log_failure("approvals", self.expire_approvals());
@@ -244,11 +253,10 @@ impl Service {
                 self.resume_deferred();
                 self.notice_other_processes(&mut data_version);
                 nightly.tick(self);
-                next_schedule = self.next_schedule();
-                if next_schedule.is_some() {
-                    self.log_failure("schedules", self.plan_schedules(&mut planned_in));
-                    next_schedule = self.next_schedule();
+                if self.next_schedule().is_some() {
+                    self.log_failure("schedules", self.plan_in_time_zone(&mut planner));
                 }
+                next_schedule = self.next_schedule();
                 *lock(&self.last_tick) = Instant::now();
             }
             if now >= next_purge {
@@ -260,7 +268,7 @@ impl Service {
                 may_delete = self.delete_idle_conversations();
             }
             if next_schedule.is_some_and(|at| at <= self.clock.now()) {
-                self.log_failure("schedules", self.run_due_schedules());
+                self.log_failure("schedules", self.run_due_schedules(&mut planner));
                 next_schedule = self.next_schedule();
             }
             self.log_failure("deliveries", self.offer_due_deliveries());
@@ -277,6 +285,26 @@ impl Service {
                 Ok(Wake::Stop) | Err(RecvTimeoutError::Disconnected) => break nightly.stop(),
             }
         }
+    }
+
+    /// Follows the system's clock, which was set by `step` milliseconds, and corrects
+    /// what waits. Returns whether that worked; the next round tries it again.
+    fn follow_clock(&self, step: i64, planner: &mut Planner) -> bool {
+        if !self.store.is_writable() {
+            return false;
+        }
+        if let Err(error) = self.store.follow_clock(step) {
+            log::warn!("the clock was set, and the times of what waits are not corrected: {error}");
+            return false;
+        }
+        self.connections.clock_set(step, self.store.last_at_open());
+        let direction = if step < 0 { "back" } else { "ahead" };
+        log::info!(
+            "the clock was set {direction} by {:?}; what waits, waits as long as before",
+            Duration::from_millis(step.unsigned_abs())
+        );
+        self.log_failure("schedules", self.plan_after_step(step, planner));
+        true
     }
 
     /// Deletes some of the conversations that are older than

@@ -30,6 +30,9 @@ struct Receipt<'a> {
     /// The reply, if the caller waited for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
+    /// `cancelled` when somebody stopped the turn meanwhile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
 }
 
 impl Incoming {
@@ -91,17 +94,22 @@ impl Incoming {
             wait: place,
         } = accepted;
         let ended = wait.and_then(|wait| Some((wait, place?.wait(wait)?)));
-        let receipt = |message| Receipt {
+        let receipt = |message, state| Receipt {
             conversation_id: &conversation_id,
             turn_id,
             message,
+            state,
         };
         let Some((wait, TurnEnded { result, delivery })) = ended else {
-            return Answer::Now(Response::json(202, envelope::success(None, receipt(None))));
+            return Answer::Now(Response::json(
+                202,
+                envelope::success(None, receipt(None, None)),
+            ));
         };
         let mut response = match &result {
             Ok(reply) => {
-                Response::json(200, envelope::success(None, receipt(Some(&reply.response))))
+                let receipt = receipt(Some(&reply.response), reply.state);
+                Response::json(200, envelope::success(None, receipt))
             }
             Err(error) => Response::json(
                 error.status(),

@@ -84,7 +84,13 @@ fn what_nobody_answers_expires() {
 fn the_questions_of_an_ended_turn_are_closed() {
     let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write"]);
-    end(&store, &turn, TurnEnd::Cancelled);
+    end(
+        &store,
+        &turn,
+        TurnEnd::Cancelled {
+            said: String::new(),
+        },
+    );
     assert!(store.waiting_approvals().unwrap().is_empty());
     let late = store.decide(approvals[0].id, decision(Verdict::ApprovedOnce));
     assert_eq!(late.unwrap_err().code(), Code::InvalidRequest);

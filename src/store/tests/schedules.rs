@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::testing::*;
-use base::calendar::{Timing, Zone};
+use base::calendar::Timing;
 use base::clock::{Clock, Timestamp};
 use base::error::Code;
 
@@ -22,6 +22,7 @@ fn once(next_at: Timestamp) -> Timing {
     Timing {
         cron: None,
         next_at,
+        is_wait: false,
     }
 }
 
@@ -30,6 +31,7 @@ fn daily(next_at: Timestamp) -> Timing {
     Timing {
         cron: Some(cron),
         next_at,
+        is_wait: false,
     }
 }
 
@@ -140,37 +142,6 @@ fn what_cannot_be_is_refused() {
     }
     let one_more = refused("x", None);
     assert!(one_more.message().contains("200 schedules"), "{one_more}");
-}
-
-#[test]
-fn what_a_wrong_clock_planned_is_found() {
-    let dir = TemporaryDirectory::new();
-    let ahead = Clock::system();
-    ahead.advance(Duration::from_secs(10 * 86_400));
-    let path = dir.path().join("hearth.db");
-    let store = Store::open(&path, ahead.clone()).unwrap();
-    let zone = Zone::named("UTC").unwrap();
-    let timing = Timing::new(None, Some("0 8 * * *"), &zone, ahead.now()).unwrap();
-    let routine = store.add_schedule(new("routine", timing)).unwrap();
-    let single = once(ahead.now().plus(Duration::from_secs(60)));
-    store.add_schedule(new("once", single)).unwrap();
-    store.close();
-    let store = open(&dir);
-    let hour = |hours: u64| in_seconds(hours * 3_600);
-    let found = store.misplanned_schedules(hour(0)).unwrap();
-    assert_eq!(found.len(), 1, "a single time stays what it is");
-    assert_eq!(found[0].id, routine.id);
-    assert!(
-        store
-            .misplanned_schedules(hour(9 * 24 + 1))
-            .unwrap()
-            .is_empty()
-    );
-    store.plan_schedule(&found[0], hour(8)).unwrap();
-    assert!(store.misplanned_schedules(hour(0)).unwrap().is_empty());
-    // The schedule has changed since.
-    store.plan_schedule(&found[0], hour(1)).unwrap();
-    assert!(store.schedule(routine.id).unwrap().timing.next_at > hour(7));
 }
 
 #[test]

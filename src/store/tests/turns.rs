@@ -137,7 +137,9 @@ fn an_ended_turn_takes_nothing_more() {
     for end in [
         done("hi"),
         TurnEnd::Failed(failure.clone()),
-        TurnEnd::Cancelled,
+        TurnEnd::Cancelled {
+            said: String::new(),
+        },
     ] {
         let turn = begin(&store, Target::New, "hello");
         testing::end(&store, &turn, end.clone());
@@ -175,7 +177,12 @@ fn the_past_is_what_was_answered_oldest_first() {
     let second = begin(&store, target(), "two");
     store.record_steps(second.id, steps()).unwrap();
     finish(&store, &second, "2");
-    for outcome in [TurnEnd::Cancelled, TurnEnd::Failed(Error::not_found("x"))] {
+    for outcome in [
+        TurnEnd::Cancelled {
+            said: String::new(),
+        },
+        TurnEnd::Failed(Error::not_found("x")),
+    ] {
         let turn = begin(&store, target(), "lost");
         store.record_steps(turn.id, steps()).unwrap();
         end(&store, &turn, outcome);

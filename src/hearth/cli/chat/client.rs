@@ -177,7 +177,17 @@ impl ChatClient {
                     self.conversation = Some(conversation.to_owned());
                 }
                 let response = data["response"].as_str().unwrap_or_default().to_owned();
-                vec![Action::Answer(response), self.end_turn()]
+                let mut actions = Vec::new();
+                let is_cancelled = data["state"] == "cancelled";
+                if !is_cancelled || !response.is_empty() {
+                    actions.push(Action::Answer(response));
+                }
+                if is_cancelled {
+                    self.failed_in_script();
+                    actions.push(Action::Note("stopped".to_owned()));
+                }
+                actions.push(self.end_turn());
+                actions
             }
             Some("list") => {
                 let mut actions = conversations(data);
@@ -198,16 +208,9 @@ impl ChatClient {
             None => error,
         };
         match (message["id"].as_str(), &self.state) {
-            (Some("chat"), state) => {
-                let cancelled =
-                    matches!(state, ClientState::Turn { cancelling, .. } if *cancelling);
-                // A person sees the error; a script needs the exit code.
-                self.succeeded &= self.mode.interactive && self.mode.question.is_none();
-                let shown = match cancelled {
-                    true => Action::Note(problem),
-                    false => Action::Problem(problem),
-                };
-                vec![shown, self.end_turn()]
+            (Some("chat"), _) => {
+                self.failed_in_script();
+                vec![Action::Problem(problem), self.end_turn()]
             }
             (_, ClientState::SigningIn) => {
                 self.succeeded = false;
@@ -216,6 +219,11 @@ impl ChatClient {
             (Some("list"), _) => vec![Action::Problem(problem), Action::Ready],
             _ => vec![Action::Problem(problem)],
         }
+    }
+
+    /// A person sees that there is no reply; a script needs the exit code.
+    fn failed_in_script(&mut self) {
+        self.succeeded &= self.mode.interactive && self.mode.question.is_none();
     }
 
     fn event(&mut self, event: &Value) -> Vec<Action> {

@@ -11,7 +11,8 @@ NO_AUTH {"status":"error","id":"auth","error":"this token is not valid","code":"
 DELTA {"type":"event","seq":1,"turn_id":"turn_1","event":"chat.delta","text":"Hel"}
 ANSWER {"status":"ok","id":"chat","data":{"response":"Hello","conversation_id":"conv_1"}}
 REFUSED {"status":"error","id":"chat","error":"too much","code":"rate_limited","retry_after":3}
-CANCELLED {"status":"error","id":"chat","error":"the turn was cancelled","code":"invalid_request"}
+CANCELLED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"Hel","conversation_id":"conv_1","turn_id":"turn_1"}}
+SILENCED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"","conversation_id":"conv_1","turn_id":"turn_1"}}
 LIST {"status":"ok","id":"list","data":{"conversations":[{"id":"conv_1","title":"Tea","updated_at":"2026-11-21T09:30:00.125Z"}]}}
 CALL {"type":"event","turn_id":"turn_1","event":"chat.tool_call","tool":"clock","call_id":"c","arguments":{}}
 CALLED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"c","ok":true,"summary":"noon"}
@@ -214,8 +215,10 @@ fn an_interrupt_cancels_and_a_second_one_exits() {
     let transcripts = "
         DELTA => piece Hel
         ^C => break | STOPPING | CANCEL
-        CANCELLED => note the turn was cancelled | ready
+        CANCELLED => answer Hel | note stopped | ready
         ^C => break | exit true
+
+        SILENCED => note stopped | ready
 
         ^C => break | STOPPING
         DELTA => CANCEL | piece Hel
@@ -252,7 +255,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
         USER => CHAT_HI
         DELTA => piece Hel
         ^C => break | STOPPING | CANCEL
-        CANCELLED => note the turn was cancelled | exit false
+        SILENCED => note stopped | exit false
     ";
     check(&question(true), transcript);
     // Lines of a pipe are messages, also those that look like commands; one that

@@ -163,7 +163,7 @@ impl WebhookTest<'_, '_> {
                         .as_bytes(),
                 )?;
             }
-            (None, None) => self.passed("the turn was cancelled")?,
+            (None, None) => self.passed("somebody stopped the turn")?,
         }
         let delivery = self.until(|test| {
             let newest = test.store.deliveries(None, NEWEST)?;

@@ -171,8 +171,10 @@ export class Household extends EventTarget {
   }
 
   /** Marks a turn without a reply with its state from `get_turn`. */
-  #end(turn, { state, error }) {
+  #end(turn, { state, error, response }) {
     const isCancelled = state === "cancelled";
+    // What was said so far, even if some of its pieces were missed.
+    if (isCancelled && response) turn.text = response;
     turn.state = isCancelled || state === "failed" ? "failed" : "running";
     Object.assign(turn, { error, isCancelled });
     this.#emit("turn", turn);
@@ -227,7 +229,7 @@ export class Household extends EventTarget {
       }
       case "chat.failed": {
         this.#settled(conversation);
-        return this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error });
+        return this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error, response: event.text });
       }
       case "approval.requested":
         this.approvals.set(event.approval_id, event);
