@@ -78,6 +78,9 @@ section! {
         /// Failed sign-ins within 5 minutes, of an address or a user, before further ones have to
         /// wait.
         pub login_failures: u32 = integer(1..=10_000).or(5);
+        /// Lines of one kind that one address may cause in the log within 10 minutes. The others
+        /// are counted, and the log says then how many there were.
+        pub log_lines_per_address: u32 = integer(1..=1_000_000).or(10);
         /// Seconds after which a tool call that waits for approval is denied.
         pub approval_seconds: u64 = integer(1..=MONTH).or(86_400);
     }

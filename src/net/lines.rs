@@ -28,7 +28,8 @@ pub fn run(
     let io = match ConnectionIo::open(connection, registered, open, connection.socket_peer()) {
         Ok(io) => io,
         Err(error) => {
-            log::warn!("no session for {}: {error}", connection.remote);
+            let peer = connection.socket_peer();
+            log::warn!(peer:% = peer.place(); "no session for {peer}: {error}");
             let error = Error::overloaded("the server has no descriptor left", 5);
             // Whether this arrives changes nothing: the connection ends.
             let _ = writeln!(stream, "{}", envelope::failure(None, &error));
@@ -38,7 +39,8 @@ pub fn run(
     // Pings would be lines that no client asked for; TCP keep-alive probes instead.
     // Without it, a dead client keeps its connection until the next write.
     if let Err(error) = stream.keep_alive(seconds(connection.limits().ping_seconds)) {
-        log::warn!("no keep-alive for {}: {error}", connection.remote);
+        let peer = connection.socket_peer();
+        log::warn!(peer:% = peer.place(); "no keep-alive for {peer}: {error}");
     }
     stream.set_read_timeout(ReadTimeout::Never);
     let mut lines = Lines {

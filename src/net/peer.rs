@@ -54,6 +54,19 @@ impl AddressKey {
     }
 }
 
+impl Peer {
+    /// Where it is, as limits and throttles count it: its address, and the relay that
+    /// reports it. Lines in the log that a client causes name it as `peer`, so that
+    /// they are limited.
+    pub fn place(&self) -> String {
+        let address = AddressKey::of(self.address);
+        match &self.relay {
+            None => address.to_string(),
+            Some(relay) => format!("{address} by {relay}"),
+        }
+    }
+}
+
 impl fmt::Display for AddressKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

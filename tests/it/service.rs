@@ -9,9 +9,11 @@ use std::process::Command;
 use serde_json::json;
 
 use support::MAX_WAIT;
+use support::client::Client;
 use support::home::{TemporaryDirectory, make_people, write_config};
+use support::http::post;
 use support::program::{Program, hearth, is_there, printed, run, send_signal};
-use support::socket::uninterrupted;
+use support::socket::{exchange, uninterrupted};
 
 const SERVE: [&str; 5] = ["serve", "--bind", "127.0.0.1", "--port", "0"];
 
@@ -150,6 +152,46 @@ fn the_level_of_the_log_is_reread_unless_the_environment_sets_it() {
             "{environment:?}, {before}, then {after}: {log}"
         );
     }
+}
+
+#[test]
+fn a_stranger_does_not_fill_the_log() {
+    const TIMES: usize = 300;
+    let folder = prepare();
+    let channels = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": { "ci": {
+            "incoming_path": "/hook", "outgoing_url": "http://127.0.0.1:9/",
+            "secret": "a-secret-of-32-characters-or-more",
+        } } },
+    ]);
+    write_config(folder.path(), json!({ "channels": channels }));
+    let program = Program::serve(folder.path());
+    let address = program.address;
+    let log = folder.path().join("hearth.log");
+    let bytes = || fs::metadata(&log).unwrap().len();
+    let before = bytes();
+    let long = "x".repeat(3_000);
+    let wrong = json!({ "username": "admin", "password": "wrong" });
+    for _ in 0..TIMES {
+        exchange(address, format!("{{\"type\":\"{long}\"}}\n").as_bytes());
+        let mut socket = Client::websocket(address);
+        socket.refused(json!({ "type": "auth", "token": "wrong" }));
+        post(address, "/auth", &[], &wrong);
+        let message = json!({ "message": "x" });
+        let guess = [("x-service-secret", "wrong")];
+        assert_eq!(post(address, "/hook", &guess, &message).status, 401);
+    }
+    let written = bytes() - before;
+    assert_eq!(program.signal("TERM"), Some(0));
+    let log = fs::read_to_string(&log).unwrap();
+    // Four kinds of attempts and the ends of two kinds of connections.
+    assert!(written < 6 * 10 * 400, "{written} bytes: {log}");
+    let more = TIMES - 10 - 1;
+    let refused = format!("with a wrong secret (and {more} more)");
+    assert!(log.contains(&refused), "{log}");
+    assert!(log.contains(" more)\n"), "{log}");
+    assert!(log.ends_with("stopped\n"), "{log}");
 }
 
 /// What `systemd-analyze` may find exposed, of 10.

@@ -141,6 +141,7 @@ fn limits_are_those_of_protocol_section_7() {
         webhook_waiting: 64,
         callback_seconds: 15,
         login_failures: 5,
+        log_lines_per_address: 10,
         approval_seconds: 86_400,
     };
     assert_eq!(Limits::default(), expected);

@@ -52,7 +52,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     directory.create()?;
     let logging = logging::start(
         context.variable("HEARTH_LOG").as_deref(),
-        &directory.log(),
+        Some(&directory.log()),
         context.environment,
     )?;
     raise_descriptor_limit();
@@ -70,7 +70,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
     // The log level also applies to the start itself, which reports an invalid file.
     if let Ok(settings) = Settings::load(&directory.config()) {
-        logging.set_level(settings.current().log_level);
+        logging.apply(&settings.current());
     }
     let started = Server::start(Options {
         data_dir: directory.path().to_owned(),
@@ -164,6 +164,7 @@ fn wait(
                 }
             }
         }
+        logging.finish();
         log::info!("stopped");
         Ok(())
     })
@@ -171,7 +172,7 @@ fn wait(
 
 fn reload(server: &Server, logging: &Logging) {
     let reloaded = server.reload();
-    logging.set_level(server.settings().current().log_level);
+    logging.apply(&server.settings().current());
     match reloaded {
         Ok(fields) if fields.is_empty() => {
             log::info!("configuration reloaded: nothing changed");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::Service;
-use super::guesser::{Guesser, place};
+use super::guesser::Guesser;
 use super::throttle::Attempt;
 use base::error::{Error, Result};
 use base::ids::MachineId;
@@ -29,7 +29,7 @@ impl Service {
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
         let config = self.settings.current();
         let user = self.store.user(username)?;
-        let place = place(peer);
+        let place = peer.place();
         let is_known = match &user {
             Some(user) => self.store.has_signed_in(user.id, &place)?,
             None => false,
@@ -43,7 +43,7 @@ impl Service {
         })?;
         let Some(user) = user.filter(|_| verified) else {
             attempts.into_iter().for_each(Attempt::failed);
-            log::warn!("sign-in from {peer} refused");
+            log::warn!(peer:% = place; "sign-in from {peer} refused");
             return Err(Error::invalid_token("wrong user name or password"));
         };
         for attempt in attempts {
@@ -62,7 +62,7 @@ impl Service {
             expires_at: Some(self.clock.now().plus(expires_in)),
         };
         self.store.add_session(session, place)?;
-        log::info!("sign-in from {peer}: {}", user.name);
+        log::info!(peer:% = peer.place(); "sign-in from {peer}: {}", user.name);
         Ok(Login { token, expires_in })
     }
 

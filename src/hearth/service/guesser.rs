@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use net::peer::{AddressKey, Peer};
+use net::peer::Peer;
 
 /// One of the keys that an attempt counts for. Clients of a relay must not be able to lock
 /// out the people at home, so theirs are counted apart. A relay may report false
@@ -39,14 +39,5 @@ impl Guesser {
             .into_iter()
             .chain([(name, 1)]);
         std::iter::once((place, 1)).chain(shared.filter(move |_| !is_known))
-    }
-}
-
-/// Where a peer is: its address, and the relay that reports it.
-pub(super) fn place(peer: &Peer) -> String {
-    let address = AddressKey::of(peer.address);
-    match &peer.relay {
-        None => address.to_string(),
-        Some(relay) => format!("{address} by {relay}"),
     }
 }

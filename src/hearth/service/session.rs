@@ -83,7 +83,7 @@ impl Session {
 
     /// A rejected credential ends the connection (protocol section 2).
     fn reject(&self, responder: Responder, error: Error) {
-        log::info!("{} from {}: {error}", self.transport, self.peer);
+        log::info!(peer:% = self.peer.place(); "{} from {}: {error}", self.transport, self.peer);
         responder.send(Err::<(), _>(error));
         self.outbox.close(Close::UNAUTHENTICATED);
     }
@@ -102,6 +102,7 @@ impl Session {
                 connections.authenticated(self.id, &identity, &self.outbox);
                 self.service.hub.leave(self.id);
                 log::info!(
+                    peer:% = self.peer.place();
                     "{} from {}: signed in as {}",
                     self.transport,
                     self.peer,

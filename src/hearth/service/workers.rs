@@ -258,6 +258,7 @@ impl Service {
                 }
                 next_schedule = self.next_schedule();
                 *lock(&self.last_tick) = Instant::now();
+                log::logger().flush();
             }
             if now >= next_purge {
                 next_purge = now + PURGE;

@@ -75,6 +75,7 @@ fn decide(account: &WebhookAccount, head: &Head, is_valid: bool) -> Result<()> {
         return Ok(());
     }
     log::warn!(
+        peer:% = head.peer.place();
         "webhook account {:?}: refused a request from {} with {} secret",
         account.name,
         head.peer,

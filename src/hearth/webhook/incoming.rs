@@ -53,7 +53,7 @@ impl Incoming {
         config: &Arc<Config>,
     ) -> Result<Admitted<'a>, Response> {
         let account =
-            account_at(config, self.port, &head.path).map_err(|error| Response::error(&error))?;
+            account_at(config, self.port, head).map_err(|error| Response::error(&error))?;
         checks::method(head, "POST")?;
         guard::check_head(account, head)
             .and_then(|()| checks::json(head))
@@ -136,7 +136,11 @@ impl Incoming {
 
 /// The account whose `incoming_path` this is. To the caller, a disabled account
 /// does not exist.
-fn account_at<'a>(config: &'a Config, port: Option<u16>, path: &str) -> Result<&'a WebhookAccount> {
+fn account_at<'a>(
+    config: &'a Config,
+    port: Option<u16>,
+    head: &Head,
+) -> Result<&'a WebhookAccount> {
     let account = config
         .channels
         .iter()
@@ -145,10 +149,11 @@ fn account_at<'a>(config: &'a Config, port: Option<u16>, path: &str) -> Result<&
             _ => None,
         })
         .flatten()
-        .find(|account| account.incoming_path == path);
+        .find(|account| account.incoming_path == head.path);
     match account {
         Some(account) if account.enabled => return Ok(account),
         Some(account) => log::info!(
+            peer:% = head.peer.place();
             "webhook account {:?}: refused a request, it is not enabled",
             account.name
         ),

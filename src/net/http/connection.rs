@@ -320,7 +320,7 @@ impl<'a> HttpConnection<'a> {
         admission.speaks(Transport::WebSocket);
 
         let unavailable = |error: io::Error| {
-            log::warn!("no WebSocket for {}: {error}", head.peer);
+            log::warn!(peer:% = head.peer.place(); "no WebSocket for {}: {error}", head.peer);
             Response::error(&Error::overloaded("the server has no descriptor left", 5))
         };
         let Some(open) = factory

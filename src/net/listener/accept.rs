@@ -128,7 +128,11 @@ where
     }
 
     fn refuse(&mut self, stream: TcpStream, remote: IpAddr, error: Error) {
-        log::info!("{}: {remote} refused: {error}", self.address);
+        log::info!(
+            peer:% = AddressKey::of(remote);
+            "{}: {remote} refused: {error}",
+            self.address
+        );
         self.refused.add(stream, error, &self.policy);
     }
 

@@ -23,6 +23,7 @@ use crate::http::https_redirect::speaks_tls;
 use crate::http::response_writer::Responder;
 use crate::inbox::Inbox;
 use crate::lines;
+use crate::peer::Peer;
 use crate::stream::{ReadTimeout, Socket, Stream, linger};
 use crate::websocket;
 
@@ -39,6 +40,7 @@ pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered
     };
     log::log!(
         level,
+        peer:% = peer.place();
         "{peer} {}: closed after {:.1} s, {} received",
         connection.admission.transport().as_str(),
         connection.begun.elapsed().as_secs_f32(),
@@ -52,7 +54,7 @@ fn serve_by_policy(
     connection: &mut Connection,
     mut socket: Socket,
     registered: &Registered,
-) -> String {
+) -> Peer {
     serve_protocol(connection, &mut socket, registered)
 }
 
@@ -62,7 +64,7 @@ fn serve_by_policy(
     connection: &mut Connection,
     mut socket: Socket,
     registered: &Registered,
-) -> String {
+) -> Peer {
     let policy = Arc::clone(&connection.policy);
     match &policy.tls {
         None => serve_protocol(connection, &mut socket, registered),
@@ -79,9 +81,9 @@ fn serve_tls(
     mut socket: Socket,
     registered: &Registered,
     tls: &TlsPolicy,
-) -> String {
+) -> Peer {
     let policy = Arc::clone(&connection.policy);
-    let peer = connection.socket_peer().to_string();
+    let peer = connection.socket_peer();
     let config = Arc::clone(&connection.config);
     socket.set_write_deadline(connection.write_deadline());
     if connection
@@ -123,8 +125,8 @@ fn serve_protocol(
     connection: &mut Connection,
     stream: &mut dyn Stream,
     registered: &Registered,
-) -> String {
-    let peer = connection.socket_peer().to_string();
+) -> Peer {
+    let peer = connection.socket_peer();
     let config = Arc::clone(&connection.config);
     stream.set_write_deadline(connection.write_deadline());
     let mut inbox = Inbox::default();
@@ -155,7 +157,7 @@ fn serve_protocol(
     let upgrade = HttpConnection::new(connection, stream, registered, inbox).serve();
     match upgrade {
         Some(upgrade) => {
-            let peer = upgrade.peer.to_string();
+            let peer = upgrade.peer.clone();
             websocket::run(connection, stream, upgrade);
             peer
         }

@@ -151,6 +151,7 @@ impl RelayClient {
             match link.enter(client, &self.outbox) {
                 Ok(Some(attached)) => {
                     log::info!(
+                        peer:% = self.peer.place();
                         "client {} of machine {} from {}",
                         attached.number,
                         link.machine,

@@ -76,7 +76,7 @@ impl Entrance {
             return Ok(());
         }
         self.guesses.failed(address, now);
-        log::info!("{peer}: wrong AUTH_TOKEN");
+        log::info!(peer:% = peer.place(); "{peer}: wrong AUTH_TOKEN");
         Err(Error::invalid_token(
             "this is not the AUTH_TOKEN of this relay",
         ))

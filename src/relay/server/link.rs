@@ -137,7 +137,7 @@ impl RelayLink {
                 error,
                 close: NO_ROOM,
             })?;
-        log::info!("machine {} linked from {}", self.machine, self.peer);
+        log::info!(peer:% = self.peer.place(); "machine {} linked from {}", self.machine, self.peer);
         self.state = State::Linked(link);
         Ok(())
     }
@@ -173,6 +173,7 @@ impl RelayLink {
 
     fn end(&mut self, close: Close) {
         log::info!(
+            peer:% = self.peer.place();
             "machine {} from {}: {}",
             self.machine,
             self.peer,
@@ -186,7 +187,7 @@ impl RelayLink {
         if let State::Linked(link) = std::mem::replace(&mut self.state, State::Ended) {
             let clients = link.clients();
             self.relay.machines.unbind(&link);
-            log::info!("machine {} unlinked, with {clients} clients", self.machine);
+            log::info!(peer:% = self.peer.place(); "machine {} unlinked, with {clients} clients", self.machine);
         }
     }
 

@@ -3,6 +3,7 @@
 //! The `log` crate's logger is the only global state. `serve` sets it, and so does
 //! `relay`, which logs to standard error only; other commands do not log.
 
+mod limit;
 mod rotation;
 
 use std::ffi::OsString;
@@ -10,48 +11,58 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Arc, Mutex, RwLock};
+use std::time::Instant;
 
 use env_logger::{Builder, Logger, Target};
-use log::{LevelFilter, Log, Metadata, Record};
+use log::{Level, LevelFilter, Log, Metadata, Record};
 
 use super::context::CliError;
 use base::clock::Clock;
 use base::sync;
+use config::{Config, Limits};
+use limit::{LeftOut, LineLimit};
 use rotation::RotatingFile;
 
 /// The default log level.
 const DEFAULT_LEVEL: &str = "info";
 
-/// The logger of a server, whose level can be changed.
+/// The logger of a server or a relay, whose level can be changed.
 #[derive(Clone)]
 pub struct Logging {
-    current: Arc<RwLock<LoggerPair>>,
-    file: SharedFile,
+    current: Arc<RwLock<Loggers>>,
+    /// Lines of clients, and how many of one kind each may cause.
+    limit: Arc<Mutex<(LineLimit, u32)>>,
+    file: Option<SharedFile>,
     is_dated: bool,
     /// Whether `HEARTH_LOG` overrides the configuration.
     is_fixed: bool,
 }
 
 /// Starts to log. `filter` is the value of `HEARTH_LOG`, if set, and `path` the log
-/// file, which is created for its owner only.
+/// file, which is created for its owner only; without one, to standard error only.
 ///
 /// # Errors
 ///
 /// The file cannot be written, or the filter is not valid.
 pub fn start(
     filter: Option<&str>,
-    path: &Path,
+    path: Option<&Path>,
     environment: &dyn Fn(&str) -> Option<OsString>,
 ) -> Result<Logging, CliError> {
-    let file = RotatingFile::open(path, rotation::MOST_BYTES).map_err(|error| {
-        CliError::failed(format!("cannot write the log {}: {error}", path.display()))
-    })?;
-    let file = SharedFile(Arc::new(Mutex::new(file)));
+    let open = |path: &Path| {
+        let file = RotatingFile::open(path, rotation::MOST_BYTES).map_err(|error| {
+            CliError::failed(format!("cannot write the log {}: {error}", path.display()))
+        })?;
+        Ok::<_, CliError>(SharedFile(Arc::new(Mutex::new(file))))
+    };
+    let file = path.map(open).transpose()?;
     let is_dated = !is_journal(environment);
-    let both = LoggerPair::new(checked(filter)?, is_dated, &file);
-    log::set_max_level(both.terminal.filter());
+    let loggers = Loggers::new(checked(filter)?, is_dated, file.as_ref());
+    log::set_max_level(loggers.filter());
+    let lines = Limits::default().log_lines_per_address;
     let logging = Logging {
-        current: Arc::new(RwLock::new(both)),
+        current: Arc::new(RwLock::new(loggers)),
+        limit: Arc::new(Mutex::new((LineLimit::default(), lines))),
         file,
         is_dated,
         is_fixed: filter.is_some(),
@@ -61,54 +72,96 @@ pub fn start(
 }
 
 impl Logging {
-    /// Applies the configuration's `log_level`, unless `HEARTH_LOG` is set.
-    pub fn set_level(&self, level: &str) {
+    /// Applies the configuration: its limit, and its `log_level` unless `HEARTH_LOG`
+    /// is set.
+    pub fn apply(&self, config: &Config) {
+        sync::lock(&self.limit).1 = config.limits.log_lines_per_address;
         if self.is_fixed {
             return;
         }
-        let both = LoggerPair::new(level, self.is_dated, &self.file);
-        let most = both.terminal.filter();
-        *sync::write(&self.current) = both;
+        let loggers = Loggers::new(config.log_level, self.is_dated, self.file.as_ref());
+        let most = loggers.filter();
+        *sync::write(&self.current) = loggers;
         log::set_max_level(most);
     }
 
-    fn with<T>(&self, look: impl FnOnce(&LoggerPair) -> T) -> T {
-        look(&sync::read(&self.current))
+    /// Writes which lines were left out until now.
+    pub fn finish(&self) {
+        self.write_left_out(sync::lock(&self.limit).0.end(None));
+    }
+
+    fn write_left_out(&self, all: Vec<LeftOut>) {
+        for left_out in all {
+            sync::read(&self.current).log(
+                &Record::builder()
+                    .level(left_out.level)
+                    .target(&left_out.target)
+                    .args(format_args!("{}", left_out.text()))
+                    .build(),
+            );
+        }
+    }
+
+    /// Whether a record is not one too many of its client. All of what is asked for at
+    /// `debug` is written.
+    fn admits(&self, record: &Record, now: Instant) -> bool {
+        if record.level() > Level::Info || !self.enabled(record.metadata()) {
+            return true;
+        }
+        let Some(peer) = limit::peer(record) else {
+            return true;
+        };
+        let (limit, most) = &mut *sync::lock(&self.limit);
+        limit.admit(record, peer, *most, now)
     }
 }
 
 impl Log for Logging {
     fn enabled(&self, metadata: &Metadata) -> bool {
-        self.with(|both| both.terminal.enabled(metadata))
+        sync::read(&self.current).terminal.enabled(metadata)
     }
 
     fn log(&self, record: &Record) {
-        self.with(|both| {
-            both.terminal.log(record);
-            both.file.log(record);
-        });
+        let now = Instant::now();
+        let over = sync::lock(&self.limit).0.end(Some(now));
+        self.write_left_out(over);
+        if self.admits(record, now) {
+            sync::read(&self.current).log(record);
+        }
     }
 
+    /// Writes which lines were left out, once their time is over. Lines themselves are
+    /// written at once.
     fn flush(&self) {
-        self.with(|both| {
-            both.terminal.flush();
-            both.file.flush();
-        });
+        let over = sync::lock(&self.limit).0.end(Some(Instant::now()));
+        self.write_left_out(over);
     }
 }
 
-/// Two loggers with the same filter.
-struct LoggerPair {
+/// Loggers with the same filter.
+struct Loggers {
     terminal: Logger,
-    file: Logger,
+    file: Option<Logger>,
 }
 
-impl LoggerPair {
-    fn new(filter: &str, is_dated: bool, file: &SharedFile) -> LoggerPair {
+impl Loggers {
+    fn new(filter: &str, is_dated: bool, file: Option<&SharedFile>) -> Loggers {
         let directives = directives(filter);
-        LoggerPair {
+        let pipe = |file: &SharedFile| Target::Pipe(Box::new(file.clone()));
+        Loggers {
             terminal: logger(&directives, is_dated, Target::Stderr),
-            file: logger(&directives, true, Target::Pipe(Box::new(file.clone()))),
+            file: file.map(|file| logger(&directives, true, pipe(file))),
+        }
+    }
+
+    fn filter(&self) -> LevelFilter {
+        self.terminal.filter()
+    }
+
+    fn log(&self, record: &Record) {
+        self.terminal.log(record);
+        if let Some(file) = &self.file {
+            file.log(record);
         }
     }
 }
@@ -125,25 +178,6 @@ impl Write for SharedFile {
     fn flush(&mut self) -> std::io::Result<()> {
         sync::lock(&self.0).flush()
     }
-}
-
-/// Starts to log to standard error only.
-///
-/// # Errors
-///
-/// The filter is not valid.
-#[cfg(feature = "relay")]
-pub fn start_on_terminal(
-    filter: Option<&str>,
-    environment: &dyn Fn(&str) -> Option<OsString>,
-) -> Result<(), CliError> {
-    let logger = logger(
-        &directives(checked(filter)?),
-        !is_journal(environment),
-        Target::Stderr,
-    );
-    log::set_max_level(logger.filter());
-    log::set_boxed_logger(Box::new(logger)).map_err(CliError::failed)
 }
 
 /// Checks the value of `HEARTH_LOG`: env_logger takes an unknown word for the name of
@@ -209,10 +243,15 @@ fn logger(directives: &str, dated: bool, target: Target) -> Logger {
         .build()
 }
 
-/// Appends a record's text. Control characters are escaped, so that input from a
-/// client can neither start a new line nor control the terminal.
+/// Appends a record's text, shortened where a client caused it. Control characters are
+/// escaped, so that input from a client can neither start a new line nor control the
+/// terminal.
 fn push_message(line: &mut String, record: &Record) {
-    for character in record.args().to_string().chars() {
+    let mut text = record.args().to_string();
+    if limit::peer(record).is_some() {
+        text = limit::shorten(&text);
+    }
+    for character in text.chars() {
         if character.is_control() {
             line.extend(character.escape_default());
         } else {

@@ -50,8 +50,9 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             )
         })?;
     let mut options = options(arguments, Token::new(token)?)?;
-    logging::start_on_terminal(
+    let logging = logging::start(
         context.variable("HEARTH_LOG").as_deref(),
+        None,
         context.environment,
     )?;
     raise_descriptor_limit();
@@ -87,6 +88,7 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         log::info!("stopping: machines and clients will reconnect");
     }
     relay.stop();
+    logging.finish();
     log::info!("stopped");
     Ok(())
 }
