@@ -1,6 +1,7 @@
 //! Requests to models and their replies: messages, tool specifications, errors,
 //! and the [`Provider`] trait. Everything else in this crate builds on it.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -49,8 +50,8 @@ pub struct ToolSpec {
     pub name: String,
     /// What it does and when to use it.
     pub description: String,
-    /// JSON Schema, an object schema.
-    pub parameters: Value,
+    /// JSON Schema, an object schema. Shared: each turn has its own list of tools.
+    pub parameters: Arc<Value>,
 }
 
 /// One request to a model.

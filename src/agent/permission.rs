@@ -326,7 +326,7 @@ mod tests {
                 spec: ToolSpec {
                     name: "light_switch".to_owned(),
                     description: String::new(),
-                    parameters: json!({}),
+                    parameters: json!({}).into(),
                 },
                 source,
                 is_read_only: false,

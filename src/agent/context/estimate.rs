@@ -192,7 +192,7 @@ mod tests {
         let tool = ToolSpec {
             name: "look".to_owned(),
             description: "Look at it.".to_owned(),
-            parameters: json!({}),
+            parameters: json!({}).into(),
         };
         assert_eq!(tool_tokens(&[tool]), 4 + 6);
     }

@@ -41,7 +41,7 @@ impl McpTool {
                 spec: ToolSpec {
                     name,
                     description: shorten(tool.description.trim(), DESCRIPTION_CHARS).into_owned(),
-                    parameters: tool.schema.clone(),
+                    parameters: tool.schema.clone().into(),
                 },
                 source: Source::Mcp(server.name().to_owned()),
                 // Even if the server says otherwise: after a crash, its tool is not run

@@ -1,6 +1,9 @@
 //! What differs between the kinds of API.
 
-use serde_json::{Map, Value, json};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
 
 use super::extra::own_members;
 use super::plain_schema::parameters_of;
@@ -34,7 +37,7 @@ pub struct RequestContext<'a> {
     pub quirks: &'a Quirks,
 }
 
-impl RequestContext<'_> {
+impl<'a> RequestContext<'a> {
     /// The `reasoning_effort` to ask for, in the words of OpenAI's API; `None`
     /// leaves it out.
     pub fn effort(&self) -> Option<&'static str> {
@@ -52,14 +55,15 @@ impl RequestContext<'_> {
         temperature.filter(|_| !self.capabilities.no_temperature)
     }
 
-    /// The tools to offer, each as `write` gives it from the tool and the schema of
-    /// its arguments; `None` if there are none.
-    pub fn tools(&self, write: impl Fn(&ToolSpec, &Value) -> Value) -> Option<Vec<Value>> {
+    /// The tools to offer, each as `describe` gives it from the tool and the schema
+    /// of its arguments; `None` if there are none.
+    pub fn tools<T>(&self, describe: impl Fn(&'a ToolSpec, Cow<'a, Value>) -> T) -> Option<Vec<T>> {
         let tools = self.request.tools;
         let must_be_plain = self.capabilities.plain_schemas;
-        let write = |tool| write(tool, &parameters_of(&tool.parameters, must_be_plain));
+        let describe =
+            |tool: &'a ToolSpec| describe(tool, parameters_of(&tool.parameters, must_be_plain));
         (!tools.is_empty() && !self.capabilities.no_tools)
-            .then(|| tools.iter().map(write).collect())
+            .then(|| tools.iter().map(describe).collect())
     }
 
     /// The members in `extra`, if this server sent them and wants them back.
@@ -95,7 +99,7 @@ pub trait Dialect: Send + Sync {
     fn path(&self, capabilities: ServerCapabilities) -> &'static str;
 
     /// The body of a request.
-    fn body(&self, context: &RequestContext<'_>) -> Value;
+    fn body(&self, context: &RequestContext<'_>) -> RequestBody;
 
     /// A parser for one reply to a request that was written for these
     /// capabilities.
@@ -113,11 +117,57 @@ pub trait Dialect: Send + Sync {
     }
 }
 
+/// The body of a request, a JSON object written member by member: the tools are most
+/// of a request, and as a [`Value`] they would be copied first.
+#[derive(Default)]
+pub struct RequestBody(Vec<u8>);
+
+impl RequestBody {
+    /// Adds a member. No name may come twice.
+    pub fn put(&mut self, name: &str, value: impl Serialize) {
+        self.0.push(if self.0.is_empty() { b'{' } else { b',' });
+        self.write(name);
+        self.0.push(b':');
+        self.write(value);
+    }
+
+    /// The whole text.
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        self.0.push(b'}');
+        self.0
+    }
+
+    fn write(&mut self, value: impl Serialize) {
+        serde_json::to_writer(&mut self.0, &value)
+            .expect("memory takes every write, and the keys are strings");
+    }
+}
+
 /// A tool as OpenAI and Ollama describe it.
-pub fn function_tool(tool: &ToolSpec, parameters: &Value) -> Value {
-    json!({ "type": "function", "function": {
-        "name": tool.name, "description": tool.description, "parameters": parameters,
-    }})
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+pub struct FunctionTool<'a> {
+    function: Function<'a>,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Cow<'a, Value>,
+}
+
+impl<'a> FunctionTool<'a> {
+    /// Describes a tool with this schema of its arguments.
+    pub fn new(tool: &'a ToolSpec, parameters: Cow<'a, Value>) -> FunctionTool<'a> {
+        FunctionTool {
+            function: Function {
+                name: &tool.name,
+                description: &tool.description,
+                parameters,
+            },
+        }
+    }
 }
 
 /// `authorization: Bearer KEY`.

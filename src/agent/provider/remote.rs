@@ -193,7 +193,7 @@ impl Provider for Remote {
             ..*request
         };
         let had_tools = !self.capabilities(request.model).no_tools;
-        let mut kept: Option<(ServerCapabilities, String)> = None;
+        let mut kept: Option<(ServerCapabilities, Vec<u8>)> = None;
         with_retries(request.deadline, request.cancel, || {
             let capabilities = self.capabilities(request.model);
             let path = self.dialect.origin_path(capabilities);
@@ -208,7 +208,7 @@ impl Provider for Remote {
                 Some((form, body)) if *form == capabilities => body,
                 _ => {
                     &kept
-                        .insert((capabilities, self.dialect.body(&context).to_string()))
+                        .insert((capabilities, self.dialect.body(&context).into_bytes()))
                         .1
                 }
             };
@@ -222,7 +222,7 @@ impl Provider for Remote {
             let listener = wants_pieces.then_some(&mut listener as &mut dyn FnMut(&str));
             let mut builder = ReplyBuilder::new(ReplyStream::new(listener, note));
             let mut answered = false;
-            let result = self.attempt(&context, body.as_bytes(), &mut builder, &mut answered);
+            let result = self.attempt(&context, body, &mut builder, &mut answered);
             let mut reply = result.map_err(|error| {
                 let mut decision = self.decide(error, answered, &context);
                 if builder.text.has_streamed() {

@@ -38,7 +38,8 @@ impl Ask {
             tools: vec![ToolSpec {
                 name: "light".to_owned(),
                 description: "Switches a light.".to_owned(),
-                parameters: json!({"type": "object", "properties": {"on": {"type": "boolean"}}}),
+                parameters: json!({"type": "object", "properties": {"on": {"type": "boolean"}}})
+                    .into(),
             }],
             temperature: None,
             max_tokens: None,

@@ -58,7 +58,7 @@ impl Definition {
             spec: ToolSpec {
                 name: name.to_owned(),
                 description: description.to_owned(),
-                parameters,
+                parameters: parameters.into(),
             },
             source: Source::Builtin,
             is_read_only: false,
@@ -72,7 +72,7 @@ impl Definition {
             spec: ToolSpec {
                 name: tool.name.clone(),
                 description: tool.description.clone(),
-                parameters: tool.parameters.clone(),
+                parameters: tool.parameters.clone().into(),
             },
             source: Source::Custom,
             is_read_only: tool.read_only,

@@ -3,9 +3,7 @@
 mod reply;
 mod request;
 
-use serde_json::Value;
-
-use super::dialect::{Dialect, RequestContext};
+use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 
@@ -20,7 +18,7 @@ impl Dialect for Anthropic {
         "/v1/messages"
     }
 
-    fn body(&self, context: &RequestContext<'_>) -> Value {
+    fn body(&self, context: &RequestContext<'_>) -> RequestBody {
         request::body(context)
     }
 

@@ -1,9 +1,12 @@
 //! Writes a request of the Messages API.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::ChatMessage;
-use crate::provider::dialect::RequestContext;
+use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::arguments_object;
 use serde_json::json;
 use store::ToolCall;
@@ -15,55 +18,55 @@ const SMALL_LIMIT: u32 = 4096;
 
 /// The body, in the order in which the API's cache compares beginnings: tools,
 /// system, messages.
-pub fn body(context: &RequestContext<'_>) -> Value {
+pub fn body(context: &RequestContext<'_>) -> RequestBody {
     let (request, capabilities) = (context.request, context.capabilities);
     let usual_limit = if capabilities.small_limit {
         SMALL_LIMIT
     } else {
         LIMIT
     };
-    let mut body = Map::new();
-    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    put("model", json!(request.model));
-    put(
-        "max_tokens",
-        json!(request.max_tokens.unwrap_or(usual_limit)),
-    );
+    let mut body = RequestBody::default();
+    body.put("model", request.model);
+    body.put("max_tokens", request.max_tokens.unwrap_or(usual_limit));
     if request.stream {
-        put("stream", json!(true));
+        body.put("stream", true);
     }
     if let Some(temperature) = context.temperature() {
-        put("temperature", json!(temperature.min(1.0)));
+        body.put("temperature", temperature.min(1.0));
     }
     match context.effort() {
         None => {}
         Some("none") => {
-            put("thinking", json!({ "type": "disabled" }));
+            body.put("thinking", json!({ "type": "disabled" }));
         }
         Some(effort) => {
             let effort = if effort == "minimal" { "low" } else { effort };
-            put("thinking", json!({ "type": "adaptive" }));
-            put("output_config", json!({ "effort": effort }));
+            body.put("thinking", json!({ "type": "adaptive" }));
+            body.put("output_config", json!({ "effort": effort }));
         }
     }
+    let cache_control = (!capabilities.no_cache_marks).then(|| json!({ "type": "ephemeral" }));
     let mark = |block: &mut Value| {
-        if !capabilities.no_cache_marks {
-            block["cache_control"] = json!({ "type": "ephemeral" });
+        if let Some(cache_control) = &cache_control {
+            block["cache_control"] = cache_control.clone();
         }
     };
-    let tools = context.tools(|tool, parameters| {
-        json!({
-            "name": tool.name, "description": tool.description, "input_schema": parameters,
-        })
+    let tools = context.tools(|tool, input_schema| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema,
+        cache_control: None,
     });
     if let Some(mut tools) = tools {
-        tools.last_mut().map(mark);
-        put("tools", tools.into());
+        if let Some(last) = tools.last_mut() {
+            last.cache_control = cache_control.as_ref();
+        }
+        body.put("tools", tools);
     }
     if !request.system.trim().is_empty() {
         let mut system = json!({ "type": "text", "text": request.system });
         mark(&mut system);
-        put("system", json!([system]));
+        body.put("system", [system]);
     }
     let mut messages = messages(context);
     let newest = messages.iter_mut().rfind(|message| message.role == USER);
@@ -74,8 +77,18 @@ pub fn body(context: &RequestContext<'_>) -> Value {
         .into_iter()
         .map(|message| json!({ "role": message.role, "content": message.blocks }))
         .collect();
-    put("messages", messages.into());
-    Value::Object(body)
+    body.put("messages", messages);
+    body
+}
+
+/// A tool as this API describes it.
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: Cow<'a, Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<&'a Value>,
 }
 
 const USER: &str = "user";

@@ -1,5 +1,7 @@
 //! Which answers and calls a person's messages lead to.
 
+use std::sync::Arc;
+
 use super::*;
 use base::testing::rows;
 
@@ -7,10 +9,10 @@ fn spec(name: &str, required: &str) -> ToolSpec {
     ToolSpec {
         name: name.to_owned(),
         description: String::new(),
-        parameters: match required {
+        parameters: Arc::new(match required {
             "" => json!({"type": "object", "properties": {}}),
             name => json!({"type": "object", "required": [name]}),
-        },
+        }),
     }
 }
 

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::dialect::{Dialect, RequestContext, function_tool};
+use super::dialect::{Dialect, FunctionTool, RequestBody, RequestContext};
 use super::extra::{arguments_object, result_text};
 use super::reply_reader::{ReplyBuilder, ReplyParser};
 use super::server_capabilities::ServerCapabilities;
@@ -26,7 +26,7 @@ impl Dialect for Ollama {
         "/api/chat"
     }
 
-    fn body(&self, context: &RequestContext<'_>) -> Value {
+    fn body(&self, context: &RequestContext<'_>) -> RequestBody {
         body(context)
     }
 
@@ -35,7 +35,7 @@ impl Dialect for Ollama {
     }
 }
 
-fn body(context: &RequestContext<'_>) -> Value {
+fn body(context: &RequestContext<'_>) -> RequestBody {
     let request = context.request;
     let mut options = json!({ "num_ctx": context.options.context_tokens.unwrap_or(CONTEXT) });
     if let Some(temperature) = context.temperature() {
@@ -45,16 +45,19 @@ fn body(context: &RequestContext<'_>) -> Value {
         options["num_predict"] = json!(max_tokens);
     }
     // Ollama streams by default.
-    let mut body = json!({ "model": request.model, "stream": request.stream, "options": options });
+    let mut body = RequestBody::default();
+    body.put("model", request.model);
+    body.put("stream", request.stream);
+    body.put("options", options);
     match context.effort() {
         None => {}
-        Some("none") => body["think"] = json!(false),
-        Some("minimal" | "low") => body["think"] = json!("low"),
-        Some("medium") => body["think"] = json!("medium"),
-        Some(_) => body["think"] = json!("high"),
+        Some("none") => body.put("think", false),
+        Some("minimal" | "low") => body.put("think", "low"),
+        Some("medium") => body.put("think", "medium"),
+        Some(_) => body.put("think", "high"),
     }
-    if let Some(tools) = context.tools(function_tool) {
-        body["tools"] = tools.into();
+    if let Some(tools) = context.tools(FunctionTool::new) {
+        body.put("tools", tools);
     }
     let mut messages = Vec::new();
     if !request.system.is_empty() {
@@ -85,7 +88,7 @@ fn body(context: &RequestContext<'_>) -> Value {
             })
         }
     }));
-    body["messages"] = messages.into();
+    body.put("messages", messages);
     body
 }
 

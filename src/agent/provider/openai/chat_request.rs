@@ -2,38 +2,37 @@
 
 use std::borrow::Cow;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::model::ChatMessage;
-use crate::provider::dialect::{RequestContext, function_tool};
+use crate::provider::dialect::{FunctionTool, RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use base::secret::{base32_lower, sha256};
 use store::ToolCall;
 
 /// The body of a request. What stays the same in a conversation comes before what
 /// grows, so that a server can reuse its cache of the beginning.
-pub fn body(context: &RequestContext<'_>) -> Value {
+pub fn body(context: &RequestContext<'_>) -> RequestBody {
     let (request, capabilities) = (context.request, context.capabilities);
-    let mut body = Map::new();
-    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    put("model", json!(request.model));
+    let mut body = RequestBody::default();
+    body.put("model", request.model);
     if request.stream {
-        put("stream", json!(true));
+        body.put("stream", true);
         if !capabilities.no_stream_options {
-            put("stream_options", json!({ "include_usage": true }));
+            body.put("stream_options", json!({ "include_usage": true }));
         }
     }
     if let Some(temperature) = context.temperature() {
-        put("temperature", json!(temperature));
+        body.put("temperature", temperature);
     }
     if let Some(effort) = context.effort() {
-        put("reasoning_effort", json!(effort));
+        body.put("reasoning_effort", effort);
     }
     if let Some(max_tokens) = request.max_tokens {
-        put(capabilities.limit_name(), json!(max_tokens));
+        body.put(capabilities.limit_name(), max_tokens);
     }
-    if let Some(tools) = context.tools(function_tool) {
-        put("tools", tools.into());
+    if let Some(tools) = context.tools(FunctionTool::new) {
+        body.put("tools", tools);
     }
     let system = (!request.system.is_empty())
         .then(|| json!({ "role": "system", "content": request.system }));
@@ -58,8 +57,11 @@ pub fn body(context: &RequestContext<'_>) -> Value {
             "content": result_text(content, *ok),
         }),
     });
-    put("messages", system.into_iter().chain(messages).collect());
-    Value::Object(body)
+    body.put(
+        "messages",
+        system.into_iter().chain(messages).collect::<Vec<_>>(),
+    );
+    body
 }
 
 fn call_of(call: &ToolCall, context: &RequestContext<'_>) -> Value {

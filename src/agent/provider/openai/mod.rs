@@ -6,9 +6,7 @@ mod chat_reply;
 mod chat_request;
 mod responses;
 
-use serde_json::Value;
-
-use super::dialect::{Dialect, RequestContext};
+use super::dialect::{Dialect, RequestBody, RequestContext};
 use super::reply_reader::ReplyParser;
 use super::server_capabilities::ServerCapabilities;
 use chat_reply::ChatReply;
@@ -25,7 +23,7 @@ impl Dialect for OpenAi {
         }
     }
 
-    fn body(&self, context: &RequestContext<'_>) -> Value {
+    fn body(&self, context: &RequestContext<'_>) -> RequestBody {
         match context.capabilities.needs_responses {
             true => responses::body(context),
             false => chat_request::body(context),

@@ -1,10 +1,13 @@
 //! The Responses API, as far as a conversation with tools needs it: stateless,
 //! with the model's own items sent back unchanged.
 
-use serde_json::{Map, Value};
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::Value;
 
 use crate::model::ChatMessage;
-use crate::provider::dialect::RequestContext;
+use crate::provider::dialect::{RequestBody, RequestContext};
 use crate::provider::extra::{result_text, sendable};
 use crate::provider::reply_reader::{ReplyBuilder, ReplyParser};
 use crate::provider::tool_call_builder::ToolCallBuilder;
@@ -17,45 +20,51 @@ pub const PATH: &str = "/responses";
 const ITEMS: &str = "output";
 
 /// The body of a request.
-pub fn body(context: &RequestContext<'_>) -> Value {
+pub fn body(context: &RequestContext<'_>) -> RequestBody {
     let request = context.request;
-    let mut body = Map::new();
-    let mut put = |name: &str, value: Value| body.insert(name.to_owned(), value);
-    put("model", json!(request.model));
-    put("store", json!(false));
+    let mut body = RequestBody::default();
+    body.put("model", request.model);
+    body.put("store", false);
     if request.stream {
-        put("stream", json!(true));
+        body.put("stream", true);
     }
     if !context.capabilities.no_extra {
         // Without a store, thoughts come back only in this form.
-        put("include", json!(["reasoning.encrypted_content"]));
+        body.put("include", json!(["reasoning.encrypted_content"]));
     }
     if let Some(effort) = context.effort() {
-        put("reasoning", json!({ "effort": effort }));
+        body.put("reasoning", json!({ "effort": effort }));
     }
     if let Some(temperature) = context.temperature() {
-        put("temperature", json!(temperature));
+        body.put("temperature", temperature);
     }
     if let Some(max_tokens) = request.max_tokens {
-        put("max_output_tokens", json!(max_tokens));
+        body.put("max_output_tokens", max_tokens);
     }
-    let tools = context.tools(|tool, parameters| {
-        json!({
-            "type": "function",
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": parameters,
-            "strict": false,
-        })
+    let tools = context.tools(|tool, parameters| FunctionTool {
+        name: &tool.name,
+        description: &tool.description,
+        parameters,
+        strict: false,
     });
     if let Some(tools) = tools {
-        put("tools", tools.into());
+        body.put("tools", tools);
     }
     if !request.system.is_empty() {
-        put("instructions", json!(request.system));
+        body.put("instructions", request.system);
     }
-    put("input", input(context).into());
-    Value::Object(body)
+    body.put("input", input(context));
+    body
+}
+
+/// A tool as this API describes it: flat, unlike in Chat Completions.
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "function")]
+struct FunctionTool<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: Cow<'a, Value>,
+    strict: bool,
 }
 
 fn input(context: &RequestContext<'_>) -> Vec<Value> {

@@ -38,7 +38,7 @@ mod tests {
                 json!({"type": "function", "function": {
                     "name": spec.name,
                     "description": spec.description,
-                    "parameters": spec.parameters,
+                    "parameters": *spec.parameters,
                 }})
             })
             .collect();

@@ -7,7 +7,7 @@ fn check(schema: &Value, arguments: &str) -> Result<Value, String> {
     let spec = ToolSpec {
         name: "test".to_owned(),
         description: String::new(),
-        parameters: schema.clone(),
+        parameters: schema.clone().into(),
     };
     check_arguments(&spec, arguments).map(Value::Object)
 }

@@ -58,7 +58,7 @@ fn with_tools(ask: Ask) -> Ask {
     let tools = tools.map(|(name, description)| ToolSpec {
         name: name.to_owned(),
         description: description.to_owned(),
-        parameters: json!({"type": "object", "properties": {}}),
+        parameters: json!({"type": "object", "properties": {}}).into(),
     });
     Ask {
         tools: tools.to_vec(),

@@ -150,7 +150,7 @@ fn ids_and_schemas_take_the_form_that_a_server_wants() {
     ]);
     let provider = provider_with(&server, Options::default(), "mistral");
     let mut ask = with_tools(hello());
-    ask.tools[0].parameters = json!({"type": "object", "additionalProperties": false});
+    ask.tools[0].parameters = json!({"type": "object", "additionalProperties": false}).into();
     let ids = ["toolu_01ABC", "abcdefgh1"];
     let calls = ids.map(|id| call(id, "light", "{}")).to_vec();
     ask.messages.push(assistant("", calls, None));
