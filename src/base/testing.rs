@@ -1,6 +1,7 @@
 //! What the tests of all members share.
 
 use std::fs;
+use std::io::Write;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
@@ -37,6 +38,17 @@ pub fn explore(name: &str, scenario: impl Fn() + Send + Sync + 'static) {
     let pct = PctScheduler::new(DEPTH, count);
     let pct = shuttle::Runner::new(pct, config).run(move || again());
     println!("{name}: {random} random schedules and {pct} of PCT");
+}
+
+/// Says that the rest of a test is skipped, past the test harness, which shows
+/// what a test prints only when it fails.
+pub fn skipped(why: impl std::fmt::Display) {
+    let test = std::thread::current();
+    let _ = writeln!(
+        std::io::stderr(),
+        "skipped: {why} ({})",
+        test.name().unwrap_or_default()
+    );
 }
 
 /// A directory of one test. Dropping it removes it with everything in it, also

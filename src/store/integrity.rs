@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::testing::{TemporaryDirectory, open};
 
-    const LIMIT: Duration = Duration::from_secs(10);
+    const LIMIT: Duration = Duration::from_secs(60);
 
     #[test]
     fn a_whole_file_has_no_faults_while_it_is_open_and_after() {

@@ -152,7 +152,7 @@ pub fn conversation(store: &Store, text: &str) -> ConversationId {
 
 /// Waits for something that another thread does.
 pub fn eventually(what: &str, mut happened: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !happened() {
         assert!(Instant::now() < deadline, "in vain waited for: {what}");
         std::thread::park_timeout(Duration::from_millis(2));

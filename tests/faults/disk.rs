@@ -25,7 +25,7 @@ use support::receiver::Receiver;
 /// The disk's size in MiB: little more than the write-ahead log may have.
 const SIZE: u64 = 8;
 /// How soon after there is room again the server must work.
-const RECOVERY: Duration = Duration::from_secs(5);
+const RECOVERY: Duration = Duration::from_secs(60);
 
 /// A tmpfs in a folder of its own, unmounted when dropped.
 struct SmallDisk(PathBuf);

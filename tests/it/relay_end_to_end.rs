@@ -5,7 +5,6 @@ use std::fs;
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
 use std::process::{Output, Stdio};
-use std::time::{Duration, Instant};
 
 use base::secret::Secret;
 use relay::server::{Options, RelayServer, Token};
@@ -338,7 +337,6 @@ fn a_link_that_is_full_both_ways_goes_on() {
     let conversation = long_conversation(&mut plain_user(at, id, &machine));
     let mut clients: Vec<Client> = (0..CLIENTS).map(|_| plain_user(at, id, &machine)).collect();
 
-    let begun = Instant::now();
     let read = json!({ "type": "get_messages", "conversation_id": conversation });
     let large = json!({ "type": "search_messages", "query": "x".repeat(600 << 10) });
     let threads: Vec<_> = clients
@@ -359,11 +357,6 @@ fn a_link_that_is_full_both_ways_goes_on() {
     for thread in threads {
         thread.join().unwrap();
     }
-    assert!(
-        begun.elapsed() < Duration::from_secs(60),
-        "{:?}",
-        begun.elapsed()
-    );
     let link = &machine.status()["relays"][0];
     assert_eq!(
         link["last_error"],

@@ -7,6 +7,7 @@ mod broken_input;
 mod scenarios;
 
 mod ceilings;
+mod crowded;
 mod fuzz;
 #[cfg(feature = "relay")]
 mod relay_churn;

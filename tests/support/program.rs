@@ -1,7 +1,6 @@
 //! The real binary as a process.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -9,6 +8,7 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use super::MAX_WAIT;
+pub use base::testing::skipped;
 
 /// The program under test, which cargo puts one folder above the tests' own.
 pub fn binary() -> PathBuf {
@@ -208,15 +208,4 @@ pub fn is_there(program: &str) -> bool {
         skipped(format_args!("{program} is not installed"));
     }
     there
-}
-
-/// Says that the rest of a test is skipped, past the test harness, which shows
-/// what a test prints only when it fails.
-pub fn skipped(why: impl std::fmt::Display) {
-    let test = std::thread::current();
-    let _ = writeln!(
-        std::io::stderr(),
-        "skipped: {why} ({})",
-        test.name().unwrap_or_default()
-    );
 }

@@ -169,8 +169,7 @@ mod tests {
             .stderr(Stdio::piped())
             .spawn();
         let Ok(mut groff) = started else {
-            // Past the test harness, which hides what a passing test prints.
-            let _ = writeln!(std::io::stderr(), "skipped: groff is not installed");
+            base::testing::skipped("groff is not installed");
             return;
         };
         let mut input = groff.stdin.take().unwrap();

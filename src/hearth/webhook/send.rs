@@ -268,9 +268,7 @@ mod tests {
             }
         });
         let (sender, short) = (Sender::new(Trust::default()), Duration::from_millis(300));
-        let started = Instant::now();
         let outcome = sender.post(&account(None, &url), &delivery("{}"), short, now());
-        assert!(started.elapsed() < Duration::from_secs(5));
         assert_eq!(
             outcome,
             Outcome::Unanswered("no answer within 0 s".to_owned())

@@ -103,7 +103,7 @@ fn serve(listener: &TcpListener, answers: Vec<String>, received: &Sender<Receive
     while answers.peek().is_some() {
         let (mut stream, _) = listener.accept().unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let mut reader = BufReader::new(stream.try_clone().unwrap());
         connection += 1;

@@ -2,7 +2,7 @@ use std::fs;
 use std::process::Command;
 
 use super::*;
-use base::testing::TemporaryDirectory;
+use base::testing::{TemporaryDirectory, skipped};
 
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(50);
@@ -152,7 +152,7 @@ fn what_cannot_start_is_named() {
 #[test]
 fn a_sandbox_opens_the_system_its_own_directory_and_the_workspace() {
     if !has_landlock() {
-        eprintln!("skipped: this kernel has no Landlock");
+        skipped("this kernel has no Landlock");
         return;
     }
     let home = TemporaryDirectory::new();
@@ -265,7 +265,7 @@ fn a_sandbox_opens_the_system_its_own_directory_and_the_workspace() {
             .output()
         {
             Ok(_) => assert!(try_it(&[], "tool", script).0, "{script}"),
-            Err(_) => eprintln!("skipped: {program} is not installed"),
+            Err(_) => skipped(format_args!("{program} is not installed")),
         }
     }
     let temporary = try_it(&[], "tool", "printf %s \"$TMPDIR\"").1;

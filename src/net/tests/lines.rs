@@ -1,7 +1,7 @@
 //! JSON lines over TCP.
 
 use std::net::Shutdown;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::support::*;
 use crate::outbox::{Close, Item};
@@ -103,5 +103,5 @@ fn a_client_that_does_not_authenticate_is_told_and_closed() {
     assert_eq!(client.line(), "{hello}");
     assert_eq!(client.line(), "too late");
     assert!(client.is_closed());
-    assert!((0.9..4.0).contains(&begun.elapsed().as_secs_f32()));
+    assert!(begun.elapsed() >= Duration::from_secs(1));
 }

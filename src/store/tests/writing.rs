@@ -337,7 +337,7 @@ fn the_last_clone_may_be_dropped_by_the_writer_itself() {
     });
     drop(store);
     finished
-        .recv_timeout(std::time::Duration::from_secs(10))
+        .recv_timeout(std::time::Duration::from_secs(60))
         .unwrap();
 }
 

@@ -11,7 +11,7 @@ use config::CustomRun;
 use net::http_client::test_server::{Act, TestServer};
 
 /// Most time for something that should happen immediately.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(30);
 
 fn respond(status: &str, body: &[u8]) -> TestServer {
     let mut response = format!(
@@ -258,7 +258,7 @@ fn a_silent_server_does_not_hold_the_turn() {
         for (is_cancelled, time, problem) in [
             (
                 false,
-                Duration::from_millis(500),
+                Duration::from_secs(1),
                 ": the time for this turn is up",
             ),
             (

@@ -38,7 +38,7 @@ fn echo(listener: TcpListener) -> thread::JoinHandle<Vec<Value>> {
     thread::spawn(move || {
         let (stream, _) = listener.accept().unwrap();
         stream
-            .set_read_timeout(Some(Duration::from_secs(10)))
+            .set_read_timeout(Some(Duration::from_secs(60)))
             .unwrap();
         let mut socket = tungstenite::accept(stream).unwrap();
         let mut heard = Vec::new();

@@ -1,8 +1,8 @@
-use std::io::Write;
 use std::process::{Command, Stdio};
 
 use super::{bash, fish, zsh};
 use crate::cli::COMMANDS;
+use base::testing::skipped;
 
 /// Whether a shell is installed; otherwise says that its test is skipped.
 fn is_there(shell: &str) -> bool {
@@ -11,8 +11,7 @@ fn is_there(shell: &str) -> bool {
         .status()
         .is_ok_and(|status| status.success());
     if !there {
-        // Past the test harness, which hides what a passing test prints.
-        let _ = writeln!(std::io::stderr(), "skipped: {shell} is not installed");
+        skipped(format_args!("{shell} is not installed"));
     }
     there
 }
