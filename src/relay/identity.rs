@@ -7,7 +7,7 @@ use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -30,39 +30,31 @@ pub struct Identity {
     pub machine_id: MachineId,
 }
 
-/// Why there is no identity.
+/// Why there is no identity: a sentence that names the file and says what to do.
 #[derive(Debug)]
-pub enum IdentityError {
-    /// The file cannot be read or created.
-    File {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file does not contain a key.
-    Broken {
-        /// The file.
-        path: PathBuf,
-    },
+pub struct IdentityError(String);
+
+impl IdentityError {
+    fn file(path: &Path, error: &io::Error) -> IdentityError {
+        IdentityError(format!(
+            "the machine's key {} cannot be read or created: {error}",
+            path.display()
+        ))
+    }
+
+    fn broken(path: &Path) -> IdentityError {
+        IdentityError(format!(
+            "{} does not contain the machine's key: restore it from a backup. Without one, move the \
+             file away; this machine then gets a new machine_id, and its clients need the new \
+             address",
+            path.display()
+        ))
+    }
 }
 
 impl fmt::Display for IdentityError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IdentityError::File { path, source } => write!(
-                f,
-                "the machine's key {} cannot be read or created: {source}",
-                path.display()
-            ),
-            IdentityError::Broken { path } => write!(
-                f,
-                "{} does not contain the machine's key: restore it from a backup. Without one, move \
-                 the file away; this machine then gets a new machine_id, and its clients need \
-                 the new address",
-                path.display()
-            ),
-        }
+        f.write_str(&self.0)
     }
 }
 
@@ -85,12 +77,12 @@ impl Identity {
         let text = match read(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(source) => return Err(IdentityError::File { path, source }),
+            Err(error) => return Err(IdentityError::file(&path, &error)),
         };
         let bytes = STANDARD.decode(text.trim_ascii()).ok();
         match bytes.and_then(|bytes| bytes.try_into().ok()) {
             Some(bytes) => Ok(Some(Identity::of(PrivateKey::from_bytes(bytes)))),
-            None => Err(IdentityError::Broken { path }),
+            None => Err(IdentityError::broken(&path)),
         }
     }
 
@@ -107,13 +99,8 @@ impl Identity {
             Ok(()) => Ok(Identity::of(key)),
             // Another process was faster; its key counts.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Identity::load(data_dir)?
-                .ok_or_else(|| IdentityError::Broken {
-                    path: data_dir.join(IDENTITY_FILE),
-                }),
-            Err(source) => Err(IdentityError::File {
-                path: data_dir.join(IDENTITY_FILE),
-                source,
-            }),
+                .ok_or_else(|| IdentityError::broken(&data_dir.join(IDENTITY_FILE))),
+            Err(error) => Err(IdentityError::file(&data_dir.join(IDENTITY_FILE), &error)),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::StartError;
 use config::Config;
-use net::tls::load_certificates;
+use net::tls::{CertificateError, load_certificates};
 
 /// Reads the certificate that the configuration names, and checks `tls.ca_file`,
 /// without which no https connection could be made.
@@ -15,7 +15,7 @@ pub fn open(config: &Config) -> Result<Option<std::sync::Arc<net::tls::Acceptor>
     let Some((certificate, key)) = config.tls.identity() else {
         return Ok(None);
     };
-    let acceptor = net::tls::Acceptor::open(certificate, key)?;
+    let acceptor = net::tls::Acceptor::open(certificate, key).map_err(unusable)?;
     Ok(Some(std::sync::Arc::new(acceptor)))
 }
 
@@ -24,14 +24,21 @@ pub fn open(config: &Config) -> Result<Option<std::sync::Arc<net::tls::Acceptor>
 #[cfg(not(feature = "tls"))]
 pub fn open(config: &Config) -> Result<(), StartError> {
     match config.tls.identity() {
-        Some(_) => Err(StartError::WithoutTls),
+        Some(_) => Err(StartError::new(
+            "\"tls.cert\" is set in config.json, but this hearth was built without TLS: build it \
+             with the feature `tls`, or remove \"tls\"",
+        )),
         None => check_trusted(config),
     }
 }
 
+fn unusable(error: CertificateError) -> StartError {
+    StartError::new(format_args!("\"tls\" in config.json: {error}"))
+}
+
 fn check_trusted(config: &Config) -> Result<(), StartError> {
     if let Some(path) = &config.tls.ca_file {
-        load_certificates(path)?;
+        load_certificates(path).map_err(unusable)?;
     }
     Ok(())
 }

@@ -39,23 +39,21 @@ impl Lock {
             .truncate(false)
             .mode(0o600)
             .open(&path)
-            .map_err(|source| StartError::Unwritable {
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(|error| StartError::unwritable(&path, &error))?;
         if !lock(&file) {
             let mut text = String::new();
             let _ = file.read_to_string(&mut text);
-            return Err(StartError::AlreadyRunning {
-                data_dir: data_dir.to_owned(),
-                process: text.lines().next().unwrap_or("unknown").to_owned(),
-            });
+            return Err(StartError::new(format_args!(
+                "another hearth (process {}) uses {} already; stop it first, or choose another \
+                 directory with --data-dir",
+                text.lines().next().unwrap_or("unknown"),
+                data_dir.display()
+            )));
         }
         let mut lock = Lock { file };
-        match lock.write_details(&[], None) {
-            Ok(()) => Ok(lock),
-            Err(source) => Err(StartError::Unwritable { path, source }),
-        }
+        lock.write_details(&[], None)
+            .map_err(|error| StartError::unwritable(&path, &error))?;
+        Ok(lock)
     }
 
     /// Writes the process id, the addresses and the certificate's file into the

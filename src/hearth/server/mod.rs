@@ -72,7 +72,8 @@ impl Server {
     pub fn start(options: Options) -> Result<Server, StartError> {
         let mut lock = Lock::take(&options.data_dir)?;
         finish_restore(&options.data_dir)?;
-        let settings = Arc::new(Settings::load(&options.data_dir.join(CONFIG_FILE))?);
+        let settings = Settings::load(&options.data_dir.join(CONFIG_FILE));
+        let settings = Arc::new(settings.map_err(StartError::new)?);
         for warning in settings.warnings() {
             log::warn!("configuration: {warning}");
         }
@@ -90,7 +91,7 @@ impl Server {
                     true => how_to_restore(&config.backup, &options.data_dir),
                     false => String::new(),
                 };
-                StartError::Database { error, advice }
+                StartError::new(format_args!("{error}{advice}"))
             })?;
         // Ports are bound before anything runs, so that a start that cannot serve
         // does no work either.
@@ -106,9 +107,10 @@ impl Server {
             clock,
             data_dir: options.data_dir.clone(),
             deliver,
-        })?;
+        })
+        .map_err(StartError::new)?;
         let links = Links::new(Arc::clone(&service), options.data_dir, &config)?;
-        let workers = Workers::start(&service, config.workers)?;
+        let workers = Workers::start(&service, config.workers).map_err(StartError::new)?;
         let listeners = Listeners::new(settings, sessions(Arc::clone(&service)));
         #[cfg(feature = "tls")]
         let listeners = listeners.with_tls(identity);
@@ -248,10 +250,7 @@ fn finish_restore(data_dir: &Path) -> Result<(), StartError> {
             log::warn!("an interrupted restore was finished; what it replaced is in {aside}");
             Ok(())
         }
-        Err(source) => Err(StartError::Unwritable {
-            path: data_dir.to_owned(),
-            source,
-        }),
+        Err(error) => Err(StartError::unwritable(data_dir, &error)),
     }
 }
 
@@ -309,5 +308,5 @@ fn serve(
             listeners.listen_http(port.socket, port.allow_from, Arc::new(router))
         }
     };
-    listening.map_err(|error| StartError::listen(port.address, port.setting, error))
+    listening.map_err(|error| StartError::listen(port.address, port.setting, &error))
 }

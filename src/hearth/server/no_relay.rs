@@ -6,7 +6,6 @@ use std::sync::Arc;
 use super::StartError;
 use crate::http::{OwnMachine, Relay};
 use crate::service::Service;
-use base::error::Error;
 use config::{Channel, Config};
 
 /// No links.
@@ -40,9 +39,8 @@ impl Links {
 pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
     match config.relay.enabled {
         false => Ok(None),
-        true => Err(Error::invalid_request(
+        true => Err(StartError::new(
             "\"relay.enabled\" is set, but this program was built without the feature relay",
-        )
-        .into()),
+        )),
     }
 }

@@ -85,7 +85,7 @@ fn bind_one(
             _ => listen(Ipv4Addr::UNSPECIFIED.into(), port),
         }),
     };
-    bound.map_err(|(address, source)| StartError::listen(address, setting, source))
+    bound.map_err(|(address, source)| StartError::listen(address, setting, &source))
 }
 
 fn listen(

@@ -8,7 +8,6 @@ use crate::http::{OwnMachine, Relay};
 use crate::service::Service;
 use crate::service::session::sessions;
 use ::relay::server::{self, Rules, Token};
-use base::error::Error;
 use config::Config;
 use net::client_handler::HandlerFactory;
 use net::http::{Head, Request, Response};
@@ -32,7 +31,8 @@ impl Links {
             relays: Arc::clone(service.relays()),
             sessions: sessions(service),
         };
-        Ok(Links(::relay::link::Links::new(server, data_dir, config)?))
+        let links = ::relay::link::Links::new(server, data_dir, config);
+        Ok(Links(links.map_err(StartError::new)?))
     }
 
     /// Opens the links that `config` names and ends the others.
@@ -80,11 +80,14 @@ pub fn open(config: &Config) -> Result<Option<Arc<dyn Relay>>, StartError> {
         return Ok(None);
     }
     let token = config.relay.token().ok_or_else(|| {
-        Error::invalid_request(
+        StartError::new(
             "\"relay.enabled\" is set, but neither \"relay.auth_token\" nor the environment variable \
              AUTH_TOKEN; `hearth relay --show-token` makes a good one",
         )
     })?;
-    let relay = server::Relay::new(Token::new(token)?, Rules::under(&config.limits));
+    let relay = server::Relay::new(
+        Token::new(token).map_err(StartError::new)?,
+        Rules::under(&config.limits),
+    );
     Ok(Some(relay))
 }

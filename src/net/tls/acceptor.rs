@@ -75,33 +75,32 @@ fn load(certificate: &Path, key: &Path) -> Result<Arc<ServerConfig>, Certificate
     let chain = load_certificates(certificate)?;
     let private = load_key(key)?;
     let leaf = chain[0].clone();
-    let unusable = |path: &Path, reason: String| CertificateError::Malformed {
-        path: path.to_owned(),
-        reason,
-    };
     let provider = provider();
     provider
         .key_provider
         .load_private_key(private.clone_key())
-        .map_err(|error| unusable(key, error.to_string()))?;
+        .map_err(|error| CertificateError::malformed(key, error))?;
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&TLS13, &TLS12])
         .expect("ring has suites of both versions")
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| match error {
-            rustls::Error::InconsistentKeys(_) => CertificateError::Mismatch {
-                certificate: certificate.to_owned(),
-                key: key.to_owned(),
-            },
-            error => unusable(certificate, error.to_string()),
+            rustls::Error::InconsistentKeys(_) => CertificateError::of(
+                key,
+                format_args!(
+                    "is not the key of the certificate in {}: name two files that belong together",
+                    certificate.display()
+                ),
+            ),
+            error => CertificateError::malformed(certificate, error),
         })?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     // Sessions are resumed with tickets, which the clients keep, so that nothing
     // is kept here. Their keys change every six hours.
     config.session_storage = Arc::new(NoServerSessionStorage {});
-    config.ticketer =
-        rustls::crypto::ring::Ticketer::new().map_err(|error| unusable(key, error.to_string()))?;
+    config.ticketer = rustls::crypto::ring::Ticketer::new()
+        .map_err(|error| CertificateError::malformed(key, error))?;
     // One is enough to come back with; the second would cost 200 bytes more.
     config.send_tls13_tickets = 1;
     report(certificate, &leaf);
@@ -142,7 +141,7 @@ mod tests {
             text.contains("ours.cert.pem") && text.contains("other.key.pem"),
             "{text}"
         );
-        assert!(matches!(error, CertificateError::Mismatch { .. }));
+        assert!(text.contains("is not the key of"), "{text}");
     }
 
     #[test]

@@ -26,7 +26,11 @@ pub fn load_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Ce
         .collect::<Result<_, _>>()
         .map_err(|error| malformed(path, &error))?;
     match certificates.is_empty() {
-        true => Err(CertificateError::NoCertificate(path.to_owned())),
+        true => Err(CertificateError::of(
+            path,
+            "holds no certificate: it must be a PEM file with a line \
+             \"-----BEGIN CERTIFICATE-----\"",
+        )),
         false => Ok(certificates),
     }
 }
@@ -38,7 +42,11 @@ pub fn load_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, Ce
 pub fn load_key(path: &Path) -> Result<PrivateKeyDer<'static>, CertificateError> {
     let text = read(path)?;
     PrivateKeyDer::from_pem_slice(&text).map_err(|error| match error {
-        pem::Error::NoItemsFound => CertificateError::NoKey(path.to_owned()),
+        pem::Error::NoItemsFound => CertificateError::of(
+            path,
+            "holds no private key that is not encrypted: it must be a PEM file with a line \
+             \"-----BEGIN PRIVATE KEY-----\" (or EC or RSA PRIVATE KEY)",
+        ),
         error => malformed(path, &error),
     })
 }
@@ -53,18 +61,15 @@ fn read(path: &Path) -> Result<Vec<u8>, CertificateError> {
             ))),
             false => Ok(()),
         })
-        .map_err(|source| CertificateError::Unreadable {
-            path: path.to_owned(),
-            source,
+        .map_err(|error| {
+            let advice = "check that it is there, and that this user may read it";
+            CertificateError::of(path, format_args!("cannot be read: {error}; {advice}"))
         })?;
     Ok(text)
 }
 
 fn malformed(path: &Path, error: &pem::Error) -> CertificateError {
-    CertificateError::Malformed {
-        path: path.to_owned(),
-        reason: format!("it is no good PEM file: {error}"),
-    }
+    CertificateError::malformed(path, format_args!("it is no good PEM file: {error}"))
 }
 
 #[cfg(feature = "tls")]

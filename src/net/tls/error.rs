@@ -1,70 +1,28 @@
 //! What can be wrong with a certificate or a key, and what to do about it.
 
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 
-/// Why certificates or a key cannot be used.
+/// Why certificates or a key cannot be used: a sentence that names the file and says
+/// what to do.
 #[derive(Debug)]
-pub enum CertificateError {
-    /// The file cannot be read.
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// The file holds no certificate in PEM form.
-    NoCertificate(PathBuf),
-    /// The file holds no private key in PEM form.
-    NoKey(PathBuf),
-    /// The file is no PEM, or what is in it is malformed.
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong.
-        reason: String,
-    },
-    /// The key is of another certificate.
-    Mismatch {
-        /// The file of the certificate.
-        certificate: PathBuf,
-        /// The file of the key.
-        key: PathBuf,
-    },
+pub struct CertificateError(String);
+
+impl CertificateError {
+    /// What is wrong with a file, after its name.
+    pub(super) fn of(path: &Path, wrong: impl fmt::Display) -> CertificateError {
+        CertificateError(format!("{} {wrong}", path.display()))
+    }
+
+    /// A file whose contents are not usable.
+    pub(super) fn malformed(path: &Path, reason: impl fmt::Display) -> CertificateError {
+        CertificateError::of(path, format_args!("cannot be used: {reason}"))
+    }
 }
 
 impl fmt::Display for CertificateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            CertificateError::Unreadable { path, source } => write!(
-                f,
-                "{} cannot be read: {source}; check that it is there, and that this user may read \
-                 it",
-                path.display()
-            ),
-            CertificateError::NoCertificate(path) => write!(
-                f,
-                "{} holds no certificate: it must be a PEM file with a line \
-                 \"-----BEGIN CERTIFICATE-----\"",
-                path.display()
-            ),
-            CertificateError::NoKey(path) => write!(
-                f,
-                "{} holds no private key that is not encrypted: it must be a PEM file with a line \
-                 \"-----BEGIN PRIVATE KEY-----\" (or EC or RSA PRIVATE KEY)",
-                path.display()
-            ),
-            CertificateError::Malformed { path, reason } => {
-                write!(f, "{} cannot be used: {reason}", path.display())
-            }
-            CertificateError::Mismatch { certificate, key } => write!(
-                f,
-                "the key in {} does not belong to the certificate in {}: name two files that belong together",
-                key.display(),
-                certificate.display()
-            ),
-        }
+        f.write_str(&self.0)
     }
 }
 

@@ -98,12 +98,10 @@ impl Trust {
             Anchors::Public => {}
             Anchors::And(path) => {
                 for certificate in load_certificates(path)? {
-                    roots
-                        .add(certificate)
-                        .map_err(|error| CertificateError::Malformed {
-                            path: path.clone(),
-                            reason: format!("a certificate in it is malformed: {error}"),
-                        })?;
+                    roots.add(certificate).map_err(|error| {
+                        let reason = format_args!("a certificate in it is malformed: {error}");
+                        CertificateError::malformed(path, reason)
+                    })?;
                 }
             }
             Anchors::Only(path) => {

@@ -23,8 +23,6 @@ mod greeting;
 mod privacy;
 mod redial;
 
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::{self, JoinHandle};
@@ -148,14 +146,16 @@ impl Links {
         }
     }
 
-    fn start(&self, channel: &RelayChannel) -> Result<Running, StartError> {
-        let identity = Identity::load_or_make(&self.data_dir).map_err(StartError::Identity)?;
+    /// Starts a link, or says why not.
+    fn start(&self, channel: &RelayChannel) -> Result<Running, String> {
+        let without_system = |error| format!("no thread or file descriptor is left: {error}");
+        let identity = Identity::load_or_make(&self.data_dir).map_err(|error| error.to_string())?;
         self.server
             .relays
             .set_machine_id(identity.machine_id.clone());
         self.key.get_or_init(|| identity.key.clone());
-        let address = relay_address(&channel.url).map_err(StartError::Address)?;
-        let control = Arc::new(Control::new().map_err(StartError::System)?);
+        let address = relay_address(&channel.url).map_err(|error| error.to_string())?;
+        let control = Arc::new(Control::new().map_err(without_system)?);
         let entry = self.server.relays.add(&channel.name, &address.to_string());
         let link = Link {
             name: address.to_string().into(),
@@ -181,7 +181,7 @@ impl Links {
             }),
             Err(error) => {
                 self.server.relays.remove(&entry);
-                Err(StartError::System(error))
+                Err(without_system(error))
             }
         }
     }
@@ -245,23 +245,6 @@ pub fn relay_address(url: &str) -> Result<Url, DialError> {
 /// Where clients reach a machine through a relay.
 pub fn client_address(relay: &Url, machine: &MachineId) -> Url {
     relay.with_parameter("machine_id", machine.as_str())
-}
-
-/// Why a link could not start.
-enum StartError {
-    Identity(IdentityError),
-    Address(DialError),
-    System(io::Error),
-}
-
-impl fmt::Display for StartError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            StartError::Identity(error) => error.fmt(f),
-            StartError::Address(error) => error.fmt(f),
-            StartError::System(error) => write!(f, "no thread or file descriptor is left: {error}"),
-        }
-    }
 }
 
 /// One link's thread.
