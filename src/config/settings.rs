@@ -16,7 +16,7 @@ use super::key_path::{KeyPath, Step};
 use super::problems::{Problems, suggestion};
 use super::reader::{Environment, variable};
 use super::tools::Permission;
-use base::error::{Error, Result};
+use base::error::{Error, Result, without_numbers};
 use base::sync;
 use base::url::MASK;
 
@@ -219,10 +219,13 @@ impl Settings {
         let target = file::target(&self.path);
         let unsaved = |error: io::Error| {
             let why = match error.kind() {
-                ErrorKind::StorageFull => "the configuration could not be saved: the disk is full",
-                _ => "the configuration could not be saved",
+                ErrorKind::StorageFull => "the disk is full".to_owned(),
+                _ => without_numbers(&error.to_string()),
             };
-            Error::server(why, format!("{}: {error}", target.display()))
+            Error::server(
+                format_args!("the configuration could not be saved: {why}"),
+                format_args!("{}: {error}", target.display()),
+            )
         };
         let lock = file::lock(&target).map_err(unsaved)?;
         let standing = match &lock {

@@ -1,8 +1,10 @@
 //! What the limits of this process leave room for.
 
 use std::fs;
+use std::io;
 use std::path::Path;
 
+use rustix::io::Errno;
 use rustix::process::{Resource, geteuid, getrlimit};
 
 use crate::connection::registry::STACK_BYTES;
@@ -71,6 +73,14 @@ fn address_space() -> Option<u64> {
         .find_map(|line| line.strip_prefix("VmSize:"))?;
     let kilobytes: u64 = line.trim_end_matches("kB").trim().parse().ok()?;
     Some(kilobytes * 1024)
+}
+
+/// Whether a call failed because no descriptor is left.
+pub fn is_out_of_descriptors(error: &io::Error) -> bool {
+    matches!(
+        Errno::from_io_error(error),
+        Some(Errno::MFILE | Errno::NFILE)
+    )
 }
 
 /// How many of `each` fit a limit beside `others`, which get at most half of it.

@@ -55,6 +55,8 @@ pub(crate) enum Cause {
     Unwritable,
     Busy,
     Full,
+    /// The file itself may be whole.
+    Disk(rusqlite::Error),
     Create(io::Error),
     Sql(rusqlite::Error),
     Thread(io::Error),
@@ -100,6 +102,10 @@ impl fmt::Display for OpenError {
                 f,
                 "{path} cannot be written, the disk is full: make space and try again"
             ),
+            Cause::Disk(error) => write!(
+                f,
+                "{path} cannot be read or written: {error}: check the disk"
+            ),
             Cause::Create(error) if error.kind() == io::ErrorKind::NotFound => {
                 write!(f, "{path} cannot be created: its directory does not exist")
             }
@@ -123,7 +129,7 @@ impl std::error::Error for OpenError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match &self.cause {
             Cause::Create(error) | Cause::Thread(error) => Some(error),
-            Cause::Damaged(error) | Cause::Sql(error) => Some(error),
+            Cause::Damaged(error) | Cause::Disk(error) | Cause::Sql(error) => Some(error),
             _ => None,
         }
     }
@@ -164,6 +170,7 @@ impl From<rusqlite::Error> for Cause {
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Cause::Busy,
             Some(ErrorCode::DiskFull) => Cause::Full,
+            Some(ErrorCode::SystemIoFailure) => Cause::Disk(error),
             _ => Cause::Sql(error),
         }
     }
@@ -179,13 +186,26 @@ pub(crate) fn open(path: &Path) -> Result<(Connection, i64), OpenError> {
             // or closing the last connection to it.
             Err(Cause::Busy) if Instant::now() < deadline => thread::sleep(OPEN_RETRY),
             opened => {
-                return opened.map_err(|cause| OpenError {
-                    path: path.to_owned(),
-                    cause,
+                return opened.map_err(|cause| {
+                    let cause = match cause {
+                        // SQLite calls it an I/O error where its shared memory does not fit.
+                        Cause::Disk(_) if is_full(path) => Cause::Full,
+                        Cause::Create(error) if error.kind() == io::ErrorKind::StorageFull => {
+                            Cause::Full
+                        }
+                        cause => cause,
+                    };
+                    OpenError::new(path, cause)
                 });
             }
         }
     }
+}
+
+/// Whether the disk of a file has no room for what SQLite needs to open it.
+fn is_full(path: &Path) -> bool {
+    const NEEDED: u64 = 64 * 1024;
+    rustix::fs::statvfs(path).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED)
 }
 
 fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {

@@ -19,7 +19,7 @@ use super::{
 use support::MAX_WAIT;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
-use support::program::{Program, hearth, skipped};
+use support::program::{Program, hearth, printed, skipped};
 use support::receiver::Receiver;
 
 /// The disk's size in MiB: little more than the write-ahead log may have.
@@ -132,6 +132,17 @@ pub fn full(rounds: u64) {
 
     wait_until_done(&data, MAX_WAIT);
     assert_eq!(program.signal("TERM"), Some(0));
+
+    // A start says what is wrong, and leaves nothing that the next one meets.
+    disk.fill();
+    let mut start = hearth(outside.path());
+    start
+        .args(["serve", "--port", "0", "--data-dir"])
+        .arg(&data);
+    let said = printed(&start.output().unwrap());
+    assert!(said.contains("the disk is full"), "{said}");
+    disk.make_room();
+    assert_eq!(serve(outside.path(), &data).signal("TERM"), Some(0));
     let database = look_into(&data);
     check_integrity(&database);
     let callbacks = receiver.callbacks();

@@ -14,6 +14,7 @@ use serde_json::json;
 
 use super::scenarios::{Posted, Poster, echoing, wait_until_done, with_account};
 use support::MAX_WAIT;
+use support::client::Client;
 use support::eventually;
 use support::home::{PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
@@ -100,6 +101,16 @@ fn flood(program: &Program) -> usize {
     count
 }
 
+/// Sets a limit of the running program; returns the one before.
+fn set_limit(program: &Program, resource: Resource, current: Option<u64>) -> Option<u64> {
+    let process = Pid::from_raw(program.id() as i32);
+    let limit = Rlimit {
+        current,
+        ..getrlimit(resource)
+    };
+    prlimit(process, resource, limit).unwrap().current
+}
+
 #[test]
 fn strangers_cannot_use_up_the_address_space() {
     let folder = TemporaryDirectory::new();
@@ -153,19 +164,46 @@ fn strangers_cannot_use_up_the_threads() {
 }
 
 #[test]
+fn without_descriptors_the_cause_is_named() {
+    let folder = TemporaryDirectory::new();
+    let model = echoing();
+    write_config(folder.path(), model.config());
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.admin);
+    client.ask(json!({ "type": "list_conversations" }));
+    // What is open, such as the database, stays open.
+    let usual = set_limit(&program, Resource::Nofile, Some(3));
+    for (request, why) in [
+        (
+            json!({ "type": "chat", "message": "tok-first" }),
+            "no file descriptor left",
+        ),
+        (
+            json!({ "type": "update_config", "config": { "model": "another" } }),
+            "Too many open files",
+        ),
+    ] {
+        client.send(&request);
+        let response = client.response();
+        assert_eq!(response["code"], "server_error", "{response}");
+        let error = response["error"].as_str().unwrap();
+        assert!(error.contains(why), "{error}");
+    }
+    set_limit(&program, Resource::Nofile, usual);
+    client.chat("tok-second");
+}
+
+#[test]
 fn a_limit_of_the_file_size_is_like_a_full_disk() {
     let folder = TemporaryDirectory::new();
     let (model, receiver) = (echoing(), Receiver::start());
     write_config(folder.path(), with_account(&model, receiver.url()));
     let program = Program::serve(folder.path());
-    let process = Pid::from_raw(program.id() as i32);
-    let usual = getrlimit(Resource::Fsize);
-    let limit_to = |current| {
-        let limit = Rlimit { current, ..usual };
-        prlimit(process, Resource::Fsize, limit).unwrap();
-    };
     let log = fs::metadata(folder.path().join("hearth.db-wal")).unwrap();
-    limit_to(Some(log.len() + 256 * 1024));
+    let most = log.len() + 256 * 1024;
+    let usual = set_limit(&program, Resource::Fsize, Some(most));
     let poster = Poster::new(program.address);
     let mut accepted = 0;
     let refusal = loop {
@@ -181,7 +219,7 @@ fn a_limit_of_the_file_size_is_like_a_full_disk() {
     eventually("/health tells", || {
         (get(program.address, "/health").status == 503).then_some(())
     });
-    limit_to(usual.current);
+    set_limit(&program, Resource::Fsize, usual);
     eventually("it works again", || {
         let works = get(program.address, "/health").status == 200;
         let posted = poster.post(&[], &json!({ "message": "tok-last" }));

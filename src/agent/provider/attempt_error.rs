@@ -95,7 +95,8 @@ impl AttemptError {
                     ClientError::Interrupted { stale: true, .. } => Retry::Now,
                     ClientError::Interrupted { .. }
                     | ClientError::Unreachable(_)
-                    | ClientError::Refused(_) => Retry::Backoff,
+                    | ClientError::Refused(_)
+                    | ClientError::Exhausted => Retry::Backoff,
                     _ => Retry::Never,
                 },
             },

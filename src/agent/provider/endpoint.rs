@@ -149,6 +149,9 @@ impl Endpoint {
         let says = match error {
             ClientError::Cancelled => return ProviderError::Cancelled,
             ClientError::TimedOut => return ProviderError::TimedOut,
+            ClientError::Exhausted => {
+                "could not be asked: Hearth has no file descriptor left (LimitNOFILE=, ulimit -n)"
+            }
             ClientError::Unreachable(_) | ClientError::Refused(_) if self.is_local => {
                 "cannot be reached: is it running?"
             }

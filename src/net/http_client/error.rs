@@ -8,6 +8,7 @@ use ureq::{Error, Timeout};
 
 use super::connector::ReadLimit;
 use super::resolver::Refused;
+use crate::capacity::is_out_of_descriptors;
 
 /// Why a request got no (whole) answer. The texts are for logs; they hold
 /// neither headers nor bodies.
@@ -19,6 +20,8 @@ pub enum ClientError {
     Unreachable(String),
     /// Nothing listens at the address: nothing has been sent.
     Refused(String),
+    /// No descriptor is left for a connection: nothing has been sent.
+    Exhausted,
     /// The address may not be dialled (see `HttpClient::checking`): nothing has
     /// been sent.
     Forbidden(String),
@@ -61,6 +64,7 @@ impl ClientError {
             Error::HostNotFound => {
                 ClientError::Unreachable("no address is known for this name".to_owned())
             }
+            Error::Io(error) if is_out_of_descriptors(&error) => ClientError::Exhausted,
             Error::Io(error) => match error.kind() {
                 io::ErrorKind::ConnectionRefused => ClientError::Refused(error.to_string()),
                 io::ErrorKind::HostUnreachable
@@ -108,6 +112,9 @@ impl fmt::Display for ClientError {
             ClientError::Address(reason) => write!(f, "the address cannot be used: {reason}"),
             ClientError::Unreachable(reason) | ClientError::Refused(reason) => {
                 write!(f, "no connection: {reason}")
+            }
+            ClientError::Exhausted => {
+                f.write_str("no descriptor is left for a connection: raise the limit of open files")
             }
             ClientError::Forbidden(reason) => f.write_str(reason),
             ClientError::Untrusted(reason) => write!(f, "no trusted connection: {reason}"),

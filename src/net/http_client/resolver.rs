@@ -12,6 +12,7 @@ use ureq::unversioned::resolver::{ResolvedSocketAddrs, Resolver};
 use ureq::unversioned::transport::NextTimeout;
 use ureq::{Error, Timeout};
 
+use crate::capacity::is_out_of_descriptors;
 use crate::resolve::look_up;
 
 /// How long an answer is valid. It ends with its agent, too, and an agent
@@ -145,6 +146,7 @@ fn look_up_within(name: &str, port: u16, timeout: NextTimeout) -> Result<Vec<Soc
             _ => Timeout::Resolve,
         }),
         ErrorKind::WouldBlock => Error::Io(error),
+        _ if is_out_of_descriptors(&error) => Error::Io(error),
         _ => Error::HostNotFound,
     })
 }

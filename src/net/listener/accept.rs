@@ -11,7 +11,6 @@ use std::time::{Duration, Instant};
 
 use base::error::Error;
 use config::Config;
-use rustix::io::Errno;
 
 use super::detect_protocol;
 use super::refused::Refused;
@@ -103,7 +102,7 @@ where
                 self.pause.forget();
                 self.admit(stream, address.ip().to_canonical());
             }
-            Err(error) if is_short_of_descriptors(&error) => self.refuse_next(),
+            Err(error) if capacity::is_out_of_descriptors(&error) => self.refuse_next(),
             Err(error) => match error.kind() {
                 // The client has already gone.
                 io::ErrorKind::WouldBlock
@@ -224,11 +223,4 @@ impl Pause {
     fn forget(&mut self) {
         *self = Pause::default();
     }
-}
-
-fn is_short_of_descriptors(error: &io::Error) -> bool {
-    matches!(
-        Errno::from_io_error(error),
-        Some(Errno::MFILE | Errno::NFILE)
-    )
 }
