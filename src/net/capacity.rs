@@ -15,7 +15,7 @@ const OTHERS: u64 = 64;
 /// Descriptors of a connection: its socket and its waker.
 const DESCRIPTORS_EACH: u64 = 2;
 /// Memory of a connection, in bytes: 24 KiB were measured for an idle one.
-const MEMORY_EACH: u64 = 64 * 1024;
+const MEMORY_EACH: u64 = 48 * 1024;
 /// Address space of a connection, in bytes: its stack, the stack on which an
 /// overflow is reported, and their guard pages.
 const ADDRESS_SPACE_EACH: u64 = STACK_BYTES as u64 + 64 * 1024;
@@ -133,7 +133,7 @@ mod tests {
             (Some(128), 64, 2, 32),
             (Some(512), 64, 2, 224),
             (Some(4096), 64, 2, 2016),
-            (Some(64 << 20), u64::MAX, MEMORY_EACH, 512),
+            (Some(64 << 20), u64::MAX, MEMORY_EACH, 682),
         ] {
             assert_eq!(room(limit, others, each), fitting, "{limit:?}");
         }
