@@ -29,6 +29,9 @@ pub enum Greeting {
     Machine {
         /// Base64 of its 32 bytes.
         public_key: String,
+        /// Whether it will say which clients sign in, if the relay wants to know.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        reports_sign_ins: bool,
     },
     /// The relay's challenge.
     Prove {
@@ -48,11 +51,14 @@ pub enum Greeting {
         message_bytes: usize,
         /// Seconds between the relay's pings.
         ping_seconds: u64,
+        /// Whether the relay wants to know which clients sign in.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        wants_sign_ins: bool,
     },
 }
 
 /// The members of any [`Greeting`]: reading one variant after the other would
-/// be several times the code.
+/// be several times the code. Earlier versions do not know those with a default.
 #[derive(Deserialize)]
 struct Members {
     r#type: String,
@@ -61,6 +67,10 @@ struct Members {
     clients: Option<usize>,
     message_bytes: Option<usize>,
     ping_seconds: Option<u64>,
+    #[serde(default)]
+    reports_sign_ins: bool,
+    #[serde(default)]
+    wants_sign_ins: bool,
 }
 
 impl TryFrom<Members> for Greeting {
@@ -72,12 +82,14 @@ impl TryFrom<Members> for Greeting {
                 clients: members.clients?,
                 message_bytes: members.message_bytes?,
                 ping_seconds: members.ping_seconds?,
+                wants_sign_ins: members.wants_sign_ins,
             })
         };
         let greeting = match members.r#type.as_str() {
-            "machine" => members
-                .public_key
-                .map(|public_key| Greeting::Machine { public_key }),
+            "machine" => members.public_key.map(|public_key| Greeting::Machine {
+                public_key,
+                reports_sign_ins: members.reports_sign_ins,
+            }),
             "prove" => members.noise.map(|noise| Greeting::Prove { noise }),
             "proof" => members.noise.map(|noise| Greeting::Proof { noise }),
             "linked" => linked(),
@@ -123,6 +135,9 @@ pub enum FrameKind<'a> {
         /// At most 123 bytes.
         reason: &'a str,
     },
+    /// The client has signed in (machine to relay, and only if both have said so in
+    /// their greetings): the relay counts it as a stranger until then.
+    SignedIn,
 }
 
 /// Who a client is, as the relay sees it.
@@ -138,6 +153,7 @@ const OPEN: u8 = 1;
 const TEXT: u8 = 2;
 const BINARY: u8 = 3;
 const CLOSE: u8 = 4;
+const SIGNED_IN: u8 = 5;
 
 /// Why a message is not a frame. The link cannot go on after one: its two ends
 /// would no longer agree on who is connected.
@@ -187,6 +203,7 @@ impl<'a> Frame<'a> {
                 code_bytes = code.to_be_bytes();
                 (CLOSE, [&code_bytes, reason.as_bytes()])
             }
+            FrameKind::SignedIn => (SIGNED_IN, [&[], &[]]),
         };
         let length = HEADER_BYTES + parts[0].len() + parts[1].len();
         let mut bytes = Vec::with_capacity(length);
@@ -220,6 +237,7 @@ impl<'a> Frame<'a> {
                     reason: text(reason)?,
                 }
             }
+            SIGNED_IN => FrameKind::SignedIn,
             unknown => return Err(FrameError::UnknownKind(unknown)),
         };
         Ok(Frame::new(ClientNumber(u32::from_be_bytes(client)), kind))
@@ -244,6 +262,7 @@ mod tests {
                 code: 1013,
                 reason: "too slow: outbox full",
             },
+            FrameKind::SignedIn,
         ] {
             let frame = Frame::new(ClientNumber(0xdead_beef), kind);
             assert_eq!(Frame::decode(&frame.encode()), Ok(frame.clone()));
@@ -267,14 +286,34 @@ mod tests {
 
     #[test]
     fn greetings_are_what_the_protocol_says() {
-        let text = r#"{"type":"linked","clients":64,"message_bytes":1048576,"ping_seconds":25}"#;
-        let linked = Greeting::Linked {
+        let linked = |wants_sign_ins| Greeting::Linked {
             clients: 64,
             message_bytes: 1 << 20,
             ping_seconds: 25,
+            wants_sign_ins,
         };
-        assert_eq!(serde_json::to_string(&linked).unwrap(), text);
-        assert_eq!(serde_json::from_str::<Greeting>(text).unwrap(), linked);
+        let machine = |reports_sign_ins| Greeting::Machine {
+            public_key: "a2V5".to_owned(),
+            reports_sign_ins,
+        };
+        for (greeting, text) in [
+            (
+                linked(false),
+                r#"{"type":"linked","clients":64,"message_bytes":1048576,"ping_seconds":25}"#,
+            ),
+            (
+                linked(true),
+                r#"{"type":"linked","clients":64,"message_bytes":1048576,"ping_seconds":25,"wants_sign_ins":true}"#,
+            ),
+            (machine(false), r#"{"type":"machine","public_key":"a2V5"}"#),
+            (
+                machine(true),
+                r#"{"type":"machine","public_key":"a2V5","reports_sign_ins":true}"#,
+            ),
+        ] {
+            assert_eq!(serde_json::to_string(&greeting).unwrap(), text);
+            assert_eq!(serde_json::from_str::<Greeting>(text).unwrap(), greeting);
+        }
         assert!(serde_json::from_str::<Greeting>(r#"{"type":"machine"}"#).is_err());
     }
 }

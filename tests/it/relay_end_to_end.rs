@@ -383,3 +383,30 @@ fn long_conversation(client: &mut Client) -> Value {
     }
     conversation
 }
+
+#[test]
+fn those_who_have_signed_in_are_no_strangers_to_the_relay() {
+    let relay = relay(|_| ());
+    let machine = Machine::start(json!({}));
+    let address = machine.join(&format!("ws://{}", relay.local_addr()), "away");
+    let query = address.split_once("/ws").unwrap().1;
+    let socket = || {
+        let request = with_token(relay.local_addr(), query);
+        tungstenite::client(request, connect(relay.local_addr()))
+            .unwrap()
+            .0
+    };
+    // More than an address's share of strangers, all at once.
+    let mut sockets = Vec::new();
+    for _ in 0..40 {
+        let mut socket = socket();
+        let auth = json!({ "type": "auth", "token": machine.tokens.user });
+        socket.send(auth.to_string().into()).unwrap();
+        let answer = socket.read().unwrap();
+        assert!(
+            answer.to_text().unwrap().contains(r#""status":"ok""#),
+            "{answer}"
+        );
+        sockets.push(socket);
+    }
+}

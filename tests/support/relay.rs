@@ -118,7 +118,7 @@ pub fn greet(socket: &mut WebSocket<Socket>, clients: usize) -> PublicKey {
         let text = serde_json::to_string(greeting).unwrap();
         socket.send(Message::text(text)).unwrap();
     };
-    let Greeting::Machine { public_key } = hear(socket) else {
+    let Greeting::Machine { public_key, .. } = hear(socket) else {
         panic!("no key");
     };
     let key = PublicKey::parse("public_key", &public_key).unwrap();
@@ -133,6 +133,7 @@ pub fn greet(socket: &mut WebSocket<Socket>, clients: usize) -> PublicKey {
         clients,
         message_bytes: MESSAGE_BYTES,
         ping_seconds: 25,
+        wants_sign_ins: false,
     };
     say(socket, &linked);
     key
@@ -190,6 +191,7 @@ impl Link {
                 FrameKind::Binary(bytes) => Heard::Binary(bytes.to_owned()),
                 FrameKind::Close { code, reason } => Heard::Close(code, reason.to_owned()),
                 FrameKind::Open(_) => panic!("a machine opens nothing"),
+                FrameKind::SignedIn => panic!("this relay does not want to know"),
             };
             self.kept
                 .entry(frame.client.0)

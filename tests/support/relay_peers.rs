@@ -146,10 +146,20 @@ impl Machine {
         Machine::link_with(address, &PrivateKey::generate())
     }
 
-    /// Links with this key, through the whole greeting.
+    /// Links with this key, through the whole greeting, as a machine that does not say
+    /// which clients sign in.
     pub fn link_with(address: SocketAddr, key: &PrivateKey) -> Machine {
+        Machine::greet(address, key, false)
+    }
+
+    /// Links with a fresh key, and promises to say which clients sign in.
+    pub fn link_reporting(address: SocketAddr) -> Machine {
+        Machine::greet(address, &PrivateKey::generate(), true)
+    }
+
+    fn greet(address: SocketAddr, key: &PrivateKey, reports_sign_ins: bool) -> Machine {
         let mut machine = Machine::dial(address, key);
-        machine.prove(key);
+        machine.prove(key, reports_sign_ins);
         match machine.line.next() {
             Arrival::Text(text) if text.contains("linked") => machine,
             other => panic!("not linked: {other:?}"),
@@ -169,9 +179,10 @@ impl Machine {
     }
 
     /// Names the key and answers the challenge.
-    pub fn prove(&mut self, key: &PrivateKey) {
+    pub fn prove(&mut self, key: &PrivateKey, reports_sign_ins: bool) {
         self.say(&Greeting::Machine {
             public_key: key.public_key().to_base64(),
+            reports_sign_ins,
         });
         let Arrival::Text(text) = self.line.next() else {
             panic!("no challenge");
@@ -202,6 +213,7 @@ impl Machine {
             FrameKind::Text(text) => Got::Text(text.to_owned()),
             FrameKind::Binary(bytes) => Got::Binary(bytes.to_vec()),
             FrameKind::Close { code, .. } => Got::Close(code),
+            FrameKind::SignedIn => panic!("a relay signs nobody in"),
         };
         (frame.client.0, got)
     }

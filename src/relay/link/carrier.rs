@@ -222,6 +222,7 @@ impl<'a> Carrier<'a> {
                 return Err(self.breach(&format!("client {number} connected twice")));
             }
             FrameKind::Open(arrived) => self.open(number, arrived),
+            FrameKind::SignedIn => return Err(self.breach(&"only a machine says who signs in")),
             FrameKind::Text(text) => self.give(number, Input::Text(text.to_owned())),
             FrameKind::Binary(bytes) => self.give(number, Input::Binary(bytes.to_owned())),
             FrameKind::Close { .. } => {

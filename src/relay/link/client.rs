@@ -58,6 +58,8 @@ pub(super) struct Common {
     pub limits: Limits,
     /// Most bytes of a message that the relay carries.
     pub message_bytes: usize,
+    /// Whether the relay wants to know which clients sign in.
+    pub wants_sign_ins: bool,
     /// Wakes the link's thread.
     pub waker: Arc<Waker>,
     /// Bytes that wait in the inboxes of all clients.
@@ -174,6 +176,7 @@ impl Client {
                     messages,
                     wakes,
                     privacy: Privacy::Undecided,
+                    is_reported: false,
                 }
                 .run();
             },
@@ -258,6 +261,8 @@ struct Conversation {
     messages: Receiver<(Input, Counted)>,
     wakes: Receiver<()>,
     privacy: Privacy,
+    /// Whether the relay knows that the client has signed in.
+    is_reported: bool,
 }
 
 /// The link has released the client.
@@ -351,6 +356,12 @@ impl Conversation {
     fn send_waiting(&mut self) -> Result<(), Close> {
         let taken = self.outbox.take();
         let mut frames = Vec::new();
+        // Before the response, which wakes the relay's thread of this client.
+        if self.common.wants_sign_ins && !self.is_reported && self.client_handler.is_authenticated()
+        {
+            self.is_reported = true;
+            frames.push(Frame::new(self.number, FrameKind::SignedIn).encode());
+        }
         let wrapped = self.wrap(taken.items, &mut frames);
         if !frames.is_empty() {
             self.push(frames);

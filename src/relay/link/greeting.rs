@@ -25,6 +25,8 @@ pub(super) struct Linked {
     pub clients: usize,
     /// Most bytes of one message in either direction.
     pub message_bytes: usize,
+    /// Whether the relay wants to know which clients sign in.
+    pub wants_sign_ins: bool,
 }
 
 /// Completes the handshake with the relay; afterwards the link is open.
@@ -41,7 +43,14 @@ pub(super) fn greet(
         .set_read_timeout(ReadTimeout::Until(deadline));
     socket.get_mut().set_write_deadline(deadline);
     let public_key = key.public_key().to_base64();
-    say(socket, &Greeting::Machine { public_key })?;
+    let reports_sign_ins = true;
+    say(
+        socket,
+        &Greeting::Machine {
+            public_key,
+            reports_sign_ins,
+        },
+    )?;
     let Greeting::Prove { noise } = hear(socket)? else {
         return Err(End::lost("the relay did not ask for a proof of the key"));
     };
@@ -56,6 +65,7 @@ pub(super) fn greet(
     let Greeting::Linked {
         clients,
         message_bytes,
+        wants_sign_ins,
         ..
     } = hear(socket)?
     else {
@@ -71,6 +81,7 @@ pub(super) fn greet(
     Ok(Linked {
         clients,
         message_bytes,
+        wants_sign_ins,
     })
 }
 

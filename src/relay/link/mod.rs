@@ -341,6 +341,7 @@ impl Link {
             encryption: self.channel.encryption,
             limits,
             message_bytes: linked.message_bytes,
+            wants_sign_ins: linked.wants_sign_ins,
             waker: Arc::clone(&self.control.waker),
             waiting: Arc::default(),
         };

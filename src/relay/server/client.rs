@@ -35,6 +35,10 @@ const TOO_OFTEN: Close = Close {
     code: 1008,
     reason: "too many messages a second",
 };
+const UNCONFIRMED: Close = Close {
+    code: 1008,
+    reason: "no sign-in in time",
+};
 const SILENT: Close = Close {
     code: 1008,
     reason: "no message arrived in time",
@@ -90,7 +94,7 @@ impl RelayClient {
 
     /// Finds the machine of an admitted client.
     fn look_up(&mut self) {
-        match self.relay.find(self.machine.as_ref(), &self.peer) {
+        match self.relay.find(self.machine.as_ref()) {
             Ok(link) => self.state = State::Admitted(link),
             Err(error) => self.end(&error, NOT_THERE),
         }
@@ -243,7 +247,8 @@ impl ClientHandler for RelayClient {
     }
 
     fn is_authenticated(&self) -> bool {
-        matches!(self.state, State::Attached(_))
+        // Until then it has its address's share of strangers, and as long to sign in.
+        matches!(&self.state, State::Attached(attached) if attached.is_signed_in())
     }
 
     fn is_idle(&self) -> bool {
@@ -259,8 +264,12 @@ impl ClientHandler for RelayClient {
 
     fn time_out(&mut self) -> Close {
         let seconds = self.relay.rules.first_seconds;
-        let error = Error::invalid_token(format!("no message arrived within {seconds} seconds"));
+        let (what, close) = match self.state {
+            State::Attached(_) => ("sign-in was confirmed by the machine", UNCONFIRMED),
+            _ => ("message arrived", SILENT),
+        };
+        let error = Error::invalid_token(format!("no {what} within {seconds} seconds"));
         self.say(envelope::failure(None, &error));
-        SILENT
+        close
     }
 }

@@ -60,10 +60,16 @@ enum State {
     /// Waits for the key.
     New,
     /// Waits for the proof that the machine holds the key.
-    Asked(Box<Initiator>, PublicKey),
+    Asked(Box<Initiator>, Claim),
     Linked(Arc<Link>),
     /// It is being closed; further messages are ignored.
     Ended,
+}
+
+/// What a machine says of itself before it has proved anything.
+struct Claim {
+    public_key: PublicKey,
+    reports_sign_ins: bool,
 }
 
 impl RelayLink {
@@ -95,40 +101,56 @@ impl RelayLink {
             ))
         })?;
         match (std::mem::replace(&mut self.state, State::Ended), said) {
-            (State::New, Greeting::Machine { public_key }) => {
-                let key = PublicKey::parse("public_key", &public_key)?;
-                if key.machine_id() != self.machine {
+            (
+                State::New,
+                Greeting::Machine {
+                    public_key,
+                    reports_sign_ins,
+                },
+            ) => {
+                let public_key = PublicKey::parse("public_key", &public_key)?;
+                if public_key.machine_id() != self.machine {
                     return Err(Error::invalid_request(
                         "the machine_id of the address does not belong to this public_key",
                     )
                     .into());
                 }
-                let (initiator, first) = Initiator::begin(Purpose::Link, &key)
+                let (initiator, first) = Initiator::begin(Purpose::Link, &public_key)
                     .map_err(|error| Error::server("the link cannot be made", error))?;
                 self.say(&Greeting::Prove {
                     noise: STANDARD.encode(first),
                 });
-                self.state = State::Asked(Box::new(initiator), key);
+                let claim = Claim {
+                    public_key,
+                    reports_sign_ins,
+                };
+                self.state = State::Asked(Box::new(initiator), claim);
                 Ok(())
             }
-            (State::Asked(initiator, key), Greeting::Proof { noise }) => {
+            (State::Asked(initiator, claim), Greeting::Proof { noise }) => {
                 let answer = STANDARD.decode(noise).unwrap_or_default();
                 initiator.finish(&answer).map_err(|_| {
                     Error::invalid_token("the proof was not made with this machine's key")
                 })?;
-                self.bind(key)
+                self.bind(claim)
             }
             _ => Err(Error::invalid_request("this handshake message is out of order").into()),
         }
     }
 
-    fn bind(&mut self, key: PublicKey) -> Result<(), Refusal> {
+    fn bind(&mut self, claim: Claim) -> Result<(), Refusal> {
         let rules = &self.relay.rules;
-        let link = Link::new(key, Arc::clone(&self.outbox), rules.clients_per_machine);
+        let link = Link::new(
+            claim.public_key,
+            Arc::clone(&self.outbox),
+            rules.clients_per_machine,
+            claim.reports_sign_ins,
+        );
         let linked = envelope::to_text(&Greeting::Linked {
             clients: rules.clients_per_machine,
             message_bytes: rules.message_bytes,
             ping_seconds: rules.ping_seconds,
+            wants_sign_ins: true,
         });
         self.relay
             .machines
@@ -151,17 +173,19 @@ impl RelayLink {
         let (rate, burst) = frame_rate(&self.relay);
         self.frames.take(rate, burst, now).map_err(|_| FLOOD)?;
         let frame = Frame::decode(bytes).map_err(|_| BAD_FRAME)?;
-        let message = match frame.kind {
+        let deliver = |message| link.deliver(frame.client, message);
+        let delivery = match frame.kind {
             // Only a relay says who connects.
             FrameKind::Open(_) => return Err(BAD_FRAME),
-            FrameKind::Text(text) => Direct::Text(text.to_owned()),
-            FrameKind::Binary(bytes) => Direct::Binary(bytes.to_owned()),
-            FrameKind::Close { code, reason } => Direct::Close {
+            FrameKind::SignedIn => link.signed_in(frame.client),
+            FrameKind::Text(text) => deliver(Direct::Text(text.to_owned())),
+            FrameKind::Binary(bytes) => deliver(Direct::Binary(bytes.to_owned())),
+            FrameKind::Close { code, reason } => deliver(Direct::Close {
                 code,
                 reason: reason.to_owned(),
-            },
+            }),
         };
-        match link.deliver(frame.client, message) {
+        match delivery {
             Delivery::Sent => Ok(()),
             Delivery::Gone => self
                 .stale

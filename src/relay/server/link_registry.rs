@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use base::error::{Error, Result};
@@ -39,14 +40,23 @@ pub struct Link {
     outbox: Arc<Outbox>,
     clients: Mutex<Clients>,
     most: usize,
+    /// Whether the machine says which clients sign in.
+    reports_sign_ins: bool,
 }
 
 #[derive(Default)]
 struct Clients {
     last: u32,
-    open: HashMap<ClientNumber, Arc<Outbox>>,
+    open: HashMap<ClientNumber, Member>,
     /// Whether the link has ended, so that no client may join.
     over: bool,
+}
+
+/// One client of a link.
+struct Member {
+    outbox: Arc<Outbox>,
+    /// Whether it has signed in at the machine, or the machine does not say so.
+    signed_in: Arc<AtomicBool>,
 }
 
 /// The outcome of a frame for a client.
@@ -111,15 +121,31 @@ impl LinkRegistry {
     }
 }
 
+impl Clients {
+    fn find(&self, number: ClientNumber) -> Result<&Member, Delivery> {
+        match self.open.get(&number) {
+            Some(member) => Ok(member),
+            None if number.0 == 0 || number.0 > self.last => Err(Delivery::Never),
+            None => Err(Delivery::Gone),
+        }
+    }
+}
+
 impl Link {
     /// A link of the machine with this key, for at most `most` clients.
-    pub fn new(public_key: PublicKey, outbox: Arc<Outbox>, most: usize) -> Arc<Link> {
+    pub fn new(
+        public_key: PublicKey,
+        outbox: Arc<Outbox>,
+        most: usize,
+        reports_sign_ins: bool,
+    ) -> Arc<Link> {
         Arc::new(Link {
             machine: public_key.machine_id(),
             public_key,
             outbox,
             clients: Mutex::default(),
             most,
+            reports_sign_ins,
         })
     }
 
@@ -149,12 +175,20 @@ impl Link {
         }
         clients.last = last;
         let number = ClientNumber(last);
-        clients.open.insert(number, Arc::clone(outbox));
+        let signed_in = Arc::new(AtomicBool::new(!self.reports_sign_ins));
+        clients.open.insert(
+            number,
+            Member {
+                outbox: Arc::clone(outbox),
+                signed_in: Arc::clone(&signed_in),
+            },
+        );
         // Under the lock, so that the numbers arrive in order.
         self.tell(number, FrameKind::Open(client));
         Ok(Some(Attached {
             link: Arc::clone(self),
             number,
+            signed_in,
             backlog: Backlog::new(Arc::clone(outbox)),
         }))
     }
@@ -162,14 +196,12 @@ impl Link {
     /// Passes a message of the machine on to a client.
     pub fn deliver(&self, number: ClientNumber, message: Direct) -> Delivery {
         let mut clients = self.lock();
-        if number.0 == 0 || number.0 > clients.last {
-            return Delivery::Never;
-        }
-        let Some(outbox) = clients.open.get(&number) else {
-            return Delivery::Gone;
+        let member = match clients.find(number) {
+            Ok(member) => member,
+            Err(outcome) => return outcome,
         };
         let is_last = matches!(message, Direct::Close { .. });
-        let is_open = outbox.push(Item::Direct(message, None));
+        let is_open = member.outbox.push(Item::Direct(message, None));
         if is_last || !is_open {
             clients.open.remove(&number);
             drop(clients);
@@ -184,6 +216,17 @@ impl Link {
             }
         }
         Delivery::Sent
+    }
+
+    /// Notes that a client has signed in at the machine.
+    pub fn signed_in(&self, number: ClientNumber) -> Delivery {
+        match self.lock().find(number) {
+            Ok(member) => {
+                member.signed_in.store(true, Ordering::Relaxed);
+                Delivery::Sent
+            }
+            Err(outcome) => outcome,
+        }
     }
 
     /// How many clients it has.
@@ -202,8 +245,8 @@ impl Link {
         clients.over = true;
         let open = std::mem::take(&mut clients.open);
         drop(clients);
-        for outbox in open.values() {
-            outbox.close(OFFLINE);
+        for member in open.values() {
+            member.outbox.close(OFFLINE);
         }
     }
 
@@ -217,6 +260,7 @@ pub struct Attached {
     link: Arc<Link>,
     /// Its number there.
     pub number: ClientNumber,
+    signed_in: Arc<AtomicBool>,
     backlog: Arc<Backlog>,
 }
 
@@ -228,6 +272,11 @@ impl Attached {
         self.link
             .outbox
             .push(Item::Direct(Direct::Binary(frame), Some(load)));
+    }
+
+    /// Whether the client has signed in at the machine, as far as that says so.
+    pub fn is_signed_in(&self) -> bool {
+        self.signed_in.load(Ordering::Relaxed)
     }
 
     /// The machine's link.

@@ -22,7 +22,6 @@
 
 mod client;
 mod entrance;
-mod guesses;
 mod link;
 mod link_registry;
 mod relay;

@@ -2,15 +2,12 @@
 //! linked.
 
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use super::entrance::{Entrance, Token};
-use super::guesses::Guesses;
 use super::link_registry::{Link, LinkRegistry};
 use base::error::{Error, Result};
 use base::ids::MachineId;
 use config::Limits;
-use net::peer::{AddressKey, Peer};
 
 /// Machines that may be linked at once, unless it is set.
 pub const MACHINES: usize = 10_000;
@@ -18,8 +15,6 @@ pub const MACHINES: usize = 10_000;
 pub const CLIENTS_PER_MACHINE: usize = 64;
 /// Messages per second of each client, unless it is set.
 pub const MESSAGES_PER_SECOND: u32 = 200;
-/// Failed look-ups of machines that an address may make in a minute.
-const FAILED_LOOK_UPS: u32 = 60;
 
 /// What the relay allows.
 #[derive(Clone, Debug)]
@@ -64,7 +59,6 @@ pub struct Relay {
     pub entrance: Entrance,
     /// The machines that are linked.
     pub machines: LinkRegistry,
-    look_ups: Guesses,
     this: Weak<Relay>,
 }
 
@@ -74,26 +68,21 @@ impl Relay {
         Arc::new_cyclic(|this| Relay {
             machines: LinkRegistry::new(rules.machines),
             entrance: Entrance::new(token),
-            look_ups: Guesses::at_most(FAILED_LOOK_UPS),
             rules,
             this: this.clone(),
         })
     }
 
-    /// The link of a machine that `peer` names.
+    /// The link of a machine that a client names. Look-ups are not limited: a
+    /// machine_id has 160 bits, and honest clients of a machine that is off ask again
+    /// and again.
     ///
     /// # Errors
-    /// `not_found`, whether the machine never existed, is offline or cannot exist;
-    /// `rate_limited`.
-    pub fn find(&self, machine: Option<&MachineId>, peer: &Peer) -> Result<Arc<Link>> {
-        let (address, now) = (AddressKey::of(peer.address), Instant::now());
-        self.look_ups.check(address, now)?;
+    /// `not_found`, whether the machine never existed, is offline or cannot exist.
+    pub fn find(&self, machine: Option<&MachineId>) -> Result<Arc<Link>> {
         machine
             .and_then(|machine| self.machines.find(machine))
-            .ok_or_else(|| {
-                self.look_ups.failed(address, now);
-                Relay::not_there()
-            })
+            .ok_or_else(Relay::not_there)
     }
 
     /// The error for a machine that is not linked.

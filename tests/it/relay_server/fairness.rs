@@ -29,7 +29,7 @@ fn places_are_limited() {
 
     let key = PrivateKey::generate();
     let mut other = Machine::dial(address, &key);
-    other.prove(&key);
+    other.prove(&key, false);
     other.line.refused("server_error");
     assert_eq!(other.line.close_code(), 1013);
 }
