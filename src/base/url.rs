@@ -167,6 +167,16 @@ pub fn masked(text: &str) -> String {
     Url::parse(text).map_or_else(|_| MASK.to_owned(), |url| url.to_string())
 }
 
+/// A URL as it may be shown where its path may be secret too: chat services put
+/// their secret into the path of a webhook's URL.
+pub fn host_only(text: &str) -> String {
+    match Url::parse(text) {
+        Ok(url) if url.path.len() > 1 || url.query.is_some() => format!("{}/{MASK}", url.origin()),
+        Ok(url) => url.origin(),
+        Err(_) => MASK.to_owned(),
+    }
+}
+
 /// Whether what is sent to a URL crosses the internet unencrypted.
 pub fn is_exposed(text: &str) -> bool {
     Url::parse(text).is_ok_and(|url| !url.is_secure() && !url.authority.host.is_local())

@@ -141,6 +141,10 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
                         let path = path.key("command").index(0);
                         reader.problem(&path, format!("\"{path}\" must be a program"));
                     }
+                    let words = path.key("command");
+                    reader
+                        .private
+                        .extend((1..argv.len()).map(|place| words.index(place)));
                     CustomRun::Command(CustomCommand {
                         argv,
                         environment: declared.env,
@@ -150,6 +154,7 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
                 }
                 (None, Some(http)) => {
                     check_templates(reader, &path.key("http"), &http, &declared.parameters);
+                    reader.private.push(path.key("http").key("url"));
                     for key in ["env", "directory", "sandbox"] {
                         if value.get(key).is_some() {
                             let path = path.key(key);

@@ -80,6 +80,14 @@ impl KeyPath {
         self.0.iter().try_fold(document, descend)
     }
 
+    /// The same to be changed.
+    pub fn find_mut<'v>(&self, document: &'v mut Value) -> Option<&'v mut Value> {
+        self.0.iter().try_fold(document, |value, step| match step {
+            Step::Key(key) => value.as_object_mut()?.get_mut(key),
+            Step::Index(index) => value.as_array_mut()?.get_mut(*index),
+        })
+    }
+
     /// Puts `value` here and creates the objects around it; `null` removes.
     ///
     /// # Errors

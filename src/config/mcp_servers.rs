@@ -147,6 +147,11 @@ fn server() -> impl Rule<Output = McpServer> {
         .beside(&UNASKED)
         .then(|reader, path, value, declared| {
             let before = reader.problems.len();
+            let words = path.key("args");
+            reader
+                .private
+                .extend((0..declared.args.len()).map(|place| words.index(place)));
+            reader.private.push(path.key("url"));
             for key in UNASKED.iter().filter(|key| value.get(**key).is_some()) {
                 let path = path.key(key);
                 reader.warn(

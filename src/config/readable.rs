@@ -7,7 +7,7 @@ use super::config::{Config, PROVIDER_TEMPERATURE};
 use super::mcp_servers::{McpServer, McpWay};
 use super::providers::ModelChoice;
 use super::webhook_accounts::WebhookAccount;
-use base::url::{MASK, Url, masked};
+use base::url::{host_only, masked};
 use serde_json::json;
 
 impl Config {
@@ -138,14 +138,4 @@ fn mcp_server(server: &McpServer) -> Value {
         "disabled": server.disabled,
         "timeout_seconds": server.timeout_seconds,
     })
-}
-
-/// Only the host of a URL, because chat services put their secret into the path of a
-/// webhook URL.
-fn host_only(url: &str) -> String {
-    match Url::parse(url) {
-        Ok(url) if url.path.len() > 1 || url.query.is_some() => format!("{}/{MASK}", url.origin()),
-        Ok(url) => url.origin(),
-        Err(_) => MASK.to_owned(),
-    }
 }

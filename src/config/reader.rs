@@ -23,6 +23,8 @@ pub(super) struct Reader<'e> {
     pub warnings: Vec<Finding>,
     /// Paths of secrets, which are masked when the file is shown.
     pub secrets: Vec<KeyPath>,
+    /// Paths of what may hold a secret, which are masked in a backup without secrets.
+    pub private: Vec<KeyPath>,
     /// Whether the file itself contains a secret.
     pub holds_secret: bool,
 }
@@ -35,6 +37,7 @@ impl<'e> Reader<'e> {
             problems: Vec::new(),
             warnings: Vec::new(),
             secrets: Vec::new(),
+            private: Vec::new(),
             holds_secret: false,
         }
     }

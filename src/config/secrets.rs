@@ -11,7 +11,7 @@ use super::key_path::{KeyPath, Step};
 use super::problems::Problems;
 use super::reader::{Reader, variable};
 use base::secret::Secret;
-use base::url::{MASK, masked};
+use base::url::{MASK, Url, host_only, masked};
 
 /// A user and password inside a URL, masked.
 const MASKED_USER: &str = "://***@";
@@ -30,9 +30,10 @@ const IDENTITY: [&str; 9] = [
 /// Words in the name of a comment that may contain an old secret.
 const TELLING: [&str; 4] = ["key", "secret", "token", "password"];
 
-/// The text of a configuration file with `***` in place of every secret;
-/// `${NAME}` is none. What would have a secret in its name and is a comment is
-/// left out.
+/// The text of a configuration file with `***` in place of every secret, of the
+/// arguments of programs, and of what follows the host in the URLs of HTTP tools and
+/// MCP servers; `${NAME}` is none. What would have a secret in its name and
+/// is a comment is left out.
 ///
 /// # Errors
 /// The text is not a valid configuration, so that secrets could be in
@@ -59,15 +60,20 @@ pub fn without_secrets(file: &Path, text: &str) -> Result<String, Problems> {
     if let Some(wrong) = wrong {
         return Err(Problems::of_file(file, wrong.message.clone()));
     }
-    for path in &reader.secrets {
+    let secrets = reader
+        .secrets
+        .iter()
+        .map(|path| (path, masked as fn(&str) -> String));
+    let private = reader
+        .private
+        .iter()
+        .map(|path| (path, host_only as fn(&str) -> String));
+    for (path, mask) in private.chain(secrets) {
         let path = path.settle(&document);
         if let Some(Value::String(text)) = path.find(&document)
             && variable(text).is_none()
         {
-            let mask = match text.contains("://") {
-                true => masked(text),
-                false => MASK.to_owned(),
-            };
+            let mask = mask(text);
             // The path exists, so this cannot fail.
             let _ = path.put(&mut document, mask.into());
         }
@@ -133,6 +139,8 @@ pub fn reunite(backup: &str, present: Option<&str>) -> Result<Reunited, serde_js
             reunited.missing.push(name);
             match here.find(&original).and_then(Value::as_str) {
                 Some(url) if url != MASK => Value::from(url.replacen(MASKED_USER, "://", 1)),
+                // An argument less would change the meaning of the others.
+                _ if matches!(here.steps().last(), Some(Step::Index(_))) => continue,
                 _ => Value::Null,
             }
         };
@@ -160,20 +168,21 @@ fn find_masks(path: &KeyPath, value: &Value, places: &mut Vec<KeyPath>) {
                 find_masks(&path, item, places);
             }
         }
-        Value::String(text) if text == MASK || text.contains(MASKED_USER) => {
-            places.push(path.clone());
-        }
+        Value::String(text) if is_masked(text) => places.push(path.clone()),
         _ => {}
     }
+}
+
+/// Whether a text is a mask, or a URL with a masked part.
+fn is_masked(text: &str) -> bool {
+    text == MASK || text.contains(MASK) && Url::parse(text).is_ok()
 }
 
 /// The present secret, if everything around it is the same.
 fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Option<&'v Value> {
     let secret = place.settle(present).find(present)?;
-    let masked_here = place.settle(backup).find(backup)?.as_str()?;
-    let is_url = masked_here != MASK;
-    let text = secret.as_str().filter(|text| *text != MASK)?;
-    if is_url && masked(text) != masked_here {
+    let text = secret.as_str().filter(|text| !is_masked(text))?;
+    if !agrees(place.settle(backup).find(backup)?, &text.into()) {
         return None;
     }
     let mut around = place.parent();
@@ -187,11 +196,12 @@ fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Op
             path.settle(backup).find(backup)?,
             path.settle(present).find(present)?,
         );
-        let is_same = IDENTITY.iter().all(|key| {
-            let is_it = is_url && ours.get(key).and_then(Value::as_str) == Some(masked_here);
-            // What holds further secrets is compared without them.
-            is_it || stripped(ours.get(key)) == stripped(theirs.get(key))
-        });
+        let is_same = IDENTITY
+            .iter()
+            .all(|key| match (ours.get(key), theirs.get(key)) {
+                (Some(ours), Some(theirs)) => agrees(ours, theirs),
+                (ours, theirs) => ours == theirs,
+            });
         if !is_same {
             return None;
         }
@@ -200,14 +210,27 @@ fn present_secret<'v>(place: &KeyPath, backup: &Value, present: &'v Value) -> Op
     Some(secret)
 }
 
-/// A value for comparison: of an object only its URL.
-fn stripped(value: Option<&Value>) -> Option<Value> {
-    match value {
-        Some(Value::Object(members)) => members.get("url").map(|url| stripped(Some(url)))?,
-        Some(Value::String(text)) if text.contains('@') && text.contains("://") => {
-            Some(Value::from(masked(text)))
+/// Whether a value of a backup can be that of the present file: a mask stands for
+/// anything, and an object for its URL alone.
+fn agrees(backup: &Value, present: &Value) -> bool {
+    match (backup, present) {
+        (Value::String(ours), Value::String(theirs)) => {
+            ours == MASK || [theirs.clone(), masked(theirs), host_only(theirs)].contains(ours)
         }
-        value => value.cloned(),
+        (Value::Array(ours), Value::Array(theirs)) => {
+            ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .zip(theirs)
+                    .all(|(ours, theirs)| agrees(ours, theirs))
+        }
+        (Value::Object(ours), Value::Object(theirs)) => {
+            match (ours.get("url"), theirs.get("url")) {
+                (Some(ours), Some(theirs)) => agrees(ours, theirs),
+                (ours, theirs) => ours == theirs,
+            }
+        }
+        (ours, theirs) => ours == theirs,
     }
 }
 
@@ -243,6 +266,15 @@ mod tests {
             "model": "m",
             "fallback": [{"provider": "anthropic", "model": "c", "api_key": "${CLAUDE_KEY}"}],
             "workers": "${WORKERS}",
+            "mcp_servers": {
+                "files": {"command": "npx", "args": ["-y", "--token", "argument-secret", "${FILES}"]},
+                "away": {"url": "https://mcp.example/path-secret/mcp"},
+            },
+            "tools": {"custom": [
+                {"name": "bot", "description": "Writes.", "command": ["sh", "-c", "curl -H key:word-secret"],
+                    "env": {"KEY": "environment-secret"}},
+                {"name": "rain", "description": "Tells.", "http": {"url": "https://ann:user-secret@rain.example/bot-secret?key=query-secret"}},
+            ]},
             "channels": {"webhook": {"accounts": {
                 "ci": {"incoming_path": "/webhook/ci", "outgoing_url": "https://ci.example/hook", "secret": "account-secret-1234567890"},
             }}},
@@ -252,7 +284,7 @@ mod tests {
     #[test]
     fn no_secret_is_left_and_variables_stay() {
         let text = stripped_text(&config());
-        for secret in ["sk-secret", "sk-old", "hunter2", "account-secret"] {
+        for secret in ["-secret", "sk-old", "hunter2"] {
             assert!(!text.contains(secret), "{secret} in {text}");
         }
         let kept: Value = serde_json::from_str(&text).unwrap();
@@ -261,6 +293,16 @@ mod tests {
         assert_eq!(kept["_help"], "kept");
         assert_eq!(kept["api_key"], MASK);
         assert_eq!(kept["base_url"], "https://***@models.example/v1");
+        let tools = &kept["tools"]["custom"];
+        assert_eq!(tools[0]["command"], json!(["sh", MASK, MASK]));
+        assert_eq!(tools[1]["http"]["url"], "https://rain.example/***");
+        let servers = &kept["mcp_servers"];
+        assert_eq!(servers["files"]["command"], "npx");
+        assert_eq!(
+            servers["files"]["args"],
+            json!([MASK, MASK, MASK, "${FILES}"])
+        );
+        assert_eq!(servers["away"]["url"], "https://mcp.example/***");
     }
 
     #[test]
@@ -287,7 +329,7 @@ mod tests {
             .shift_remove("_old_api_key");
         let text: Value = serde_json::from_str(&reunited.text).unwrap();
         assert_eq!(text, expected);
-        assert_eq!(reunited.kept.len(), 3, "{reunited:?}");
+        assert_eq!(reunited.kept.len(), 11, "{reunited:?}");
         assert!(reunited.missing.is_empty() && reunited.renewed.is_empty());
     }
 
@@ -295,17 +337,40 @@ mod tests {
     fn a_secret_is_not_given_to_somebody_else() {
         let mut present = config();
         present["base_url"] = json!("https://other.example/v1");
+        present["mcp_servers"]["files"]["command"] = json!("uvx");
+        present["mcp_servers"]["away"]["url"] = json!("https://other.example/path-secret/mcp");
+        present["tools"]["custom"][0]["command"][0] = json!("bash");
+        present["tools"]["custom"][1]["http"]["url"] = json!("https://other.example/");
         let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();
         assert_eq!(reunited.kept, ["channels.webhook.accounts.ci.secret"]);
         present["channels"]["webhook"]["accounts"]["ci"]["outgoing_url"] =
             json!("https://x.example/");
         let reunited = reunite(&stripped_text(&config()), Some(&present.to_string())).unwrap();
         assert!(reunited.kept.is_empty(), "{reunited:?}");
-        assert_eq!(reunited.missing, ["base_url", "api_key"]);
+        assert_eq!(
+            reunited.missing,
+            [
+                "base_url",
+                "api_key",
+                "mcp_servers.files.args[0]",
+                "mcp_servers.files.args[1]",
+                "mcp_servers.files.args[2]",
+                "mcp_servers.away.url",
+                "tools.custom.bot.command[1]",
+                "tools.custom.bot.command[2]",
+                "tools.custom.bot.env.KEY",
+                "tools.custom.rain.http.url",
+            ]
+        );
         assert_eq!(reunited.renewed, ["channels.webhook.accounts.ci.secret"]);
         let text: Value = serde_json::from_str(&reunited.text).unwrap();
         assert_eq!(text["base_url"], "https://models.example/v1");
         assert_eq!(text.get("api_key"), None);
+        assert_eq!(
+            text["mcp_servers"]["files"]["args"],
+            json!([MASK, MASK, MASK, "${FILES}"])
+        );
+        assert!(!reunited.text.contains("-secret"), "{}", reunited.text);
         let made = text["channels"]["webhook"]["accounts"]["ci"]["secret"]
             .as_str()
             .unwrap();

@@ -14,11 +14,15 @@ use super::document::{Document, to_text};
 use super::file;
 use super::key_path::{KeyPath, Step};
 use super::problems::{Problems, suggestion};
+use super::providers::Preset;
 use super::reader::{Environment, variable};
 use super::tools::Permission;
 use base::error::{Error, Result, without_numbers};
 use base::sync;
-use base::url::MASK;
+use base::url::{MASK, Url};
+
+/// The key of a provider's API key, in the file and in an entry of `fallback`.
+const API_KEY: &str = "api_key";
 
 /// The shared handle on the configuration file and the current configuration.
 /// Edits are serialised, also with those of other processes.
@@ -110,7 +114,8 @@ impl Settings {
     /// Validates all of `changes` against the writable fields, then writes all
     /// or nothing (temporary file, fsync, rename) and applies them; `null` resets a
     /// field to its default. Edits made to the file by hand are kept, and apply too.
-    /// Returns the names written, in the order given.
+    /// Returns the names written, in the order given, and `api_key` if it was removed
+    /// because it belongs to another address.
     ///
     /// # Errors
     /// `invalid_request` naming each unknown, unwritable or invalid
@@ -120,15 +125,17 @@ impl Settings {
             .iter()
             .filter_map(|(key, value)| refusal(key, value))
             .collect();
-        self.edit(refused, |members| {
+        let is_removed = self.edit(refused, |members| {
+            let before = members.clone();
             for (key, value) in changes {
                 if refusal(key, value).is_none() {
                     KeyPath::top().key(key).put(members, value.clone())?;
                 }
             }
-            Ok(())
+            Ok(!changes.contains_key(API_KEY) && remove_foreign_key(&before, members))
         })?;
-        Ok(changes.keys().cloned().collect())
+        let removed = is_removed.then(|| API_KEY.to_owned());
+        Ok(changes.keys().cloned().chain(removed).collect())
     }
 
     /// Sets the permission of one tool in `tool_permissions` and leaves the
@@ -176,15 +183,25 @@ impl Settings {
 
     /// Sets a key, for the owner at the command line: `value` is JSON, or else a
     /// string; `null` removes the key. The whole file must be valid afterwards.
+    /// Returns the path of an API key that was removed because it belongs to
+    /// another address.
     ///
     /// # Errors
     /// `invalid_request` with everything that would be wrong with the
     /// file; `server_error` when it cannot be read or written.
-    pub fn set(&self, key: &str, value: &str) -> Result<()> {
+    pub fn set(&self, key: &str, value: &str) -> Result<Option<String>> {
         let path: KeyPath = key.parse()?;
         let put = |value: Value| {
             self.edit(Vec::new(), |members| {
-                path.settle(members).put(members, value)
+                let path = path.settle(members);
+                let before = members.clone();
+                path.put(members, value)?;
+                let model = path.parent().unwrap_or_default();
+                let removed = match (model.find(&before), model.find_mut(members)) {
+                    (Some(before), Some(after)) => remove_foreign_key(before, after),
+                    _ => false,
+                };
+                Ok(removed.then(|| model.key(API_KEY).to_string()))
             })
         };
         let Ok(parsed) = serde_json::from_str::<Value>(value) else {
@@ -210,11 +227,11 @@ impl Settings {
     /// Applies `change` to the file as it is now, and saves it if it is valid.
     /// `refused` lists what is already known to be wrong with the change; nothing is
     /// written when there is any.
-    fn edit(
+    fn edit<T>(
         &self,
         refused: Vec<String>,
-        change: impl FnOnce(&mut Value) -> Result<()>,
-    ) -> Result<()> {
+        change: impl FnOnce(&mut Value) -> Result<T>,
+    ) -> Result<T> {
         let _turn = sync::lock(&self.editing);
         let target = file::target(&self.path);
         let unsaved = |error: io::Error| {
@@ -237,7 +254,8 @@ impl Settings {
             None => self.with(|document| document.members.clone()),
         };
         let mut wrong = refused;
-        if let Err(error) = change(&mut members) {
+        let changed = change(&mut members);
+        if let Err(error) = &changed {
             wrong.push(error.message().to_owned());
         }
         let text = to_text(&members);
@@ -264,7 +282,7 @@ impl Settings {
             file::save(&target, &text).map_err(unsaved)?;
         }
         self.put_in_force(document);
-        Ok(())
+        changed
     }
 
     /// The file as it is now, if it is valid: a change must not be blamed for mistakes
@@ -293,6 +311,31 @@ impl fmt::Debug for Settings {
             .field("path", &self.path)
             .finish_non_exhaustive()
     }
+}
+
+/// Removes the API key of `after`, the file or an entry of `fallback`, if it was given
+/// for the address that `before` has: who may change an address must not learn the
+/// key by that. Returns whether it did.
+fn remove_foreign_key(before: &Value, after: &mut Value) -> bool {
+    let key = |model: &Value| model.get(API_KEY).filter(|key| !key.is_null()).cloned();
+    let is_moved = address(before).is_some_and(|from| address(after) != Some(from));
+    let is_foreign = is_moved && key(before).is_some() && key(before) == key(after);
+    if let (true, Some(members)) = (is_foreign, after.as_object_mut()) {
+        members.shift_remove(API_KEY);
+    }
+    is_foreign
+}
+
+/// Scheme, host and port of a model's provider.
+fn address(model: &Value) -> Option<String> {
+    let text = |key: &str| model.get(key).and_then(Value::as_str);
+    let preset = || text("provider").and_then(Preset::of)?.base_url;
+    let url = text("base_url").or_else(preset)?;
+    let parsed = Url::parse(url);
+    Some(parsed.map_or_else(
+        |_| url.to_owned(),
+        |url| format!("{}://{}:{}", url.scheme, url.authority.host, url.port()),
+    ))
 }
 
 /// Why a client may not write a field, if so.

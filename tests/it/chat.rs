@@ -10,6 +10,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::Home;
 use support::model::{Act, Model};
+use support::receiver::Receiver;
 
 #[test]
 fn streamed_pieces_make_up_the_reply() {
@@ -382,6 +383,26 @@ fn a_model_that_misbehaves_gives_a_clear_error_and_the_server_goes_on() {
     client.send(&json!({ "type": "chat", "message": "hello" }));
     let error = client.response()["error"].as_str().unwrap().to_owned();
     assert!(error.contains(&closed.to_string()), "{error}");
+}
+
+#[test]
+fn a_key_is_not_sent_to_a_new_address() {
+    let model = Model::saying("fine");
+    let home = Home::start(model.config_with(json!({ "api_key": "sk-household" })));
+    let elsewhere = Receiver::start();
+    let mut client = home.admin();
+    let change =
+        |address: String| json!({ "type": "update_config", "config": { "base_url": address } });
+    let updated = client.ask(change(elsewhere.url()));
+    assert_eq!(updated["updated_fields"], json!(["base_url", "api_key"]));
+    assert_eq!(
+        client.ask(json!({ "type": "get_config" }))["api_key_set"],
+        false
+    );
+    client.send(&json!({ "type": "chat", "message": "hello" }));
+    for request in elsewhere.wait_for(1) {
+        assert!(!request.head.contains("sk-household"), "{}", request.head);
+    }
 }
 
 #[test]

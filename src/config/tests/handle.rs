@@ -344,3 +344,81 @@ fn keys_are_set_only_when_the_file_stays_good() {
         assert_eq!(fs::read_to_string(&path).unwrap(), before);
     }
 }
+
+/// What a change of the address does with the key, by `update_config` and by
+/// `hearth config set`.
+#[test]
+fn a_key_stays_with_the_address_that_it_was_given_for() {
+    let table = r#"
+        {"provider": "openai"} | base_url | "https://evil.example/v1" | removed
+        {"provider": "openai"} | base_url | "http://api.openai.com/v1" | removed
+        {"provider": "openai"} | base_url | "https://api.openai.com:8443/v1" | removed
+        {"provider": "openai"} | base_url | "https://API.openai.com:443/v2" | kept
+        {"provider": "openai"} | provider | "groq" | removed
+        {"provider": "openai"} | provider | "offline" | removed
+        {"provider": "openai"} | model | "m" | kept
+        {"provider": "openai", "base_url": "https://proxy.example/v1"} | base_url | null | removed
+        {"provider": "openai", "base_url": "https://proxy.example/v1"} | provider | "groq" | kept
+        {"provider": "openai", "base_url": "${PROXY}"} | base_url | "https://evil.example/" | removed
+        {"provider": "offline"} | provider | "openai" | kept
+        {} | base_url | "https://new.example/" | kept
+    "#;
+    for [start, key, value, outcome] in rows(table) {
+        for api_key in ["sk-0123456789abcdef", "${API_KEY}"] {
+            let mut file: Value = start.parse().unwrap();
+            file["api_key"] = json!(api_key);
+            file["fallback"] = json!([file]);
+            file["fallback"][0]["model"] = json!("m");
+            let is_entry = file.get("provider").is_some();
+            if !is_entry {
+                file.as_object_mut().unwrap().remove("fallback");
+            }
+            let directory = Directory::default();
+            let path = directory.write("config.json", &file.to_string());
+            let environment = |name: &str| match name {
+                "PROXY" => Some("https://proxy.example/v1".to_owned()),
+                name => environment(name),
+            };
+            let load = || Settings::load_with(&path, environment).unwrap();
+            let holds = |place: &str| {
+                let text = fs::read_to_string(&path).unwrap();
+                let file: Value = serde_json::from_str(&text).unwrap();
+                file.pointer(place).is_some()
+            };
+            let is_kept = outcome == "kept";
+            let change = json!({ key: value.parse::<Value>().unwrap() });
+
+            let mut names = vec![key];
+            names.extend((!is_kept).then_some("api_key"));
+            let settings = load();
+            assert_eq!(
+                settings.update(&changes(change.clone())).unwrap(),
+                names,
+                "{start} {change}"
+            );
+            assert_eq!(holds("/api_key"), is_kept, "{start} {change}");
+            assert_eq!(settings.current().api_key.is_some(), is_kept);
+            if is_entry {
+                let removed = settings.set(&format!("fallback[0].{key}"), value).unwrap();
+                let path = (!is_kept).then_some("fallback[0].api_key");
+                assert_eq!(removed.as_deref(), path, "{start} {change}");
+                assert_eq!(holds("/fallback/0/api_key"), is_kept, "{start} {change}");
+            }
+
+            directory.write("config.json", &file.to_string());
+            let removed = load().set(key, value).unwrap();
+            assert_eq!(removed.is_none(), is_kept, "{start} {change}");
+            assert_eq!(holds("/api_key"), is_kept, "{start} {change}");
+
+            // A key that comes with the address is for it.
+            directory.write("config.json", &file.to_string());
+            let mut both = changes(change);
+            both.insert("api_key".to_owned(), json!("sk-new"));
+            assert_eq!(load().update(&both).unwrap(), [key, "api_key"]);
+            assert_eq!(
+                load().current().api_key.as_ref().unwrap().expose(),
+                "sk-new"
+            );
+        }
+    }
+}

@@ -87,7 +87,7 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         given => given.to_owned(),
     };
-    settings.set(key, &text)?;
+    let removed = settings.set(key, &text)?;
     let path = directory.config();
     let reloaded = RunningServer::reload_if_running(&directory);
     writeln!(
@@ -95,6 +95,14 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "{key} saved in {}; {reloaded}.",
         path.display()
     )?;
+    if let Some(removed) = removed {
+        let option = directory.option(arguments.has("data-dir"));
+        writeln!(
+            context.errors,
+            "{removed} is removed: it was given for another address. Set the new one: \
+             hearth config set{option} {removed} -"
+        )?;
+    }
     Ok(())
 }
 

@@ -11,6 +11,7 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
+use super::terminal::VisibleWriter;
 use base::ids::ConversationId;
 use serde_json::json;
 use store::{Conversation, Message, Role, Store};
@@ -71,7 +72,12 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let written = match &output {
         None => {
             let mut writer = BufWriter::new(&mut *context.output);
-            let written = write_all(&store, one, format, &mut writer, &line, CliError::from)?;
+            let mut visible = VisibleWriter(&mut writer);
+            let target: &mut dyn Write = match context.output_is_terminal {
+                true => &mut visible,
+                false => visible.0,
+            };
+            let written = write_all(&store, one, format, target, &line, CliError::from)?;
             writer.flush()?;
             written
         }

@@ -43,6 +43,7 @@ mod search;
 mod serve;
 mod service_manager;
 mod table;
+mod terminal;
 #[cfg(feature = "tls")]
 mod tls;
 mod token;

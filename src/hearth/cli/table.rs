@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::arguments::Arguments;
 use super::context::{CliContext, CliResult};
+use super::terminal::{is_hidden, visible};
 
 /// How a list of `T` is printed.
 pub struct ListView<'a, T> {
@@ -81,14 +82,18 @@ pub fn truncated(text: &str, most: usize) -> String {
 ///
 /// The output cannot be written.
 pub fn print_json(context: &mut CliContext, value: &Value) -> CliResult {
-    writeln!(context.output, "{value:#}")?;
+    let text = format!("{value:#}");
+    match context.output_is_terminal {
+        true => writeln!(context.output, "{}", visible(&text))?,
+        false => writeln!(context.output, "{text}")?,
+    }
     Ok(())
 }
 
-/// A text with its control characters replaced.
+/// A text with what [`is_hidden`] replaced.
 fn plain(text: &str) -> String {
     text.chars()
-        .map(|character| match character.is_control() {
+        .map(|character| match is_hidden(character) {
             true => '\u{fffd}',
             false => character,
         })

@@ -55,8 +55,19 @@ pub struct Ran {
     pub errors: String,
 }
 
-/// Runs a command line with `input` on standard input, which is no terminal.
+/// Runs a command line with `input` on standard input, which is no terminal, nor is
+/// the output.
 pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran {
+    run_on(false, words, input, variables)
+}
+
+/// The same with an output that may be a terminal.
+pub fn run_on(
+    output_is_terminal: bool,
+    words: &[&str],
+    input: &str,
+    variables: &[(&str, &str)],
+) -> Ran {
     let (mut writer, mut reader) = UnixStream::pair().unwrap();
     writer.write_all(input.as_bytes()).unwrap();
     drop(writer);
@@ -70,7 +81,7 @@ pub fn run_with(words: &[&str], input: &str, variables: &[(&str, &str)]) -> Ran 
             },
             input: &mut reader,
             input_is_terminal: false,
-            output_is_terminal: false,
+            output_is_terminal,
             output: &mut output,
             errors: &mut errors,
         },

@@ -4,6 +4,7 @@
 use std::io::{self, Write};
 
 use super::action::Action;
+use crate::cli::terminal::visible;
 
 /// What has been shown so far, and how to show more.
 #[derive(Debug)]
@@ -101,14 +102,6 @@ impl ChatScreen {
     }
 }
 
-/// A text without control characters other than tab and line feed: what a model or a
-/// web page wrote must not control the terminal.
-fn visible(text: &str) -> String {
-    text.chars()
-        .filter(|&character| matches!(character, '\n' | '\t') || !character.is_control())
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -145,6 +138,7 @@ mod tests {
             ready, break                                         | > /                             |
             piece So, break, note stopping                       | So/· stopping/                  |
             answer \x1b[2Jclean\r\u{9b}2J\ttext/                  | [2Jclean2J\ttext//              |
+            answer \u{202e}left\u{2066}                           | left/                           |
         ";
         let plain = "
             piece Hel, note clock …, ready, answer Hello, problem too much | Hello/ | hearth: too much/

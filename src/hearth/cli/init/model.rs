@@ -255,15 +255,15 @@ pub fn write(settings: &Settings, chosen: &ModelSetup) -> CliResult {
         settings.set("base_url", "null")?;
     }
     settings.set("model", &quoted(&chosen.model))?;
-    match &chosen.key {
-        // The key belongs to the other provider.
-        ApiKey::None if before.provider != chosen.provider => settings.set("api_key", "null")?,
-        ApiKey::None => {}
-        ApiKey::Text(key) => settings.set("api_key", &quoted(key.expose()))?,
-        // The server reads the usual variable anyway.
-        ApiKey::Variable(name) if is_usual(name, chosen) => settings.set("api_key", "null")?,
-        ApiKey::Variable(name) => settings.set("api_key", &quoted(&format!("${{{name}}}")))?,
-    }
+    let key = match &chosen.key {
+        ApiKey::None if before.provider == chosen.provider => return Ok(()),
+        ApiKey::Text(key) => quoted(key.expose()),
+        ApiKey::Variable(name) if !is_usual(name, chosen) => quoted(&format!("${{{name}}}")),
+        // One that is there belongs to the other provider, and the server reads the
+        // usual variable anyway.
+        ApiKey::None | ApiKey::Variable(_) => "null".to_owned(),
+    };
+    settings.set("api_key", &key)?;
     Ok(())
 }
 

@@ -14,9 +14,10 @@ use super::data_directory::DataDirectory;
 use super::running_server::RunningServer;
 use super::table::ListView;
 use super::{channels, password};
-use ::config::{Settings, WebhookAccount};
+use ::config::WebhookAccount;
 use account::{base_url, find};
 use base::secret::Secret;
+use base::url::{MASK, host_only};
 use serde_json::json;
 use store::DeliveryState;
 
@@ -30,8 +31,9 @@ posted. `hearth config keys` explains its other settings.",
     Command::new(
         "\
 add NAME: Add an account and print how to call it
-Generates a secret, which is printed once. Every message must carry it; every reply carries it
-and is signed with it (Standard Webhooks). A running server reloads its configuration.
+Generates a secret, which is printed once, unless you give one. Every message must carry it;
+every reply carries it and is signed with it (Standard Webhooks). A running server reloads its
+configuration.
 --url URL               Where the replies are posted (required)
 --path PATH             Where the messages are posted
                         (default: /webhook/NAME)
@@ -109,10 +111,16 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         context.errors,
         "Added the webhook account {name}; {reloaded}."
     )?;
+    let is_given = arguments.has("secret-stdin");
     if secret.is_some() {
+        let shown = if is_given {
+            "not shown"
+        } else {
+            "shown only once"
+        };
         writeln!(
             context.errors,
-            "The secret is shown only once; it is saved in {}.\nTry the account, or follow a message \
+            "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message \
              with `hearth webhook test {name}`:\n",
             directory.config().display()
         )?;
@@ -123,11 +131,9 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "curl {base}{path} -H 'Content-Type: application/json' \\"
     )?;
     if let Some(secret) = &secret {
-        writeln!(
-            context.output,
-            "     -H 'X-Service-Secret: {}' \\",
-            secret.expose()
-        )?;
+        // One that was given is known; it should not get into a terminal or a log.
+        let shown = if is_given { MASK } else { secret.expose() };
+        writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
     }
     writeln!(context.output, "     -d '{{\"message\": \"Hello!\"}}'")?;
     Ok(())
@@ -138,10 +144,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     let config = settings.current();
-    let accounts: Vec<Value> = config
-        .webhook_accounts()
-        .map(|account| to_json(account, &settings))
-        .collect();
+    let accounts: Vec<Value> = config.webhook_accounts().map(to_json).collect();
     let list = ListView {
         columns: &["name", "path", "replies to", "secret", "enabled"],
         row: &|account: &Value| {
@@ -217,15 +220,11 @@ fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, CliError>
     Ok(undelivered)
 }
 
-fn to_json(account: &WebhookAccount, settings: &Settings) -> Value {
-    // As in the file, with secrets masked.
-    let url = channels::account_key(settings, &account.name)
-        .and_then(|key| Ok(settings.get(&format!("{key}.outgoing_url"), false)?))
-        .unwrap_or(Value::Null);
+fn to_json(account: &WebhookAccount) -> Value {
     json!({
         "name": account.name,
         "incoming_path": account.incoming_path,
-        "outgoing_url": url,
+        "outgoing_url": host_only(&account.outgoing_url),
         "secret_set": account.secret.is_some(),
         "secret_previous_set": account.secret_previous.is_some(),
         "model": account.model,
@@ -277,6 +276,10 @@ mod tests {
             let listed = root.run("webhook list", "");
             assert!(listed.output.contains("/webhook/ci"), "{}", listed.output);
             assert!(!root.run("webhook list --json", "").output.contains(secret));
+            for line in ["webhook list", "webhook list --json"] {
+                let listed = root.run(line, "").output;
+                assert!(listed.contains("http://127.0.0.1:9/***"), "{listed}");
+            }
 
             assert_eq!(root.run("webhook remove ci", "").code, 0);
             assert_eq!(file(&root).pointer(place), None);
@@ -306,6 +309,9 @@ mod tests {
         let open = root.run("webhook add ci --url http://h/ --no-secret", "");
         assert!(!open.output.contains("X-Service-Secret"), "{}", open.output);
         let given = root.run("webhook add two --url http://h/ --secret-stdin", "my own\n");
-        assert!(given.output.contains("X-Service-Secret: my own"));
+        assert!(given.output.contains("X-Service-Secret: ***"));
+        assert!(!format!("{given:?}").contains("my own"), "{given:?}");
+        let two = &file(&root)["channels"]["webhook"]["accounts"]["two"];
+        assert_eq!(two["secret"], "my own");
     }
 }

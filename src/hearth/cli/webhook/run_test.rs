@@ -16,6 +16,7 @@ use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::http;
 use crate::cli::running_server::RunningServer;
+use crate::cli::terminal::visible;
 use ::config::{Config, WebhookAccount};
 use agent::tool::output::shorten;
 use base::ids::TurnId;
@@ -260,7 +261,7 @@ impl WebhookTest<'_, '_> {
     }
 
     fn passed(&mut self, what: &str) -> CliResult {
-        writeln!(self.context.output, "  ok    {what}")?;
+        writeln!(self.context.output, "  ok    {}", visible(what))?;
         Ok(self.context.output.flush()?)
     }
 

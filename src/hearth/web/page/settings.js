@@ -72,7 +72,7 @@ export async function show(household) {
       for (const name of updated) if (name !== "api_key") config[name] = changes[name];
       if (updated.includes("api_key")) {
         field.api_key.value = "";
-        field.api_key.placeholder = "A key is set. Leave empty to keep it.";
+        field.api_key.placeholder = changes.api_key ? "A key is set. Leave empty to keep it." : "Give the key for this address.";
       }
       note.className = "good";
       note.textContent = "Saved. Applies from the next message.";
