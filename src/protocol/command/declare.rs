@@ -37,7 +37,7 @@ macro_rules! commands {
                 match name {
                     $( $name => (
                         UserRole::$role,
-                        (|| Ok(Command::$variant $(($payload::read(fields)?))?))(),
+                        commands!(@read fields $variant $($payload)?),
                     ), )+
                     _ => (UserRole::Viewer, Err(unknown(name))),
                 }
@@ -61,6 +61,10 @@ macro_rules! commands {
                 }
             }
         )?)?)+
+    };
+    (@read $fields:ident $variant:ident) => { Ok(Command::$variant) };
+    (@read $fields:ident $variant:ident $payload:ident) => {
+        $payload::read($fields).map(Command::$variant)
     };
     (@fields) => { &[] };
     (@fields $payload:ident) => { $payload::FIELDS };
