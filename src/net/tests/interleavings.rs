@@ -105,7 +105,7 @@ fn serve(
             #[cfg(feature = "tls")]
             tls: None,
         }),
-        admission: Arc::<Admissions>::default().enter(&CONFIG.limits).unwrap(),
+        admission: Arc::new(Admissions::new(1)).enter(&CONFIG.limits).unwrap(),
         config: Arc::clone(&CONFIG),
         remote: IpAddr::V4(Ipv4Addr::LOCALHOST),
         secure: false,
