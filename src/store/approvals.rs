@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::database::Store;
+use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
@@ -140,10 +141,10 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn expired_approvals(&self, now: Timestamp) -> Result<Vec<ApprovalId>> {
+    pub fn expired_approvals(&self, now: Timestamp) -> Result<Provisional<Vec<ApprovalId>>> {
         // Called every second: on the writer's connection, so that an idle server
-        // opens no other. Deciding one waits for the commit of both.
-        self.deferred_commit(move |write| {
+        // opens no other.
+        self.deferred_write(move |write| {
             rows(
                 write.connection,
                 EXPIRED_APPROVALS,

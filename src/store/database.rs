@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, params};
 
+#[cfg(any(test, feature = "testing"))]
+use crate::commit_gate::{CommitGate, CommitHooks};
+use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
-use crate::job::{Acknowledge, Write};
+use crate::job::Write;
 use crate::meter::WriterMeter;
 use crate::query::row;
 use crate::readers::Readers;
@@ -28,6 +31,8 @@ pub(crate) struct Inner {
     pub writer: Writer,
     pub clock: Clock,
     pub last_at_open: i64,
+    #[cfg(any(test, feature = "testing"))]
+    pub commit_hooks: Arc<CommitHooks>,
 }
 
 impl Store {
@@ -38,7 +43,10 @@ impl Store {
     /// The file cannot be written, is not a database, is damaged, or was written
     /// by a newer version of Hearth. Every error names the path and what to do.
     pub fn open(path: &Path, clock: Clock) -> Result<Store, OpenError> {
-        let (connection, last) = schema::open(path)?;
+        #[cfg_attr(not(any(test, feature = "testing")), expect(unused_mut))]
+        let (mut connection, last) = schema::open(path)?;
+        #[cfg(any(test, feature = "testing"))]
+        let commit_hooks = CommitHooks::install(&mut connection).expect("hooks can be set");
         let writer = Writer::start(connection, Sequence::after(last), clock.clone())
             .map_err(|error| OpenError::thread(path, error))?;
         Ok(Store {
@@ -47,6 +55,8 @@ impl Store {
                 writer,
                 clock,
                 last_at_open: last,
+                #[cfg(any(test, feature = "testing"))]
+                commit_hooks,
             }),
         })
     }
@@ -82,14 +92,20 @@ impl Store {
         self.inner.writer.close();
     }
 
+    /// A gate before the commits that change one of `tables`. There is one.
+    #[cfg(any(test, feature = "testing"))]
+    pub fn commit_gate(&self, tables: &'static [&'static str]) -> CommitGate {
+        self.inner.commit_hooks.gate(tables)
+    }
+
     /// A value of the `meta` table.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn meta(&self, key: &str) -> Result<Option<String>> {
+    pub fn meta(&self, key: &str) -> Result<Provisional<Option<String>>> {
         let key = key.to_owned();
         // Read once, at the start: on the connection that is open anyway.
-        self.deferred_commit(move |write| {
+        self.deferred_write(move |write| {
             row(
                 write.connection,
                 "SELECT value FROM meta WHERE key = ?",
@@ -120,9 +136,9 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn foreign_changes(&self) -> Result<i64> {
+    pub fn foreign_changes(&self) -> Result<Provisional<i64>> {
         // On the writer's connection: any other would count its commits too.
-        self.deferred_commit(|write| {
+        self.deferred_write(|write| {
             let version = write
                 .prepare("PRAGMA data_version")?
                 .query_row([], |row| row.get(0))?;
@@ -132,7 +148,15 @@ impl Store {
 
     /// Runs statements on a reader.
     pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Outcome<T>) -> Result<T> {
-        self.inner.readers.read(work)
+        self.durable_read(work).map(Durable::into_inner)
+    }
+
+    /// The same for what has an effect outside.
+    pub(crate) fn durable_read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Outcome<T>,
+    ) -> Result<Durable<T>> {
+        Durable::read(&self.inner.readers, work)
     }
 
     /// Runs statements on the writer and returns once they are committed.
@@ -140,17 +164,24 @@ impl Store {
         &self,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
     ) -> Result<T> {
-        self.inner.writer.call(Acknowledge::AfterCommit, work)
+        self.durable_write(work).map(Durable::into_inner)
+    }
+
+    /// The same for what has an effect outside.
+    pub(crate) fn durable_write<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
+    ) -> Result<Durable<T>> {
+        Durable::write(&self.inner.writer, work)
     }
 
     /// Runs statements on the writer and returns before their commit, which
-    /// follows within 5 ms. What they read may not be committed yet either: if
-    /// that commit fails, it never existed.
-    pub(crate) fn deferred_commit<T: Send + 'static>(
+    /// follows within 5 ms. What they read may not be committed yet either.
+    pub(crate) fn deferred_write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Write<'_>) -> Outcome<T> + Send + 'static,
-    ) -> Result<T> {
-        self.inner.writer.call(Acknowledge::AfterRun, work)
+    ) -> Result<Provisional<T>> {
+        Provisional::write(&self.inner.writer, work)
     }
 
     /// Queues statements for the writer without waiting. A failure is logged.

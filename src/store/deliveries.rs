@@ -9,6 +9,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::clock_step::NOTE_ATTEMPT;
 use crate::database::Store;
+use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
@@ -105,23 +106,30 @@ impl Store {
     }
 
     /// A delivery if it is to be sent at `now`: it is committed as pending and due,
-    /// and no uncommitted write has changed that.
+    /// and no write has changed it since.
     ///
     /// # Errors
     /// `not_found`, also until the delivery itself is committed.
-    pub fn delivery_to_send(&self, id: DeliveryId, now: Timestamp) -> Result<Option<Delivery>> {
-        let is_due = move |delivery: &Delivery| {
+    pub fn delivery_to_send(
+        &self,
+        id: DeliveryId,
+        now: Timestamp,
+    ) -> Result<Option<Durable<Delivery>>> {
+        let is_due = |delivery: &Delivery| {
             delivery.state == DeliveryState::Pending && delivery.next_at <= now
         };
         // First a reader, which sees only what is committed. If the commit of a
         // delivery failed, its turn would run again and send it under another id.
-        if !is_due(&self.delivery(id)?) {
+        let stored = self.durable_read(|connection| find(connection, id))?;
+        if !is_due(&stored) {
             return Ok(None);
         }
         // Then the writer's connection, which sees a success that is recorded but
         // not committed yet.
-        let latest = self.deferred_commit(move |write| find(write.connection, id))?;
-        Ok(Some(latest).filter(is_due))
+        let latest = self.deferred_write(move |write| find(write.connection, id))?;
+        let latest = latest.uncommitted();
+        let is_unchanged = is_due(&latest) && latest.attempts == stored.attempts;
+        Ok(is_unchanged.then_some(stored))
     }
 
     /// Pending deliveries that are due at `now`, the longest due first, at most
@@ -149,8 +157,8 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
-        self.deferred_commit(|write| {
+    pub fn next_delivery_at(&self) -> Result<Provisional<Option<Timestamp>>> {
+        self.deferred_write(|write| {
             let next = row(write.connection, NEXT_DELIVERY, params![], |row| row.get(0))?;
             Ok(next.flatten())
         })
@@ -162,12 +170,16 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn record_attempt(&self, id: DeliveryId, attempt: Attempt) -> Result<Delivery> {
+    pub fn record_attempt(
+        &self,
+        id: DeliveryId,
+        attempt: Attempt,
+    ) -> Result<Provisional<Delivery>> {
         let is_delivered = matches!(attempt, Attempt::Delivered);
         let store_it = move |write: &Write<'_>| record(write, id, attempt);
         match is_delivered {
-            true => self.deferred_commit(store_it),
-            false => self.write(store_it),
+            true => self.deferred_write(store_it),
+            false => self.durable_write(store_it).map(Provisional::from),
         }
     }
 

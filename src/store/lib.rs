@@ -8,7 +8,8 @@
 //!
 //! A write, from the call to the disk:
 //!
-//! 1. [`Store::begin_turn`] and its like hand a closure to `Store::write`.
+//! 1. [`Store::begin_turn`] and its like hand a closure to `Store::write`,
+//!    `durable_write` or `deferred_write`.
 //! 2. `Writer::call` queues it as a `Job` and waits.
 //! 3. `Committer::run` takes it, with all others in the queue, into a transaction.
 //! 4. `Committer::commit` commits and then calls `Job::answer` for each.
@@ -18,20 +19,22 @@
 //!
 //! Reads see only what is committed. A deferred commit
 //! ([`Store::begin_turn_deferred`], [`Store::mark_running`], a delivery's success)
-//! is visible to later writes at once, and to reads within 5 ms. Nothing leaves
-//! the process because of it: whatever is sent, answered or run with an effect
-//! depends on a row that a reader has seen, or on a write that has returned from
-//! its commit.
+//! is visible to later writes at once, and to reads within 5 ms. What it returns is
+//! [`Provisional`]. Whatever is sent, answered or run with an effect takes a
+//! [`Durable`], which only a reader or a commit gives.
 
 mod approvals;
 mod backup;
 mod clock_step;
 mod commit;
+#[cfg(any(test, feature = "testing"))]
+mod commit_gate;
 mod connection;
 mod conversations;
 mod counts;
 mod database;
 mod deliveries;
+mod durability;
 mod excerpt;
 mod failure;
 mod fulltext;
@@ -69,10 +72,13 @@ pub use backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,
     inspect, unpack,
 };
+#[cfg(any(test, feature = "testing"))]
+pub use commit_gate::CommitGate;
 pub use conversations::{Conversation, ConversationPage};
 pub use counts::Counts;
 pub use database::Store;
 pub use deliveries::{Attempt, Delivery, DeliveryState, NewDelivery};
+pub use durability::{Durable, Provisional};
 pub use excerpt::excerpt;
 pub use history::{Past, PastTurn, Summary};
 pub use idempotency::IdempotencyKey;
@@ -86,9 +92,9 @@ pub use meter::WriterMeter;
 pub use new_turn::{Begun, NewTurn, Target};
 pub use people::{User, look_up_role};
 pub use replayed_history::{Exchange, ReplayedHistory};
-pub use schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule, ScheduleRun};
+pub use schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 pub use schema::OpenError;
 pub use steps::{Step, ToolCall};
 pub use tokens::{Identity, NewToken, SESSION, Token, UserRole};
-pub use turns::{Finished, Turn, TurnEnd, TurnState};
+pub use turns::{Finished, StartedCall, Turn, TurnEnd, TurnState};
 pub use usage::{Period, Usage, UsageRow};

@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::database::Store;
+use crate::durability::Durable;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, length};
@@ -120,8 +121,8 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn message(&self, id: MessageId) -> Result<Message> {
-        self.read(|connection| {
+    pub fn message(&self, id: MessageId) -> Result<Durable<Message>> {
+        self.durable_read(|connection| {
             query::find(
                 connection,
                 "message",

@@ -4,6 +4,7 @@ use rusqlite::params;
 
 use crate::conversations::{self, Placement};
 use crate::database::Store;
+use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::idempotency::{self, IdempotencyKey};
 use crate::job::Write;
@@ -65,14 +66,23 @@ pub enum Begun {
     Repeat(Turn),
 }
 
+impl Begun {
+    /// The turn, new or earlier.
+    pub fn turn(&self) -> &Turn {
+        match self {
+            Begun::New { turn, .. } | Begun::Repeat(turn) => turn,
+        }
+    }
+}
+
 impl Store {
     /// Stores a message and begins its turn, in one commit.
     ///
     /// # Errors
     /// `not_found` for the conversation; `invalid_request` with HTTP 422 when the
     /// idempotency key was used for another request.
-    pub fn begin_turn(&self, new: NewTurn) -> Result<Begun> {
-        self.write(|write| begin(write, new))
+    pub fn begin_turn(&self, new: NewTurn) -> Result<Durable<Begun>> {
+        self.durable_write(|write| begin(write, new))
     }
 
     /// Like [`Store::begin_turn`], but returns before the commit, which follows
@@ -81,8 +91,8 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::begin_turn`].
-    pub fn begin_turn_deferred(&self, new: NewTurn) -> Result<Begun> {
-        self.deferred_commit(|write| begin(write, new))
+    pub fn begin_turn_deferred(&self, new: NewTurn) -> Result<Provisional<Begun>> {
+        self.deferred_write(|write| begin(write, new))
     }
 }
 

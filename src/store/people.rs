@@ -5,6 +5,7 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use crate::database::Store;
+use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
@@ -38,9 +39,9 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn in_use_since(&self) -> Result<Option<Timestamp>> {
+    pub fn in_use_since(&self) -> Result<Provisional<Option<Timestamp>>> {
         // On the connection that is open anyway: an idle server opens no reader.
-        self.deferred_commit(|write| {
+        self.deferred_write(|write| {
             let since = row(
                 write.connection,
                 "SELECT min(created_at) FROM users",

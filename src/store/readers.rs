@@ -130,7 +130,7 @@ mod tests {
             for _ in 0..16 {
                 scope.spawn(|| {
                     for _ in 0..20 {
-                        assert_eq!(store.meta("nothing").unwrap(), None);
+                        assert_eq!(store.meta("nothing").unwrap().uncommitted(), None);
                     }
                 });
             }

@@ -5,12 +5,11 @@ use rusqlite::{Connection, Row, params};
 
 use crate::conversations;
 use crate::database::Store;
+use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::messages::Message;
 use crate::new_turn::{self, Begun, NewTurn, Target};
 use crate::query::{self, check_changed, row, rows};
-use crate::turns::Turn;
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -68,15 +67,6 @@ pub struct NewSchedule {
     pub account: Option<String>,
     /// When it runs.
     pub timing: Timing,
-}
-
-/// A run of a schedule.
-#[derive(Clone, Debug)]
-pub struct ScheduleRun {
-    /// The new turn, queued.
-    pub turn: Turn,
-    /// Its message.
-    pub message: Message,
 }
 
 impl Store {
@@ -187,10 +177,9 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn due_schedules(&self, now: Timestamp) -> Result<Vec<Schedule>> {
-        // On the writer's connection: an idle server opens no reader. One that is not
-        // committed yet is committed with its run.
-        self.deferred_commit(move |write| {
+    pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
+        // On the writer's connection: an idle server opens no reader.
+        self.deferred_write(move |write| {
             rows(write.connection, DUE_SCHEDULES, params![now], from_row)
         })
     }
@@ -199,8 +188,8 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn next_schedule_at(&self) -> Result<Option<Timestamp>> {
-        self.deferred_commit(|write| {
+    pub fn next_schedule_at(&self) -> Result<Provisional<Option<Timestamp>>> {
+        self.deferred_write(|write| {
             let next = row(write.connection, NEXT_SCHEDULE, params![], |row| row.get(0))?;
             Ok(next.flatten())
         })
@@ -233,7 +222,7 @@ impl Store {
         due: Schedule,
         message: String,
         next_at: Option<Timestamp>,
-    ) -> Result<Option<ScheduleRun>> {
+    ) -> Result<Option<Begun>> {
         self.write(move |write| {
             let stored = row(
                 write.connection,
@@ -257,18 +246,16 @@ impl Store {
                     idempotency: None,
                 },
             )?;
-            let (Begun::New { turn, message }, id) = (begun, schedule.id) else {
-                return Ok(None);
-            };
+            let (conversation_id, id) = (begun.turn().conversation_id, schedule.id);
             match next_at {
                 Some(next_at) => write.execute(
                     "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
                          last_at = ?3, conversation_id = ?4 WHERE id = ?1",
-                    params![id, next_at, write.now, turn.conversation_id],
+                    params![id, next_at, write.now, conversation_id],
                 )?,
                 None => write.execute("DELETE FROM schedules WHERE id = ?", params![id])?,
             };
-            Ok(Some(ScheduleRun { turn, message }))
+            Ok(Some(begun))
         })
     }
 }

@@ -121,7 +121,11 @@ pub fn done(reply: &str) -> TurnEnd {
 
 /// Stores a message and returns its turn.
 pub fn begin(store: &Store, target: Target, text: &str) -> Turn {
-    match store.begin_turn(message(target, text)).unwrap() {
+    match store
+        .begin_turn(message(target, text))
+        .unwrap()
+        .into_inner()
+    {
         Begun::New { turn, .. } => turn,
         Begun::Repeat(turn) => panic!("{:?} is a repeat", turn.id),
     }
@@ -137,6 +141,7 @@ pub fn end(store: &Store, turn: &Turn, end: TurnEnd) -> Finished {
     store
         .finish_turn(turn.id, end, Usage::default(), "model", None)
         .unwrap()
+        .into_inner()
 }
 
 /// A whole turn: message and reply.

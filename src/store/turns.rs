@@ -5,6 +5,7 @@ use rusqlite::{Connection, Row, params};
 use crate::approvals::{self, Approval, NewApproval};
 use crate::database::Store;
 use crate::deliveries::{self, Delivery, NewDelivery};
+use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
@@ -118,22 +119,29 @@ pub struct Finished {
     pub delivery: Option<Delivery>,
 }
 
+/// A tool call whose start is stored.
+#[derive(Clone, Debug)]
+pub struct StartedCall {
+    /// The [`ToolCall::id`](crate::ToolCall::id).
+    pub call_id: String,
+}
+
 impl Store {
     /// A turn.
     ///
     /// # Errors
     /// `not_found`.
-    pub fn turn(&self, id: TurnId) -> Result<Turn> {
-        self.read(|connection| find(connection, id))
+    pub fn turn(&self, id: TurnId) -> Result<Durable<Turn>> {
+        self.durable_read(|connection| find(connection, id))
     }
 
     /// All unfinished turns, in order: the server resumes them at its start.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn unfinished_turns(&self) -> Result<Vec<Turn>> {
+    pub fn unfinished_turns(&self) -> Result<Provisional<Vec<Turn>>> {
         // Read once, at the start: on the connection that is open anyway.
-        self.deferred_commit(|write| {
+        self.deferred_write(|write| {
             rows(
                 write.connection,
                 UNFINISHED_TURNS,
@@ -168,9 +176,9 @@ impl Store {
         usage: Usage,
         model: &str,
         delivery: Option<NewDelivery>,
-    ) -> Result<Finished> {
+    ) -> Result<Durable<Finished>> {
         let model = model.to_owned();
-        self.write(move |write| {
+        self.durable_write(move |write| {
             let mut turn = find_unfinished(write, id)?;
             let reply = end_turn(write, &mut turn, end)?;
             approvals::expire_undecided(write, id)?;
@@ -197,6 +205,31 @@ impl Store {
         })
     }
 
+    /// Appends steps and the start of a tool call, in one commit: a tool with an
+    /// effect may run after it.
+    ///
+    /// # Errors
+    /// `not_found` when the turn is gone or has ended.
+    pub fn start_call(
+        &self,
+        id: TurnId,
+        steps: Vec<Step>,
+        call_id: String,
+    ) -> Result<Durable<StartedCall>> {
+        self.durable_write(move |write| {
+            find_unfinished(write, id)?;
+            insert_steps(write, id, &steps)?;
+            insert_steps(
+                write,
+                id,
+                &[Step::Started {
+                    call_id: call_id.clone(),
+                }],
+            )?;
+            Ok(StartedCall { call_id })
+        })
+    }
+
     /// Suspends the turn until its approvals are decided: stores its steps, its
     /// approvals and the state `waiting_approval` in one commit.
     ///
@@ -209,8 +242,8 @@ impl Store {
         steps: Vec<Step>,
         approvals: Vec<NewApproval>,
         expires_at: Timestamp,
-    ) -> Result<Vec<Approval>> {
-        self.write(move |write| {
+    ) -> Result<Durable<Vec<Approval>>> {
+        self.durable_write(move |write| {
             let turn = find_unfinished(write, id)?;
             if approvals.is_empty() {
                 return Err(Error::invalid_request(format!(

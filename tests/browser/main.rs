@@ -343,7 +343,7 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
                 idempotency: None,
             })
             .unwrap();
-        let store::Begun::New { turn, .. } = begun else {
+        let store::Begun::New { turn, .. } = begun.uncommitted() else {
             panic!("not a repeat")
         };
         let reply = format!("answer {number} with **some** `text`");

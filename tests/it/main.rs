@@ -16,6 +16,7 @@ mod frozen;
 mod fuzz;
 mod handbook;
 mod handbook_examples;
+mod held_commits;
 mod http;
 mod mcp;
 mod mcp_http;

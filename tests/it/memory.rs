@@ -260,7 +260,7 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
                 speaker: Some("admin".to_owned()),
                 idempotency: None,
             });
-            match begun.unwrap() {
+            match begun.unwrap().uncommitted() {
                 Begun::New { turn, .. } => turn.id,
                 Begun::Repeat(_) => panic!("no key, no repeat"),
             }

@@ -274,7 +274,12 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
     let program = Program::serve(folder.path());
     eventually("all have run", || (left() == 0).then_some(()));
     eventually("all are answered", || {
-        store.unfinished_turns().unwrap().is_empty().then_some(())
+        store
+            .unfinished_turns()
+            .unwrap()
+            .uncommitted()
+            .is_empty()
+            .then_some(())
     });
     drop(program);
     let all = said(&store);

@@ -2,11 +2,13 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::SocketAddr;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 use tungstenite::protocol::frame::coding::CloseCode;
 use tungstenite::{Message, WebSocket};
 
+use super::MAX_WAIT;
 use super::socket::{Socket, connect};
 
 /// One connection; every wait has a deadline.
@@ -64,8 +66,11 @@ impl Client {
 
     /// The next message, or how the connection ended.
     pub fn next(&mut self) -> Result<Value, End> {
+        let began = Instant::now();
         match self {
+            // Pings alone would keep the socket's own deadline from passing.
             Client::WebSocket(websocket) => loop {
+                assert!(began.elapsed() < MAX_WAIT, "no message came in time");
                 match websocket.read() {
                     Ok(Message::Text(text)) => return Ok(serde_json::from_str(&text).unwrap()),
                     Ok(Message::Close(frame)) => {

@@ -10,7 +10,7 @@ use base::clock::Clock;
 use base::ids::ConversationId;
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
-use store::Store;
+use store::{Durable, StartedCall, Store};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -93,8 +93,51 @@ impl Definition {
     }
 }
 
+/// Why a tool may run now: a crash while it runs does not run it a second time, or
+/// that does no harm.
+///
+/// ```
+/// use agent::tool::Start;
+/// use store::{Durable, StartedCall};
+///
+/// fn start(call: &Durable<StartedCall>) -> Start {
+///     Start::stored(call)
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use agent::tool::Start;
+/// use store::{Provisional, StartedCall};
+///
+/// fn start(call: &Provisional<StartedCall>) -> Start {
+///     Start::stored(call)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Start(());
+
+impl Start {
+    /// The start of a tool that only reads; none for one that has an effect.
+    pub fn of_read_only(definition: &Definition) -> Option<Start> {
+        definition.is_read_only.then_some(Start(()))
+    }
+
+    /// The start of a tool whose test has no turn.
+    #[cfg(test)]
+    pub(super) fn for_test() -> Start {
+        Start(())
+    }
+
+    /// The start of a call that is on disk.
+    pub fn stored(_: &Durable<StartedCall>) -> Start {
+        Start(())
+    }
+}
+
 /// What a tool may use while it runs.
 pub struct ToolContext<'a> {
+    /// Why it may run.
+    pub start: Start,
     /// For memories, schedules and earlier conversations.
     pub store: &'a Store,
     /// The settings of the turn.

@@ -29,7 +29,9 @@ pub(crate) mod testing;
 mod toolbox;
 mod web_fetch;
 
-pub use definition::{Arguments, Definition, Source, Tool, ToolContext, cancelled, turn_is_over};
+pub use definition::{
+    Arguments, Definition, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
+};
 pub(crate) use files::Workspace;
 pub use schema::{check_arguments, parameter_types};
 pub use toolbox::Toolbox;

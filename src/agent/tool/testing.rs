@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::definition::{Tool, ToolContext};
+use super::definition::{Start, Tool, ToolContext};
 use super::schema::check_arguments;
 use super::toolbox::Toolbox;
 use base::clock::Clock;
@@ -65,6 +65,7 @@ impl Household {
         tool.run(
             &arguments,
             &ToolContext {
+                start: Start::for_test(),
                 store: &self.store,
                 config: &self.config,
                 clock: &self.clock,
@@ -92,7 +93,7 @@ impl Household {
                 idempotency: None,
             })
             .unwrap();
-        match begun {
+        match begun.into_inner() {
             Begun::New { turn, .. } | Begun::Repeat(turn) => turn.conversation_id,
         }
     }

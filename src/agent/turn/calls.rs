@@ -12,11 +12,11 @@ use super::{Progress, TurnLoop};
 use crate::model::ModelReply;
 use crate::parallel::run_parallel;
 use crate::permission;
-use crate::tool::{Tool, ToolContext, check_arguments, output};
+use crate::tool::{Start, Tool, ToolContext, check_arguments, output};
 use base::error::Result;
 use base::ids::TurnId;
 use config::Permission;
-use store::{Approval, NewApproval, Step, ToolCall};
+use store::{Approval, Durable, NewApproval, Step, ToolCall};
 
 /// Most tools that run in parallel within one turn.
 const MOST_AT_A_TIME: usize = 4;
@@ -33,11 +33,11 @@ enum CallDecision {
 
 /// A call that gets its result now: from its tool, or the reason why it is
 /// refused.
-type Settled = (ToolCall, std::result::Result<Runnable, String>);
-/// A tool and its checked arguments.
-type Runnable = (Arc<dyn Tool>, Map<String, Value>);
+type Settled<'a> = (ToolCall, std::result::Result<Runnable<'a>, String>);
+/// A tool that only reads, and what it runs with.
+type Runnable<'a> = (Arc<dyn Tool>, Map<String, Value>, ToolContext<'a>);
 
-impl TurnLoop<'_, '_> {
+impl<'a> TurnLoop<'a, '_> {
     /// Adds a reply with calls. Makes their ids unique within the turn, because some
     /// models count from one again in each reply.
     pub(super) fn add_calls(&mut self, mut reply: ModelReply) {
@@ -68,18 +68,23 @@ impl TurnLoop<'_, '_> {
     pub(super) fn settle_calls(
         &mut self,
         approvals: &[Approval],
-    ) -> Result<Option<Vec<Approval>>, Stop> {
+    ) -> Result<Option<Durable<Vec<Approval>>>, Stop> {
         let mut questions = Vec::new();
-        let mut together: Vec<Settled> = Vec::new();
+        let mut together: Vec<Settled<'a>> = Vec::new();
         for call in self.open_calls() {
             match self.decide(&call, approvals)? {
                 CallDecision::Refuse(why) => together.push((call, Err(why))),
-                CallDecision::Run(tool, arguments) if tool.definition().is_read_only => {
-                    together.push((call, Ok((tool, arguments))));
-                }
                 CallDecision::Run(tool, arguments) => {
-                    self.run_read_only(std::mem::take(&mut together))?;
-                    self.run_alone(&call, tool.as_ref(), &arguments)?;
+                    match Start::of_read_only(tool.definition()) {
+                        Some(start) => {
+                            let context = self.tool_context(start);
+                            together.push((call, Ok((tool, arguments, context))));
+                        }
+                        None => {
+                            self.run_read_only(std::mem::take(&mut together))?;
+                            self.run_alone(&call, tool.as_ref(), &arguments)?;
+                        }
+                    }
                 }
                 CallDecision::Ask(reason) => questions.push(NewApproval {
                     reason,
@@ -176,9 +181,10 @@ impl TurnLoop<'_, '_> {
         )
     }
 
-    fn tool_context(&self) -> ToolContext<'_> {
+    fn tool_context(&self, start: Start) -> ToolContext<'a> {
         let run = self.run;
         ToolContext {
+            start,
             store: run.store,
             config: &run.assistant.config,
             clock: run.clock,
@@ -194,17 +200,17 @@ impl TurnLoop<'_, '_> {
 
     /// Runs read-only tools in parallel and adds all results in the order of the
     /// calls.
-    fn run_read_only(&mut self, calls: Vec<Settled>) -> Result<(), Stop> {
+    fn run_read_only(&mut self, calls: Vec<Settled<'a>>) -> Result<(), Stop> {
         self.check_stop()?;
-        let (context, turn) = (self.tool_context(), self.run.turn.id);
+        let turn = self.run.turn.id;
         let results = run_parallel(calls.len(), MOST_AT_A_TIME, |number| {
             let (call, runnable) = &calls[number];
-            let (tool, arguments) = runnable.as_ref().map_err(Clone::clone)?;
-            run_tool(turn, call, tool.as_ref(), arguments, &context)
+            let (tool, arguments, context) = runnable.as_ref().map_err(Clone::clone)?;
+            run_tool(turn, call, tool.as_ref(), arguments, context)
         });
         for ((call, runnable), result) in calls.iter().zip(results) {
             let outside =
-                matches!(runnable, Ok((tool, _)) if tool.definition().brings_outside_text);
+                matches!(runnable, Ok((tool, ..)) if tool.definition().brings_outside_text);
             self.add_result(call, result, outside);
         }
         Ok(())
@@ -218,17 +224,13 @@ impl TurnLoop<'_, '_> {
         arguments: &Map<String, Value>,
     ) -> Result<(), Stop> {
         self.check_stop()?;
-        self.add(Step::Started {
-            call_id: call.id.clone(),
-        });
-        self.save()?;
-        let result = run_tool(
-            self.run.turn.id,
-            call,
-            tool,
-            arguments,
-            &self.tool_context(),
-        );
+        let (store, turn) = (self.run.store, self.run.turn.id);
+        let unsaved = self.take_unsaved();
+        let call_id = call.id.clone();
+        let started = store.start_call(turn, unsaved, call_id.clone())?;
+        self.steps.push(Step::Started { call_id });
+        let context = self.tool_context(Start::stored(&started));
+        let result = run_tool(turn, call, tool, arguments, &context);
         self.add_result(call, result, tool.definition().brings_outside_text);
         self.save()
     }

@@ -18,7 +18,7 @@ use crate::{budget, permission, repetition};
 use base::error::{Error, Result};
 use config::Permission;
 use history::History;
-use store::{Approval, Step, ToolCall, Usage};
+use store::{Approval, Durable, Step, ToolCall, Usage};
 pub use turn_context::{Stop, TurnContext};
 
 /// What the loop reports while it runs.
@@ -44,7 +44,7 @@ pub enum Outcome {
     /// With the reply.
     Replied(String),
     /// Suspended until the owner answers these questions, which are on disk.
-    Suspended(Vec<Approval>),
+    Suspended(Durable<Vec<Approval>>),
     /// Without a reply.
     Failed(Error),
     /// Stopped by a person.

@@ -143,7 +143,7 @@ impl HealthCheck {
     /// What is wrong, if anything. The timekeeper queries the database every second,
     /// so it is late when either of them hangs.
     fn look(&mut self, server: &Server) -> Option<&'static str> {
-        if server.is_writable() {
+        if server.store().is_writable() {
             self.unwritable_since = None;
         } else {
             let since = *self.unwritable_since.get_or_insert_with(Instant::now);

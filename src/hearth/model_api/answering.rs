@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use crate::service::Service;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
+use crate::service::views::cancelled;
 use base::error::{Code, Error, Result};
 use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
@@ -198,11 +199,8 @@ impl Answering {
         }
         match news.end {
             // These interfaces have no word for it; a reply cut short is none.
-            Some(Ok(reply)) if reply.state.is_some() => {
-                let error = Error::new(Code::ServerError, "the turn was cancelled");
-                self.fail(&error);
-            }
-            Some(Ok(reply)) => self.conclude(&reply.response),
+            Some(Ok(reply)) if reply.state().is_some() => self.fail(&cancelled()),
+            Some(Ok(reply)) => self.conclude(reply.text()),
             Some(Err(error)) => self.fail(&error),
             None if news.is_cut => self.fail(&Error::invalid_token(
                 "the token is no longer valid; the turn goes on",

@@ -162,9 +162,9 @@ impl Server {
         self.service.settings()
     }
 
-    /// Whether the last commit to the database worked.
-    pub fn is_writable(&self) -> bool {
-        self.service.store().is_writable()
+    /// The database.
+    pub fn store(&self) -> &Store {
+        self.service.store()
     }
 
     /// When the timekeeper last finished its round, which it does each second.

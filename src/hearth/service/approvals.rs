@@ -7,7 +7,6 @@ use base::error::{Error, Result};
 use base::ids::ApprovalId;
 use config::Permission;
 use protocol::command::Remember;
-use protocol::event::{Event, EventKind};
 use store::{Approval, Decision, Verdict};
 
 /// The decider on record when nobody decided in time.
@@ -30,7 +29,9 @@ impl Service {
 
     /// Refuses calls that nobody decided in time.
     pub(super) fn expire_approvals(&self) -> Result<()> {
-        for id in self.store.expired_approvals(self.clock.now())? {
+        let expired = self.store.expired_approvals(self.clock.now())?;
+        // Deciding one waits for its commit.
+        for id in expired.uncommitted() {
             self.decide(id, Verdict::Expired, BY_TIME)?;
         }
         Ok(())
@@ -73,14 +74,6 @@ impl Service {
             decision.verdict.as_str(),
             decision.by
         );
-        self.hub.publish(Event {
-            turn_id: Some(approval.turn_id),
-            conversation_id: Some(approval.conversation_id),
-            kind: EventKind::ApprovalResolved {
-                approval_id: approval.id,
-                decision: decision.verdict.as_str().to_owned(),
-                by: decision.by.clone(),
-            },
-        });
+        self.hub.publish_decision(approval, decision);
     }
 }

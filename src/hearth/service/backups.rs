@@ -232,7 +232,7 @@ impl Service {
         let now = self.clock.now();
         let (night, hour) = latest_night(now, config.at, Zone::system().rules())?;
         let since = match self.store.in_use_since() {
-            Ok(since) => since?,
+            Ok(since) => since.uncommitted()?,
             Err(error) => {
                 log::warn!("nightly backup: {error}");
                 return None;

@@ -8,11 +8,9 @@ use super::{Service, views};
 use agent::permission::{self, Rules};
 use agent::tool::{Source, parameter_types};
 use base::error::{Error, Result};
-use base::ids::ConversationId;
 use base::secret::Secret;
 use config::Permission;
 use protocol::command::{Command, Subscribe};
-use protocol::event::{Event, EventKind};
 use serde_json::json;
 use store::{DeliveryState, Identity, Verdict};
 
@@ -101,16 +99,14 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::RenameConversation(rename) => {
             let (id, title) = (rename.conversation_id, rename.title.trim());
             store.rename_conversation(id, title).map(|_| {
-                let shown = title.to_owned();
-                let kind = EventKind::ConversationRenamed { title: shown };
-                service.conversation_changed(id, kind);
+                service.hub.publish_title(id, title.to_owned());
                 json!({ "conversation_id": id, "title": title })
             })
         }
         Command::DeleteConversation(delete) => {
             let id = delete.conversation_id;
             store.delete_conversation(id).map(|_| {
-                service.conversation_changed(id, EventKind::ConversationDeleted);
+                service.hub.publish_deletion(id);
                 json!({ "conversation_id": id })
             })
         }
@@ -277,27 +273,12 @@ fn server_info(service: &Service) -> Result<Value> {
 }
 
 impl Service {
-    /// Publishes a change of a conversation.
-    fn conversation_changed(&self, conversation: ConversationId, kind: EventKind) {
-        self.hub.publish(Event {
-            turn_id: None,
-            conversation_id: Some(conversation),
-            kind,
-        });
-    }
-
     /// Applies and publishes changed settings.
     pub fn config_changed(&self, fields: &[String]) {
         if !fields.is_empty() {
             log::info!("configuration: {} changed", fields.join(", "));
             self.start_mcp();
-            self.hub.publish(Event {
-                turn_id: None,
-                conversation_id: None,
-                kind: EventKind::ConfigUpdated {
-                    fields: fields.to_vec(),
-                },
-            });
+            self.hub.publish_settings(fields);
         }
     }
 }

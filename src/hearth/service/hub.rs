@@ -5,19 +5,21 @@
 //! own way: a chat's responder answers its request, a response of the model API
 //! grows, a webhook's caller stops waiting.
 
+mod events;
+mod reply;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde::Serialize;
-
 use base::error::Result;
-use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
+use base::ids::{DeliveryId, TurnId};
 use base::sync::{Mutex, MutexGuard, lock};
 use net::outbox::{Item, Outbox};
 use protocol::event::{Event, EventKind, EventName, EventSet, EventTrait};
+
+pub use reply::Reply;
 
 /// Events kept for connections that were away (protocol section 5).
 const KEPT_EVENTS: usize = 10_000;
@@ -28,23 +30,6 @@ const KEPT_BYTES: usize = 2 * 1024 * 1024;
 /// A connection, as the hub and the service's registry know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnectionId(pub u64);
-
-/// The data of the response to `chat`.
-#[derive(Clone, Debug, Serialize)]
-pub struct Reply {
-    /// `cancelled` when somebody stopped the turn, else absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub state: Option<&'static str>,
-    /// The reply's text; of a cancelled turn, what was said so far.
-    pub response: String,
-    /// Where it was stored.
-    pub conversation_id: ConversationId,
-    /// The reply, for `get_messages`; a cancelled turn has none.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub message_id: Option<MessageId>,
-    /// The turn that it ended.
-    pub turn_id: TurnId,
-}
 
 /// The notice of a turn's end.
 #[derive(Clone, Debug)]
@@ -165,7 +150,7 @@ impl Hub {
     /// Numbers an event, keeps it, and passes it to the turn's watchers and to
     /// its subscribers. Subscribers do not get an event for which no number is
     /// reserved: after a crash, another one would have its number.
-    pub fn publish(&self, event: Event) {
+    fn publish(&self, event: Event) {
         let mut state = self.lock();
         let (name, turn) = (event.kind.name(), event.turn_id);
         for watching in turn

@@ -103,7 +103,8 @@ impl Service {
             return Ok(());
         }
         let now = self.clock.now();
-        for schedule in self.store.due_schedules(now)? {
+        // One that is not committed yet is committed with its run.
+        for schedule in self.store.due_schedules(now)?.uncommitted() {
             let id = schedule.id;
             if let Err(error) = self.run_due(schedule, now, planner) {
                 log::warn!("schedule {id}: {error}");
@@ -139,10 +140,10 @@ impl Service {
         let minute = config.zone().minute(due);
         let message = marked_as_scheduled(&schedule.prompt, &minute, is_late);
         let next_at = self.next_of(&schedule, now, planner);
-        if let Some(run) = self.store.run_schedule(schedule, message, next_at)? {
+        if let Some(begun) = self.store.run_schedule(schedule, message, next_at)? {
             log::info!("schedule {id}: runs{}", if is_late { ", late" } else { "" });
             planner.note_run(id, due);
-            self.start_turn(run.turn, run.message);
+            self.start(begun, None);
         }
         drop(place);
         Ok(())
@@ -197,9 +198,12 @@ impl Service {
 
     /// When the next schedule is due.
     pub(super) fn next_schedule(&self) -> Option<Timestamp> {
-        self.store.next_schedule_at().unwrap_or_else(|error| {
-            log::warn!("schedules: {error}");
-            None
-        })
+        match self.store.next_schedule_at() {
+            Ok(next_at) => next_at.uncommitted(),
+            Err(error) => {
+                log::warn!("schedules: {error}");
+                None
+            }
+        }
     }
 }

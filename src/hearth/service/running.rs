@@ -2,16 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use super::hub::TurnEnded;
+use super::hub::{Reply, TurnEnded};
 use super::queue::TurnJob;
 use super::state::{Deferred, Service};
-use super::turns::{cancelled, cancelled_reply, reply_of};
-use super::views;
-use agent::turn::{self, Outcome, Progress, TurnContext};
-use base::error::{Code, Error, Result};
+use agent::turn::{self, Outcome, TurnContext};
+use base::error::{Code, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
-use protocol::event::EventKind;
 use store::{Message, Turn, TurnEnd, Usage};
 
 /// How long a turn that continues after a restart waits for MCP servers to start:
@@ -69,20 +66,16 @@ impl Service {
             cancel,
             is_streamed: &|| self.hub.is_streamed(id),
         };
-        let ran = turn::run(&run, &mut |progress| self.report(&turn, progress));
+        let ran = turn::run(&run, &mut |progress| {
+            self.hub.publish_progress(&turn, progress);
+        });
         let took = began.elapsed().as_millis();
         match ran.outcome {
             Outcome::Suspended(approvals) => {
-                for approval in &approvals {
+                for approval in approvals.iter() {
                     log::info!("turn {id}: waits for permission: {}", approval.reason);
-                    let kind = EventKind::ApprovalRequested {
-                        approval_id: approval.id,
-                        tool: approval.tool.clone(),
-                        arguments: views::arguments(&approval.arguments),
-                        reason: approval.reason.clone(),
-                    };
-                    self.publish(&turn, kind);
                 }
+                self.hub.publish_requests(&turn, &approvals);
                 self.store.note_usage(id, ran.usage, &ran.model);
                 self.queue.turn_suspended(id, conversation);
             }
@@ -131,30 +124,7 @@ impl Service {
         }
         let message = self.store.message(turn.message_id)?;
         let is_resumed = turn.started_at.is_some();
-        Ok(Some((turn, message, is_resumed)))
-    }
-
-    fn report(&self, turn: &Turn, progress: Progress<'_>) {
-        let kind = match progress {
-            Progress::Text(text) => EventKind::Delta {
-                text: text.to_owned(),
-            },
-            Progress::ToolCall(call) => EventKind::ToolCall {
-                tool: call.tool.clone(),
-                arguments: views::arguments(&call.arguments),
-                call_id: call.id.clone(),
-            },
-            Progress::ToolResult {
-                call_id,
-                ok,
-                summary,
-            } => EventKind::ToolResult {
-                call_id: call_id.to_owned(),
-                ok,
-                summary: summary.to_owned(),
-            },
-        };
-        self.publish(turn, kind);
+        Ok(Some((turn.into_inner(), message.into_inner(), is_resumed)))
     }
 
     /// Ends a turn: commits its state, reply and callback at once, then publishes the
@@ -184,36 +154,14 @@ impl Service {
         };
         let took = self.clock.now().since(turn.created_at);
         self.meter.turn_ended(took, &ending);
-        let result = match (finished.reply, ending) {
-            (Some(reply), _) => {
-                self.publish(
-                    turn,
-                    EventKind::MessageCreated {
-                        message: views::message(reply.clone()),
-                    },
-                );
-                self.publish(
-                    turn,
-                    EventKind::Done {
-                        message_id: reply.id,
-                    },
-                );
-                Ok(reply_of(reply, turn.id))
-            }
-            (None, TurnEnd::Failed(error)) => {
-                self.publish(turn, failed(&error, None));
-                Err(error)
-            }
-            (None, TurnEnd::Cancelled { said } | TurnEnd::Done { reply: said }) => {
-                self.publish(turn, failed(&cancelled(), Some(said.clone())));
-                Ok(cancelled_reply(turn, said))
-            }
-        };
+        self.hub.publish_end(&finished);
         if let Some(delivery) = &finished.delivery {
             self.delivery_changed(delivery);
         }
-        let replaced = finished.delivery.filter(|_| is_awaited);
-        let delivery = replaced.map(|delivery| delivery.id);
+        let delivery = finished.delivery.as_ref().filter(|_| is_awaited);
+        let delivery = delivery.map(|delivery| delivery.id);
+        let turn = finished.map_ref(|finished| finished.turn.clone());
+        let result = Reply::new(&turn, finished.map(|finished| finished.reply).transpose());
         let was_watched = self
             .hub
             .turn_ended(turn.id, &TurnEnded { result, delivery });
@@ -224,15 +172,5 @@ impl Service {
             // Nobody waits any longer: the callback is sent now.
             self.response_sent(delivery, false);
         }
-    }
-}
-
-/// The event of a turn that failed, or that somebody stopped after `said`.
-fn failed(error: &Error, said: Option<String>) -> EventKind {
-    EventKind::Failed {
-        code: error.code(),
-        error: error.message().to_owned(),
-        cancelled: said.is_some(),
-        text: said,
     }
 }

@@ -90,7 +90,7 @@ impl Service {
             deliver,
         } = parts;
         let config = settings.current();
-        let last_event = match store.meta(EVENT_NUMBERS_KEY)? {
+        let last_event = match store.meta(EVENT_NUMBERS_KEY)?.uncommitted() {
             Some(text) => text.parse().unwrap_or(0),
             None => 0,
         };
@@ -271,7 +271,7 @@ mod tests {
     use super::*;
     use base::testing::TemporaryDirectory;
     use net::outbox::{Item, Outbox};
-    use protocol::event::{Event, EventKind, EventSet};
+    use protocol::event::EventSet;
 
     struct NoDeliveries;
 
@@ -297,11 +297,7 @@ mod tests {
         let outbox = Arc::new(Outbox::new(1 << 20, || ()));
         let connection = service.connections.open();
         (service.hub).subscribe(connection, &outbox, EventSet::ALL, true, None, |_| ());
-        service.hub.publish(Event {
-            turn_id: None,
-            conversation_id: None,
-            kind: EventKind::ConfigUpdated { fields: Vec::new() },
-        });
+        service.hub.publish_settings(&[]);
         match outbox.take().items.pop_front() {
             Some(Item::Event(text)) => {
                 let event: serde_json::Value = serde_json::from_str(&text).unwrap();

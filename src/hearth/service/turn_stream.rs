@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 
 use super::Service;
 use super::hub::{ConnectionId, Reply, TurnEnded, Watch, Watcher};
-use super::turns::Durability;
 use base::error::{Error, Result};
 use base::ids::{TurnId, UserId};
 use base::sync::lock;
@@ -141,11 +140,7 @@ impl Service {
         question: Question,
         wake: impl Fn() + Send + Sync + 'static,
     ) -> Result<TurnStream> {
-        // What was said before is read from the database as soon as the turn runs.
-        let durability = match question.history.is_empty() {
-            true => Durability::DeferredUntilTurnEnds,
-            false => Durability::Committed,
-        };
+        let has_history = !question.history.is_empty();
         let new = NewTurn {
             target: Target::ReplayedHistory(ReplayedHistory {
                 user_id: asker.user_id,
@@ -162,8 +157,13 @@ impl Service {
                 request,
             }),
         };
-        let stored = self.store_message(new, durability)?;
-        let turn = stored.turn().id;
+        let _place = self.reserve_place(&new)?;
+        let begun = match has_history {
+            // The history is read from the database as soon as the turn runs.
+            true => self.store.begin_turn(new)?.into_inner(),
+            false => self.store.begin_turn_deferred(new)?.uncommitted(),
+        };
+        let turn = begun.turn().id;
         let outbox = Arc::new(Outbox::new(0, wake));
         let progress = Arc::<Mutex<Pending>>::default();
         let collector = Collector {
@@ -178,7 +178,7 @@ impl Service {
                 .authenticated(connection, identity, &outbox);
         }
         let watch = self.hub.watch(turn, Box::new(collector));
-        self.start(stored, Some(watch));
+        self.start(begun, Some(watch));
         Ok(TurnStream {
             service: Arc::clone(self),
             connection,

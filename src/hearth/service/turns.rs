@@ -12,37 +12,11 @@ use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use base::secret::sha256;
 use protocol::command::Chat;
-use protocol::event::{Event, EventKind};
 use serde_json::json;
 use store::{
-    Begun, Decision, IdempotencyKey, Message, NewTurn, Target, Turn, TurnEnd, TurnState, Usage,
-    Verdict,
+    Approval, Begun, Decision, Durable, IdempotencyKey, NewTurn, Target, Turn, TurnEnd, TurnState,
+    Usage, Verdict,
 };
-
-/// Whether a message must be on disk before anything else happens.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Durability {
-    /// The caller is about to acknowledge it.
-    Committed,
-    /// Nothing is acknowledged before the turn ends, so both may be committed
-    /// together.
-    DeferredUntilTurnEnds,
-}
-
-/// A message that was stored, whose turn is still to be started.
-pub(super) struct StoredMessage<'a> {
-    begun: Begun,
-    _place: Reservation<'a>,
-}
-
-impl StoredMessage<'_> {
-    /// Its turn, or the earlier one of a repeated idempotency key.
-    pub fn turn(&self) -> &Turn {
-        match &self.begun {
-            Begun::New { turn, .. } | Begun::Repeat(turn) => turn,
-        }
-    }
-}
 
 impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
@@ -65,52 +39,56 @@ impl Service {
                 request: sha256(request.as_bytes()),
             }),
         };
-        let stored = match self.store_message(new, Durability::DeferredUntilTurnEnds) {
+        let stored = self.reserve_place(&new).and_then(|place| {
+            // Nothing is acknowledged before the turn ends, so both may be committed
+            // together.
+            let begun = self.store.begin_turn_deferred(new)?;
+            Ok((place, begun.uncommitted()))
+        });
+        let (_place, begun) = match stored {
             Ok(stored) => stored,
             Err(error) => return responder.send(Err::<(), _>(error)),
         };
-        let watch = self.hub.watch(stored.turn().id, Box::new(responder));
+        let watch = self.hub.watch(begun.turn().id, Box::new(responder));
         if chat.stream {
             let is_admin = caller.is_admin();
             self.hub
                 .stream(watch, caller.connection, caller.outbox, is_admin);
         }
-        self.start(stored, Some(watch));
+        self.start(begun, Some(watch));
     }
 
-    /// Reserves a place in the queue for a message and stores it.
+    /// Reserves a place in the queue for a message that is about to be stored.
     ///
     /// # Errors
-    /// `server_error` 503 (queue full), `rate_limited` (the conversation's queue),
-    /// `not_found` (no such conversation), `invalid_request` (422: the idempotency
-    /// key was used for another request).
-    pub(super) fn store_message(
-        &self,
-        new: NewTurn,
-        durability: Durability,
-    ) -> Result<StoredMessage<'_>> {
+    /// `server_error` 503 (queue full), `rate_limited` (the conversation's queue).
+    pub(super) fn reserve_place(&self, new: &NewTurn) -> Result<Reservation<'_>> {
         let conversation = match &new.target {
             Target::Existing(conversation) => Some(*conversation),
             _ => None,
         };
-        let place = self
-            .queue
-            .reserve(conversation, &self.settings.current().limits)?;
-        let begun = match durability {
-            Durability::Committed => self.store.begin_turn(new)?,
-            Durability::DeferredUntilTurnEnds => self.store.begin_turn_deferred(new)?,
-        };
-        Ok(StoredMessage {
-            begun,
-            _place: place,
-        })
+        let limits = &self.settings.current().limits;
+        self.queue.reserve(conversation, limits)
     }
 
-    /// Starts the turn of a stored message. For a repeated idempotency key whose
-    /// earlier turn has ended, `watch` is notified now.
-    pub(super) fn start(&self, stored: StoredMessage<'_>, watch: Option<Watch>) {
-        match (stored.begun, watch) {
-            (Begun::New { turn, message }, _) => self.start_turn(turn, message),
+    /// Publishes the message of a stored turn and queues the turn. For a repeated
+    /// idempotency key whose earlier turn has ended, `watch` is notified now.
+    pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
+        self.hub.publish_begin(&begun);
+        match (begun, watch) {
+            (Begun::New { turn, message }, _) => {
+                log::info!(
+                    "turn {}: from {} by {}",
+                    turn.id,
+                    turn.channel,
+                    message.speaker.as_deref().unwrap_or("somebody")
+                );
+                self.queue.submit(TurnJob {
+                    turn: turn.id,
+                    conversation: turn.conversation_id,
+                    fresh: Some(Box::new((turn, message))),
+                });
+            }
             (Begun::Repeat(turn), Some(watch)) => {
                 if let Ok(turn) = self.store.turn(turn.id)
                     && turn.state.is_final()
@@ -123,33 +101,9 @@ impl Service {
         }
     }
 
-    /// Publishes the message of a stored turn and queues the turn.
-    pub(super) fn start_turn(&self, turn: Turn, message: Message) {
-        log::info!(
-            "turn {}: from {} by {}",
-            turn.id,
-            turn.channel,
-            message.speaker.as_deref().unwrap_or("somebody")
-        );
-        self.publish(
-            &turn,
-            EventKind::MessageCreated {
-                message: views::message(message.clone()),
-            },
-        );
-        self.queue.submit(TurnJob {
-            turn: turn.id,
-            conversation: turn.conversation_id,
-            fresh: Some(Box::new((turn, message))),
-        });
-    }
-
-    fn result_of(&self, turn: &Turn) -> Result<Reply> {
-        match (&turn.reply_id, &turn.error) {
-            (Some(reply), _) => Ok(reply_of(self.store.message(*reply)?, turn.id)),
-            (None, Some(error)) => Err(error.clone()),
-            (None, None) => Ok(cancelled_reply(turn, turn.said.clone().unwrap_or_default())),
-        }
+    fn result_of(&self, turn: &Durable<Turn>) -> Result<Reply> {
+        let reply = turn.reply_id.map(|reply| self.store.message(reply));
+        Reply::new(turn, reply.transpose()?)
     }
 
     /// Notifies the watchers of a turn whose beginning was lost with a failed
@@ -161,7 +115,7 @@ impl Service {
         }
     }
 
-    pub(super) fn find_turn(&self, id: TurnId) -> Result<Turn> {
+    pub(super) fn find_turn(&self, id: TurnId) -> Result<Durable<Turn>> {
         self.settled(|| self.store.turn(id))
     }
 
@@ -187,25 +141,29 @@ impl Service {
         match self.queue.withdraw(id, turn.conversation_id) {
             Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {
-                self.expire_approvals_of(id, by)?;
+                let approvals = self.store.approvals_of(id)?;
                 let said = said_so_far(&self.store.steps(id)?, "");
                 self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
+                self.publish_expired(id, &approvals, by);
                 Ok(json!({ "turn_id": id, "state": TurnState::Cancelled.as_str() }))
             }
         }
     }
 
-    fn expire_approvals_of(&self, id: TurnId, by: &str) -> Result<()> {
-        for approval in self.store.approvals_of(id)? {
-            if approval.decision.is_none() {
-                let decision = Decision {
-                    verdict: Verdict::Expired,
-                    by: by.to_owned(),
-                };
-                self.publish_decision(&approval, &decision);
-            }
+    /// Publishes that undecided approvals expired with their turn, once its end is on
+    /// disk.
+    fn publish_expired(&self, turn: TurnId, approvals: &[Approval], by: &str) {
+        let has_ended = |turn: Durable<Turn>| turn.state.is_final();
+        if !self.store.turn(turn).is_ok_and(has_ended) {
+            return;
         }
-        Ok(())
+        for approval in approvals.iter().filter(|one| one.decision.is_none()) {
+            let decision = Decision {
+                verdict: Verdict::Expired,
+                by: by.to_owned(),
+            };
+            self.publish_decision(approval, &decision);
+        }
     }
 
     /// The data of `get_turn`.
@@ -236,39 +194,4 @@ impl Service {
         }
         Ok(view)
     }
-
-    pub(super) fn publish(&self, turn: &Turn, kind: EventKind) {
-        self.hub.publish(Event {
-            turn_id: Some(turn.id),
-            conversation_id: Some(turn.conversation_id),
-            kind,
-        });
-    }
-}
-
-pub(super) fn reply_of(reply: Message, turn_id: TurnId) -> Reply {
-    Reply {
-        state: None,
-        response: reply.content,
-        conversation_id: reply.conversation_id,
-        message_id: Some(reply.id),
-        turn_id,
-    }
-}
-
-/// The response to the message of a turn that a person stopped.
-pub(super) fn cancelled_reply(turn: &Turn, said: String) -> Reply {
-    Reply {
-        state: Some(TurnState::Cancelled.as_str()),
-        response: said,
-        conversation_id: turn.conversation_id,
-        message_id: None,
-        turn_id: turn.id,
-    }
-}
-
-/// The error of a turn that a person stopped, for clients and events that know no
-/// other end without a reply.
-pub(super) fn cancelled() -> Error {
-    Error::new(Code::ServerError, "the turn was cancelled")
 }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use agent::model::ModelHealth;
+use base::error::{Code, Error};
 use net::relay_links::LinkStatus;
 use protocol::event;
 use serde_json::json;
@@ -24,6 +25,12 @@ pub fn message(message: Message) -> event::Message {
         turn_id: message.turn_id,
         speaker: message.speaker,
     }
+}
+
+/// The error of a turn that a person stopped, for clients and events that know no
+/// other end without a reply.
+pub fn cancelled() -> Error {
+    Error::new(Code::ServerError, "the turn was cancelled")
 }
 
 /// Tokens that were used.

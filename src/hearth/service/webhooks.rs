@@ -5,17 +5,16 @@ use std::time::{Duration, Instant};
 
 use super::Service;
 use super::turn_wait::TurnWait;
-use super::turns::Durability;
 use base::error::{Error, Result};
-use base::ids::{DeliveryId, TurnId};
+use base::ids::DeliveryId;
 use base::secret::sha256;
 use base::sync::lock;
 use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope;
-use protocol::event::{Event, EventKind};
 use store::{
-    Attempt, Delivery, DeliveryState, IdempotencyKey, NewDelivery, NewTurn, Target, Turn, TurnEnd,
+    Attempt, Delivery, DeliveryState, Durable, IdempotencyKey, NewDelivery, NewTurn, Provisional,
+    Target, Turn, TurnEnd,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -37,16 +36,38 @@ pub struct WebhookRequest {
     pub body: Vec<u8>,
 }
 
-/// What was accepted, durably.
+/// What was accepted, and may be acknowledged.
+///
+/// ```
+/// use hearth::service::Accepted;
+/// use store::{Durable, Turn};
+///
+/// fn accept<'a>(turn: Durable<Turn>) -> Accepted<'a> {
+///     Accepted { turn, wait: None }
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use hearth::service::Accepted;
+/// use store::{Provisional, Turn};
+///
+/// fn accept<'a>(turn: Provisional<Turn>) -> Accepted<'a> {
+///     Accepted { turn, wait: None }
+/// }
+/// ```
 pub struct Accepted<'a> {
-    /// The caller's own name, or the id of the new conversation.
-    pub conversation_id: String,
-    /// The turn that was begun, or the earlier one of a repeated key: for the
-    /// caller's records and for `get_turn`.
-    pub turn_id: TurnId,
+    /// The turn that was begun, or the earlier one of a repeated key.
+    pub turn: Durable<Turn>,
     /// The caller's place to wait for the turn's end, if it wants to and there
     /// was one.
     pub wait: Option<TurnWait<'a>>,
+}
+
+impl Accepted<'_> {
+    /// The caller's own name for the conversation, or the id of a new one.
+    pub fn conversation_id(&self) -> String {
+        external_name(&self.turn)
+    }
 }
 
 impl Service {
@@ -85,22 +106,18 @@ impl Service {
             }),
             channel,
         };
-        let stored = self.store_message(new, Durability::Committed)?;
-        let turn_id = stored.turn().id;
-        let conversation_id = external_name(stored.turn());
+        let _place = self.reserve_place(&new)?;
+        let begun = self.store.begin_turn(new)?;
+        let turn = begun.map_ref(|begun| begun.turn().clone());
         // Before the turn can end: its end checks whether anybody waits.
         let wait = may_wait
             .then(|| {
                 let most = limits.webhook_waiting;
-                TurnWait::new(&self.hub, &self.waiting_requests, turn_id, most)
+                TurnWait::new(&self.hub, &self.waiting_requests, turn.id, most)
             })
             .flatten();
-        self.start(stored, wait.as_ref().map(TurnWait::watch));
-        Ok(Accepted {
-            conversation_id,
-            turn_id,
-            wait,
-        })
+        self.start(begun.into_inner(), wait.as_ref().map(TurnWait::watch));
+        Ok(Accepted { turn, wait })
     }
 
     fn check_webhook_rate(&self, account: &str, limits: &Limits) -> Result<()> {
@@ -124,7 +141,11 @@ impl Service {
     /// its caller was gone, the callback is sent now.
     pub fn response_sent(&self, delivery: DeliveryId, reached: bool) {
         let recorded = match reached {
-            true => self.store.record_attempt(delivery, Attempt::Delivered),
+            // Its commit may fail: then it stays due, and is sent with the same id.
+            true => {
+                let recorded = self.store.record_attempt(delivery, Attempt::Delivered);
+                recorded.map(Provisional::uncommitted)
+            }
             false => self.store.retry_delivery(delivery),
         };
         match recorded {
@@ -145,15 +166,7 @@ impl Service {
     /// is due.
     pub(super) fn delivery_changed(&self, delivery: &Delivery) {
         self.meter.delivery_changed(delivery.state);
-        self.hub.publish(Event {
-            turn_id: Some(delivery.turn_id),
-            conversation_id: Some(delivery.conversation_id),
-            kind: EventKind::DeliveryUpdated {
-                delivery_id: delivery.id,
-                state: delivery.state.as_str().to_owned(),
-                attempts: delivery.attempts,
-            },
-        });
+        self.hub.publish_delivery(delivery);
         let is_due = delivery.next_at <= self.clock.now();
         match delivery.state {
             DeliveryState::Pending if is_due => self.queue.offer_deliveries([delivery.id]),

@@ -18,7 +18,7 @@ use base::ids::DeliveryId;
 use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
-use store::{TurnEnd, TurnState, Usage};
+use store::{Provisional, TurnEnd, TurnState, Usage};
 
 /// How often the timekeeper checks what has no due time.
 const TICK: Duration = Duration::from_secs(1);
@@ -71,7 +71,7 @@ impl Workers {
         pool.start_worker(&mut pool.lock())?;
         // Before anybody can connect: what another process changes from here on
         // is noticed.
-        let data_version = service.store.foreign_changes()?;
+        let data_version = service.store.foreign_changes()?.uncommitted();
         let service = Arc::clone(service);
         let keep_time = move || service.keep_time(data_version);
         pool.lock().spawn("timekeeper".to_owned(), keep_time)?;
@@ -153,7 +153,7 @@ impl Threads {
 impl Service {
     fn resume_unfinished(&self) -> Result<usize> {
         self.store.release_deliveries()?;
-        let unfinished = self.store.unfinished_turns()?;
+        let unfinished = self.store.unfinished_turns()?.uncommitted();
         let count = unfinished.len();
         for turn in unfinished {
             if turn.state == TurnState::WaitingApproval {
@@ -344,7 +344,8 @@ impl Service {
     fn time_to_next_delivery(&self) -> Duration {
         // What is already due has been offered; the next tick or wake-up checks it
         // again.
-        self.time_to(self.store.next_delivery_at().unwrap_or_default())
+        let next_at = self.store.next_delivery_at();
+        self.time_to(next_at.map_or(None, Provisional::uncommitted))
     }
 
     fn time_to(&self, due: Option<Timestamp>) -> Duration {
@@ -385,7 +386,7 @@ impl Service {
     /// that it revoked close their connections.
     fn notice_other_processes(&self, known: &mut i64) {
         let version = match self.store.foreign_changes() {
-            Ok(version) => version,
+            Ok(version) => version.uncommitted(),
             Err(error) => return log::warn!("database: {error}"),
         };
         if std::mem::replace(known, version) != version {

@@ -12,7 +12,7 @@ use base::ids::DeliveryId;
 use base::secret::random_fraction;
 use config::{Config, Settings, WebhookAccount};
 use net::tls::Trust;
-use store::{Attempt, Delivery, Store};
+use store::{Attempt, Delivery, Durable, Store};
 
 /// Sends callbacks. Shared by all workers; each call blocks its worker for at
 /// most `limits.callback_seconds` of network and one commit.
@@ -72,12 +72,15 @@ impl Deliver for Deliverer {
                 Attempt::Dead { error }
             }
         };
-        self.store.record_attempt(id, attempt).map(Some)
+        // If the commit of a success fails, the callback is sent again, with the same
+        // id.
+        let recorded = self.store.record_attempt(id, attempt)?;
+        Ok(Some(recorded.uncommitted()))
     }
 }
 
 impl Deliverer {
-    fn attempt(&self, account: &WebhookAccount, delivery: &Delivery) -> Attempt {
+    fn attempt(&self, account: &WebhookAccount, delivery: &Durable<Delivery>) -> Attempt {
         let number = delivery.attempts.saturating_add(1);
         let started = Instant::now();
         let config = self.settings.current();

@@ -88,11 +88,8 @@ impl Incoming {
     /// The response to an accepted message: the turn's reply if the caller waits for
     /// it and it arrives in time, else that the message was accepted.
     fn answer(&self, accepted: Accepted<'_>, wait: Option<Duration>) -> Answer {
-        let Accepted {
-            conversation_id,
-            turn_id,
-            wait: place,
-        } = accepted;
+        let (turn_id, conversation_id) = (accepted.turn.id, accepted.conversation_id());
+        let place = accepted.wait;
         let ended = wait.and_then(|wait| Some((wait, place?.wait(wait)?)));
         let receipt = |message, state| Receipt {
             conversation_id: &conversation_id,
@@ -108,7 +105,7 @@ impl Incoming {
         };
         let mut response = match &result {
             Ok(reply) => {
-                let receipt = receipt(Some(&reply.response), reply.state);
+                let receipt = receipt(Some(reply.text()), reply.state());
                 Response::json(200, envelope::success(None, receipt))
             }
             Err(error) => Response::json(

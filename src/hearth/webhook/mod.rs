@@ -7,7 +7,7 @@ pub mod incoming;
 mod message;
 mod preference;
 mod schedule;
-mod send;
+pub mod send;
 mod signature;
 #[cfg(test)]
 mod testing;

@@ -10,7 +10,7 @@ use config::WebhookAccount;
 use net::cancel::Cancel;
 use net::http_client::{ClientError, ClientRequest, HttpClient};
 use net::tls::Trust;
-use store::Delivery;
+use store::{Delivery, Durable};
 
 /// For resolving the name, and again for connecting.
 const CONNECT: Duration = Duration::from_secs(5);
@@ -44,10 +44,29 @@ impl Sender {
     /// Makes one attempt at a delivery to its account. It ends after `limit`:
     /// from looking the name up to the head of the answer. `now` becomes the
     /// time of the attempt in the headers.
+    ///
+    /// ```
+    /// use hearth::webhook::send::Sender;
+    /// use store::{Delivery, Durable};
+    ///
+    /// fn send(sender: &Sender, account: &config::WebhookAccount, delivery: &Durable<Delivery>) {
+    ///     sender.post(account, delivery, std::time::Duration::MAX, delivery.next_at);
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail
+    /// use hearth::webhook::send::Sender;
+    /// use store::{Delivery, Provisional};
+    ///
+    /// fn send(sender: &Sender, account: &config::WebhookAccount, delivery: &Provisional<Delivery>) {
+    ///     let now = delivery.clone().uncommitted().next_at;
+    ///     sender.post(account, delivery, std::time::Duration::MAX, now);
+    /// }
+    /// ```
     pub fn post(
         &self,
         account: &WebhookAccount,
-        delivery: &Delivery,
+        delivery: &Durable<Delivery>,
         limit: Duration,
         now: Timestamp,
     ) -> Outcome {

@@ -10,7 +10,7 @@ use base::clock::Timestamp;
 use base::ids::{ConversationId, DeliveryId, TurnId};
 use base::secret::Secret;
 use config::WebhookAccount;
-use store::{Delivery, DeliveryState};
+use store::{Delivery, DeliveryState, Durable};
 
 /// An account `door` that posts to `outgoing_url`.
 pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
@@ -31,8 +31,8 @@ pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
 }
 
 /// A delivery `dlv_0000000000001` of this body that was not attempted yet.
-pub fn delivery(body: &str) -> Delivery {
-    Delivery {
+pub fn delivery(body: &str) -> Durable<Delivery> {
+    Durable::for_test(Delivery {
         id: DeliveryId::from(1),
         turn_id: TurnId::from(1),
         conversation_id: ConversationId::from(1),
@@ -43,7 +43,7 @@ pub fn delivery(body: &str) -> Delivery {
         created_at: Timestamp::from_millis(0),
         next_at: Timestamp::from_millis(0),
         last_error: None,
-    }
+    })
 }
 
 /// What the receiver got: the request line and headers, as sent, and the body.

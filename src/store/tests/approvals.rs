@@ -15,7 +15,7 @@ fn suspended(store: &Store, tools: &[&str]) -> (Turn, Vec<Approval>) {
     let approvals = store
         .suspend_turn(turn.id, vec![step], questions, expires_at)
         .unwrap();
-    (turn, approvals)
+    (turn, approvals.into_inner())
 }
 
 #[test]
@@ -67,16 +67,19 @@ fn what_nobody_answers_expires() {
     let (turn, approvals) = suspended(&store, &["write"]);
     let expires_at = approvals[0].expires_at;
     let before = expires_at.minus(Duration::from_millis(1));
-    assert_eq!(store.expired_approvals(before).unwrap(), []);
+    assert_eq!(store.expired_approvals(before).unwrap().uncommitted(), []);
     assert_eq!(
-        store.expired_approvals(expires_at).unwrap(),
+        store.expired_approvals(expires_at).unwrap().uncommitted(),
         [approvals[0].id]
     );
     let decided = store
         .decide(approvals[0].id, decision(Verdict::Expired))
         .unwrap();
     assert!(decided.resumes);
-    assert_eq!(store.expired_approvals(expires_at).unwrap(), []);
+    assert_eq!(
+        store.expired_approvals(expires_at).unwrap().uncommitted(),
+        []
+    );
     assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
 }
 

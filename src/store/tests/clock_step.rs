@@ -16,7 +16,7 @@ fn retried(store: &Store, name: &str) -> DeliveryId {
     let finished = store.finish_turn(turn.id, done("yes?"), Usage::default(), "m", {
         Some(callback("{}"))
     });
-    let id = finished.unwrap().delivery.unwrap().id;
+    let id = finished.unwrap().into_inner().delivery.unwrap().id;
     let next_at = store.inner.clock.now().shifted(HOUR);
     let error = "refused".to_owned();
     store
@@ -93,10 +93,10 @@ fn what_waits_waits_as_long_as_before() {
         assert_near(expires_at.unwrap(), in_an_hour);
         assert!(store.token_role(token.id).unwrap().is_some());
         let again = store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();
-        assert!(matches!(again, Begun::Repeat(_)), "the key holds a day");
+        assert!(matches!(*again, Begun::Repeat(_)), "the key holds a day");
         clock.advance(Duration::from_secs(25 * 3600));
         let later = store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();
-        assert!(matches!(later, Begun::New { .. }), "and no longer");
+        assert!(matches!(*later, Begun::New { .. }), "and no longer");
 
         // What an earlier run stored does not wait longer, but may have come due:
         // that run's clock may have been right.
@@ -121,7 +121,7 @@ fn at_a_start_with_a_clock_in_the_past_callbacks_wait_as_long_as_before() {
         ..callback("{}")
     };
     let finished = store.finish_turn(turn.id, done("x"), Usage::default(), "m", Some(delayed));
-    let new = finished.unwrap().delivery.unwrap().id;
+    let new = finished.unwrap().into_inner().delivery.unwrap().id;
     store.close();
     clock.set_by(-DAY);
     for _ in 0..2 {

@@ -84,7 +84,7 @@ fn a_deleted_conversation_leaves_nothing() {
         message: "the word goes".to_owned(),
         ..keyed("a", "b", 0, named("x"))
     };
-    let Begun::New { turn, .. } = store.begin_turn(new).unwrap() else {
+    let Begun::New { turn, .. } = store.begin_turn(new).unwrap().into_inner() else {
         panic!("a first use is new");
     };
     let step = Step::Started {

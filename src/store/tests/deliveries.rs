@@ -13,7 +13,7 @@ fn deliver(store: &Store, name: &str, body: &str) -> Delivery {
     let turn = begin(store, named(name), "ring");
     let callback = Some(callback(body));
     let finished = store.finish_turn(turn.id, done("yes?"), Usage::default(), "m", callback);
-    finished.unwrap().delivery.unwrap()
+    finished.unwrap().into_inner().delivery.unwrap()
 }
 
 /// Runs `ask` while a callback is stored and not committed yet, then lets that
@@ -87,7 +87,7 @@ fn only_the_oldest_of_a_conversation_is_pending() {
         error: "refused".to_owned(),
         next_at: now.plus(Duration::from_secs(30)),
     };
-    let retried = store.record_attempt(a1, retry).unwrap();
+    let retried = store.record_attempt(a1, retry).unwrap().uncommitted();
     assert_eq!(retried.attempts, 1);
     assert_eq!(retried.last_error.as_deref(), Some("refused"));
     assert_eq!(states(&store, &all), [Pending, Held, Held, Pending]);
@@ -163,7 +163,7 @@ fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
     let queued = store.inner.writer.queue();
     thread::scope(|scope| {
         scope.spawn(|| {
-            store.deferred_commit(move |write| {
+            store.deferred_write(move |write| {
                 deliveries::record(write, id, Attempt::Delivered)?;
                 recorded.send(()).unwrap();
                 held.recv().unwrap();
@@ -186,11 +186,12 @@ fn a_delivered_callback_stays_delivered() {
     let store = TestStore::new();
     let id = deliver(&store, "a", "{}").id;
     let delivered = store.record_attempt(id, Attempt::Delivered).unwrap();
+    let delivered = delivered.uncommitted();
     assert_eq!(delivered.state, DeliveryState::Delivered);
     let dead = Attempt::Dead {
         error: "late".to_owned(),
     };
-    let still = store.record_attempt(id, dead).unwrap();
+    let still = store.record_attempt(id, dead).unwrap().uncommitted();
     assert_eq!((still.state, still.attempts), (DeliveryState::Delivered, 1));
     let error = store.retry_delivery(id).unwrap_err();
     assert_eq!(error.code(), Code::InvalidRequest);
@@ -208,12 +209,15 @@ fn a_waiting_callback_can_be_hurried() {
         next_at,
     };
     store.record_attempt(id, retry).unwrap();
-    assert_eq!(store.next_delivery_at().unwrap(), Some(next_at));
+    assert_eq!(
+        store.next_delivery_at().unwrap().uncommitted(),
+        Some(next_at)
+    );
     store.retry_delivery(id).unwrap();
-    assert!(store.next_delivery_at().unwrap().unwrap() < next_at);
+    assert!(store.next_delivery_at().unwrap().uncommitted().unwrap() < next_at);
     assert_eq!(due(&store, Duration::ZERO), [id]);
     store.record_attempt(id, Attempt::Delivered).unwrap();
-    assert_eq!(store.next_delivery_at().unwrap(), None);
+    assert_eq!(store.next_delivery_at().unwrap().uncommitted(), None);
 }
 
 #[test]

@@ -43,7 +43,7 @@ fn in_seconds(seconds: u64) -> Timestamp {
 fn schedules_are_kept_in_the_order_of_their_next_times() {
     let dir = TemporaryDirectory::new();
     let store = open(&dir);
-    assert_eq!(store.next_schedule_at().unwrap(), None);
+    assert_eq!(store.next_schedule_at().unwrap().uncommitted(), None);
     let (sooner, later) = (in_seconds(60), in_seconds(90));
     let second = store.add_schedule(new(" daily ", daily(later))).unwrap();
     let first = store.add_schedule(new("once", once(sooner))).unwrap();
@@ -54,10 +54,19 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
     assert_eq!(ids, [first.id, second.id]);
     let found = store.schedule(second.id).unwrap();
     assert_eq!((found.timing, found.last_at), (second.timing, None));
-    assert_eq!(store.next_schedule_at().unwrap(), Some(sooner));
-    assert!(store.due_schedules(in_seconds(0)).unwrap().is_empty());
-    assert_eq!(store.due_schedules(sooner).unwrap().len(), 1);
-    assert_eq!(store.due_schedules(later).unwrap().len(), 2);
+    assert_eq!(
+        store.next_schedule_at().unwrap().uncommitted(),
+        Some(sooner)
+    );
+    assert!(
+        store
+            .due_schedules(in_seconds(0))
+            .unwrap()
+            .uncommitted()
+            .is_empty()
+    );
+    assert_eq!(store.due_schedules(sooner).unwrap().uncommitted().len(), 1);
+    assert_eq!(store.due_schedules(later).unwrap().uncommitted().len(), 2);
     store.delete_schedule(first.id).unwrap();
     let again = store.delete_schedule(first.id).unwrap_err();
     assert_eq!(again.code(), Code::NotFound);
@@ -72,20 +81,21 @@ fn a_run_begins_a_turn_and_moves_the_schedule_on() {
     let next = in_seconds(86_400);
     let run = |known: &Schedule| store.run_schedule(known.clone(), "water!".into(), Some(next));
     let begun = run(&schedule).unwrap().unwrap();
-    assert_eq!(begun.turn.channel, "schedule");
-    assert_eq!(begun.message.content, "water!");
-    assert_eq!(begun.message.speaker.as_deref(), Some("ann"));
+    assert_eq!(begun.turn().channel, "schedule");
+    let message = store.message(begun.turn().message_id).unwrap();
+    assert_eq!(message.content, "water!");
+    assert_eq!(message.speaker.as_deref(), Some("ann"));
     let moved = store.schedule(schedule.id).unwrap();
     assert_eq!(moved.timing.next_at, next);
     assert!(moved.last_at.is_some());
-    assert_eq!(moved.conversation_id, Some(begun.turn.conversation_id));
+    assert_eq!(moved.conversation_id, Some(begun.turn().conversation_id));
     // Running an outdated schedule does nothing.
     assert!(run(&schedule).unwrap().is_none());
-    assert_eq!(store.unfinished_turns().unwrap().len(), 1);
+    assert_eq!(store.unfinished_turns().unwrap().uncommitted().len(), 1);
     // The next run continues the conversation of the first.
-    finish(&store, &begun.turn, "done");
+    finish(&store, begun.turn(), "done");
     let second = run(&moved).unwrap().unwrap();
-    assert_eq!(second.turn.conversation_id, begun.turn.conversation_id);
+    assert_eq!(second.turn().conversation_id, begun.turn().conversation_id);
 }
 
 #[test]
@@ -96,7 +106,7 @@ fn one_that_runs_once_is_gone_with_its_run() {
     asked.conversation_id = Some(conversation);
     let schedule = store.add_schedule(asked).unwrap();
     let run = store.run_schedule(schedule.clone(), "bins".into(), None);
-    assert_eq!(run.unwrap().unwrap().turn.conversation_id, conversation);
+    assert_eq!(run.unwrap().unwrap().turn().conversation_id, conversation);
     assert!(store.schedules().unwrap().is_empty());
     let again = store.run_schedule(schedule, "bins".into(), None).unwrap();
     assert!(again.is_none());
@@ -111,15 +121,21 @@ fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
     asked.conversation_id = Some(conversation);
     let schedule = store.add_schedule(asked).unwrap();
     store.pause_schedule(schedule.id, true, due).unwrap();
-    assert!(store.due_schedules(in_seconds(9)).unwrap().is_empty());
-    assert_eq!(store.next_schedule_at().unwrap(), None);
+    assert!(
+        store
+            .due_schedules(in_seconds(9))
+            .unwrap()
+            .uncommitted()
+            .is_empty()
+    );
+    assert_eq!(store.next_schedule_at().unwrap().uncommitted(), None);
     let run = store.run_schedule(schedule.clone(), "bins".into(), None);
     assert!(run.unwrap().is_none());
     store.delete_conversation(conversation).unwrap();
     let resumed = store.pause_schedule(schedule.id, false, due).unwrap();
     assert_eq!((resumed.is_paused, resumed.conversation_id), (false, None));
     let run = store.run_schedule(resumed, "bins".into(), None).unwrap();
-    assert_ne!(run.unwrap().turn.conversation_id, conversation);
+    assert_ne!(run.unwrap().turn().conversation_id, conversation);
 }
 
 #[test]

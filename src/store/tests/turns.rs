@@ -42,6 +42,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
     let first = match store
         .begin_turn(keyed("user:1", "a", 1, Target::New))
         .unwrap()
+        .into_inner()
     {
         Begun::New { turn, .. } => turn,
         Begun::Repeat(_) => panic!("the first is new"),
@@ -57,7 +58,8 @@ fn a_key_runs_its_request_once_within_24_hours() {
         (23, "b", 2, "new"),
     ] {
         clock.advance(hours(later));
-        let outcome = match store.begin_turn(keyed("user:1", key, request, Target::New)) {
+        let begun = store.begin_turn(keyed("user:1", key, request, Target::New));
+        let outcome = match begun.map(Durable::into_inner) {
             Ok(Begun::New { .. }) => "new",
             Ok(Begun::Repeat(turn)) => {
                 assert_eq!(turn.id, first.id);
@@ -72,7 +74,7 @@ fn a_key_runs_its_request_once_within_24_hours() {
     }
     let other_scope = keyed("webhook:door", "a", 9, Target::New);
     assert!(matches!(
-        store.begin_turn(other_scope),
+        store.begin_turn(other_scope).map(Durable::into_inner),
         Ok(Begun::New { .. })
     ));
 }
@@ -86,7 +88,9 @@ fn a_refused_request_does_not_use_up_its_key() {
         .unwrap_err();
     assert_eq!(error.code(), Code::NotFound);
     assert!(matches!(
-        store.begin_turn(keyed("user:1", "a", 1, Target::New)),
+        store
+            .begin_turn(keyed("user:1", "a", 1, Target::New))
+            .map(Durable::into_inner),
         Ok(Begun::New { .. })
     ));
 }
@@ -115,7 +119,7 @@ fn a_turn_goes_from_its_message_to_its_reply() {
         cached: 5,
     };
     let finished = store.finish_turn(turn.id, done("noon"), usage, "m", None);
-    let reply = finished.unwrap().reply.unwrap();
+    let reply = finished.unwrap().into_inner().reply.unwrap();
     assert_eq!(reply.role, Role::Assistant);
     let stored = store.turn(turn.id).unwrap();
     assert_eq!(stored.state, TurnState::Done);
@@ -124,7 +128,7 @@ fn a_turn_goes_from_its_message_to_its_reply() {
     assert_eq!(conversation.latest, reply.id);
     assert_eq!(conversation.message_count, 2);
     assert_eq!(conversation.updated_at, reply.created_at);
-    assert!(store.unfinished_turns().unwrap().is_empty());
+    assert!(store.unfinished_turns().unwrap().uncommitted().is_empty());
     assert_eq!(store.counts().unwrap().usage, usage);
 }
 
@@ -319,7 +323,7 @@ fn counts_tell_what_is_unfinished() {
         counts.turns,
         [(TurnState::Queued, 2), (TurnState::Running, 1)]
     );
-    let unfinished = store.unfinished_turns().unwrap();
+    let unfinished = store.unfinished_turns().unwrap().uncommitted();
     assert_eq!(unfinished.len(), 3);
     assert!(unfinished.is_sorted_by_key(|turn| turn.id));
 }

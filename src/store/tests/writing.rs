@@ -44,7 +44,7 @@ fn together<'a, T: Send>(store: &Store, jobs: Vec<Box<dyn FnOnce() -> T + Send +
 /// Lets the database grow by at most `more` pages; none removes the limit.
 fn limit_pages(store: &Store, more: Option<i64>) {
     store
-        .deferred_commit(move |write| {
+        .deferred_write(move |write| {
             let count: i64 = write
                 .connection
                 .pragma_query_value(None, "page_count", |row| row.get(0))?;
@@ -108,7 +108,10 @@ fn a_failing_job_does_not_fail_its_neighbours() {
                 set(write, "first")
             })
         }),
-        Box::new(|| store.deferred_commit(|write| set(write, "deferred"))),
+        Box::new(|| {
+            let set = store.deferred_write(|write| set(write, "deferred"));
+            set.map(Provisional::uncommitted)
+        }),
         Box::new(|| store.write(|write| set(write, "last"))),
     ];
     let before = commits(&dir);
@@ -244,14 +247,14 @@ fn a_full_disk_is_an_error_that_heals_by_itself() {
     limit_pages(&store, None);
     eventually("the writer's own probe", || store.is_writable());
     finish(&store, &turn, "there is room again");
-    assert!(store.meta("probe").unwrap().is_none());
+    assert!(store.meta("probe").unwrap().uncommitted().is_none());
 }
 
 #[test]
 fn a_small_write_goes_on_beside_a_large_one_that_does_not_fit() {
     let store = TestStore::new();
     limit_pages(&store, Some(20));
-    let work: Vec<Box<dyn FnOnce() -> Result<Begun> + Send>> = vec![
+    let work: Vec<Box<dyn FnOnce() -> Result<Durable<Begun>> + Send>> = vec![
         Box::new(|| store.begin_turn(message(Target::New, "small"))),
         Box::new(|| store.begin_turn(message(Target::New, &"large ".repeat(40_000)))),
         Box::new(|| store.begin_turn(message(Target::New, "small too"))),
@@ -268,14 +271,11 @@ fn an_instant_turn_costs_one_commit() {
     // A slow machine may need more than 5 ms somewhere, but not every time.
     let least = (0..20).map(|_| {
         let before = commits(&dir);
-        let Begun::New { turn, .. } = store
-            .begin_turn_deferred(message(Target::New, "hello"))
-            .unwrap()
-        else {
-            panic!("no key, no repeat");
-        };
+        let begun = store.begin_turn_deferred(message(Target::New, "hello"));
+        let begun = begun.unwrap().uncommitted();
+        let turn = begun.turn();
         store.mark_running(turn.id, turn.created_at);
-        let finished = finish(&store, &turn, "hi");
+        let finished = finish(&store, turn, "hi");
         assert_eq!(finished.turn.started_at, Some(turn.created_at));
         assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Done);
         commits(&dir) - before
@@ -286,12 +286,9 @@ fn an_instant_turn_costs_one_commit() {
 #[test]
 fn a_deferred_commit_happens_by_itself() {
     let store = TestStore::new();
-    let Begun::New { turn, .. } = store
-        .begin_turn_deferred(message(Target::New, "hello"))
-        .unwrap()
-    else {
-        panic!("no key, no repeat");
-    };
+    let begun = store.begin_turn_deferred(message(Target::New, "hello"));
+    let begun = begun.unwrap().uncommitted();
+    let turn = begun.turn();
     eventually("the commit", || store.turn(turn.id).is_ok());
     store.mark_running(turn.id, turn.created_at);
     store.flush().unwrap();
@@ -362,7 +359,10 @@ fn reopening_keeps_everything_and_ids_rise() {
     let page = store.messages(turn.conversation_id, 10, None).unwrap();
     let texts: Vec<&str> = page.messages.iter().map(|m| m.content.as_str()).collect();
     assert_eq!(texts, ["hello", "hi", "again"]);
-    assert_eq!(store.unfinished_turns().unwrap()[0].id, later.id);
+    assert_eq!(
+        store.unfinished_turns().unwrap().uncommitted()[0].id,
+        later.id
+    );
 }
 
 #[test]
@@ -383,10 +383,10 @@ fn the_log_is_copied_into_the_database_as_it_grows() {
 fn another_process_is_noticed_and_our_own_writes_are_not() {
     let dir = TemporaryDirectory::new();
     let (store, other) = (open(&dir), open(&dir));
-    let before = store.foreign_changes().unwrap();
+    let before = store.foreign_changes().unwrap().uncommitted();
     store.set_meta("a", "1").unwrap();
-    assert_eq!(store.foreign_changes().unwrap(), before);
+    assert_eq!(store.foreign_changes().unwrap().uncommitted(), before);
     other.set_meta("b", "2").unwrap();
-    assert_ne!(store.foreign_changes().unwrap(), before);
-    assert_eq!(store.meta("b").unwrap().as_deref(), Some("2"));
+    assert_ne!(store.foreign_changes().unwrap().uncommitted(), before);
+    assert_eq!(store.meta("b").unwrap().uncommitted().as_deref(), Some("2"));
 }

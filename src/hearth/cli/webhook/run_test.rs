@@ -152,7 +152,7 @@ impl WebhookTest<'_, '_> {
         let took = began.elapsed().as_secs_f64();
         match (&turn.error, turn.reply_id) {
             (None, Some(reply)) => {
-                let reply = self.store.message(reply)?.content;
+                let reply = self.store.message(reply)?.into_inner().content;
                 let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
                 let shown = shorten(&line, SHOWN);
                 self.passed(&format!("the assistant answered in {took:.1} s: {shown}"))?;
@@ -186,7 +186,7 @@ impl WebhookTest<'_, '_> {
     fn settled_turn(&mut self, id: TurnId) -> Result<Option<Turn>, CliError> {
         let turn = self.store.turn(id)?;
         let is_settled = turn.state.is_final() || turn.state == TurnState::WaitingApproval;
-        Ok(is_settled.then_some(turn))
+        Ok(is_settled.then(|| turn.into_inner()))
     }
 
     /// Reports why a turn is not over.

@@ -1,0 +1,162 @@
+//! What is published, each event made from what it reports. An event that carries a
+//! reply, the end of a turn or a question to a person takes a
+//! [`Durable`](store::Durable), so that nobody learns of what a failed commit takes
+//! back. Progress and a person's own message may come before their commit.
+
+use super::Hub;
+use crate::service::views;
+use agent::turn::Progress;
+use base::ids::ConversationId;
+use protocol::event::{Event, EventKind};
+use store::{Approval, Begun, Decision, Delivery, Durable, Finished, Message, Turn, TurnState};
+
+impl Hub {
+    /// A piece of text, a tool call or its result.
+    pub fn publish_progress(&self, turn: &Turn, progress: Progress<'_>) {
+        let kind = match progress {
+            Progress::Text(text) => EventKind::Delta {
+                text: text.to_owned(),
+            },
+            Progress::ToolCall(call) => EventKind::ToolCall {
+                tool: call.tool.clone(),
+                arguments: views::arguments(&call.arguments),
+                call_id: call.id.clone(),
+            },
+            Progress::ToolResult {
+                call_id,
+                ok,
+                summary,
+            } => EventKind::ToolResult {
+                call_id: call_id.to_owned(),
+                ok,
+                summary: summary.to_owned(),
+            },
+        };
+        self.publish(of_turn(turn, kind));
+    }
+
+    /// The message of a new turn.
+    pub fn publish_begin(&self, begun: &Begun) {
+        if let Begun::New { turn, message } = begun {
+            self.publish(created(turn, message));
+        }
+    }
+
+    /// The end of a turn, and its reply.
+    ///
+    /// ```
+    /// use hearth::service::hub::Hub;
+    /// use store::{Durable, Finished};
+    ///
+    /// fn publish(hub: &Hub, finished: &Durable<Finished>) {
+    ///     hub.publish_end(finished);
+    /// }
+    /// ```
+    ///
+    /// ```compile_fail
+    /// use hearth::service::hub::Hub;
+    /// use store::{Finished, Provisional};
+    ///
+    /// fn publish(hub: &Hub, finished: &Provisional<Finished>) {
+    ///     hub.publish_end(finished);
+    /// }
+    /// ```
+    pub fn publish_end(&self, finished: &Durable<Finished>) {
+        let turn = &finished.turn;
+        if let Some(reply) = &finished.reply {
+            self.publish(created(turn, reply));
+            let message_id = reply.id;
+            return self.publish(of_turn(turn, EventKind::Done { message_id }));
+        }
+        let error = turn.error.clone().unwrap_or_else(views::cancelled);
+        self.publish(of_turn(
+            turn,
+            EventKind::Failed {
+                code: error.code(),
+                error: error.message().to_owned(),
+                cancelled: turn.state == TurnState::Cancelled,
+                text: turn.said.clone(),
+            },
+        ));
+    }
+
+    /// The tool calls for which a turn waits.
+    pub fn publish_requests(&self, turn: &Turn, approvals: &Durable<Vec<Approval>>) {
+        for approval in approvals.iter() {
+            let kind = EventKind::ApprovalRequested {
+                approval_id: approval.id,
+                tool: approval.tool.clone(),
+                arguments: views::arguments(&approval.arguments),
+                reason: approval.reason.clone(),
+            };
+            self.publish(of_turn(turn, kind));
+        }
+    }
+    /// A person's decision, or that nobody decided in time.
+    pub fn publish_decision(&self, approval: &Approval, decision: &Decision) {
+        self.publish(Event {
+            turn_id: Some(approval.turn_id),
+            conversation_id: Some(approval.conversation_id),
+            kind: EventKind::ApprovalResolved {
+                approval_id: approval.id,
+                decision: decision.verdict.as_str().to_owned(),
+                by: decision.by.clone(),
+            },
+        });
+    }
+
+    /// That a callback was stored or attempted.
+    pub fn publish_delivery(&self, delivery: &Delivery) {
+        self.publish(Event {
+            turn_id: Some(delivery.turn_id),
+            conversation_id: Some(delivery.conversation_id),
+            kind: EventKind::DeliveryUpdated {
+                delivery_id: delivery.id,
+                state: delivery.state.as_str().to_owned(),
+                attempts: delivery.attempts,
+            },
+        });
+    }
+
+    /// A conversation's new title.
+    pub fn publish_title(&self, conversation: ConversationId, title: String) {
+        self.publish(Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind: EventKind::ConversationRenamed { title },
+        });
+    }
+
+    /// That a conversation was deleted.
+    pub fn publish_deletion(&self, conversation: ConversationId) {
+        self.publish(Event {
+            turn_id: None,
+            conversation_id: Some(conversation),
+            kind: EventKind::ConversationDeleted,
+        });
+    }
+
+    /// The names of settings that changed.
+    pub fn publish_settings(&self, fields: &[String]) {
+        self.publish(Event {
+            turn_id: None,
+            conversation_id: None,
+            kind: EventKind::ConfigUpdated {
+                fields: fields.to_vec(),
+            },
+        });
+    }
+}
+
+fn created(turn: &Turn, message: &Message) -> Event {
+    let message = views::message(message.clone());
+    of_turn(turn, EventKind::MessageCreated { message })
+}
+
+fn of_turn(turn: &Turn, kind: EventKind) -> Event {
+    Event {
+        turn_id: Some(turn.id),
+        conversation_id: Some(turn.conversation_id),
+        kind,
+    }
+}

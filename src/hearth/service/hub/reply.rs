@@ -1,0 +1,77 @@
+//! The response to the message of a turn.
+
+use serde::Serialize;
+
+use base::error::Result;
+use base::ids::{ConversationId, MessageId, TurnId};
+use store::{Durable, Message, Turn, TurnState};
+
+/// The data of the response to `chat`.
+///
+/// ```
+/// use base::error::Result;
+/// use hearth::service::hub::Reply;
+/// use store::{Durable, Message, Turn};
+///
+/// fn reply(turn: &Durable<Turn>, message: Durable<Message>) -> Result<Reply> {
+///     Reply::new(turn, Some(message))
+/// }
+/// ```
+///
+/// ```compile_fail
+/// use base::error::Result;
+/// use hearth::service::hub::Reply;
+/// use store::{Durable, Message, Provisional, Turn};
+///
+/// fn reply(turn: &Durable<Turn>, message: Provisional<Message>) -> Result<Reply> {
+///     Reply::new(turn, Some(message))
+/// }
+/// ```
+#[derive(Clone, Debug, Serialize)]
+pub struct Reply {
+    /// `cancelled` when somebody stopped the turn, else absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    state: Option<&'static str>,
+    /// The reply's text; of a cancelled turn, what was said so far.
+    response: String,
+    /// Where it was stored.
+    conversation_id: ConversationId,
+    /// The reply, for `get_messages`; a cancelled turn has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_id: Option<MessageId>,
+    /// The turn that it ended.
+    turn_id: TurnId,
+}
+
+impl Reply {
+    /// The response to the message of an ended turn, with its reply if it has one.
+    ///
+    /// # Errors
+    /// Why the turn failed.
+    pub fn new(turn: &Durable<Turn>, reply: Option<Durable<Message>>) -> Result<Reply> {
+        if let Some(error) = &turn.error {
+            return Err(error.clone());
+        }
+        let message_id = reply.as_ref().map(|reply| reply.id);
+        Ok(Reply {
+            state: (turn.state == TurnState::Cancelled).then_some(turn.state.as_str()),
+            response: match reply {
+                Some(reply) => reply.into_inner().content,
+                None => turn.said.clone().unwrap_or_default(),
+            },
+            conversation_id: turn.conversation_id,
+            message_id,
+            turn_id: turn.id,
+        })
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.response
+    }
+
+    /// `cancelled` when somebody stopped the turn.
+    pub fn state(&self) -> Option<&'static str> {
+        self.state
+    }
+}

@@ -1,0 +1,130 @@
+//! Commits that a test holds back, or lets fail.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use rusqlite::Connection;
+
+/// How long a test waits for a commit.
+const MAX_WAIT: Duration = Duration::from_secs(30);
+
+/// Stands before the commits of transactions that change one of some tables. Open
+/// at first, and opened when it is dropped.
+pub struct CommitGate {
+    hooks: Arc<CommitHooks>,
+}
+
+/// What a database's hooks ask.
+#[derive(Default)]
+pub(crate) struct CommitHooks {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    mode: Mode,
+    tables: &'static [&'static str],
+    /// Whether the open transaction changed one of the tables.
+    is_concerned: bool,
+    /// Commits that came to the gate.
+    arrived: usize,
+}
+
+#[derive(Clone, Copy, Default, PartialEq)]
+enum Mode {
+    #[default]
+    Open,
+    Held,
+    Failing,
+}
+
+impl CommitGate {
+    /// Holds commits from now on.
+    pub fn hold(&self) {
+        self.set(Mode::Held);
+    }
+
+    /// Lets all commits fail from now on, also those that are held and those of other
+    /// tables: the disk is broken.
+    pub fn fail(&self) {
+        self.set(Mode::Failing);
+    }
+
+    /// Lets commits pass from now on, also those that are held.
+    pub fn open(&self) {
+        self.set(Mode::Open);
+    }
+
+    /// How many commits came to the gate.
+    pub fn arrived(&self) -> usize {
+        self.hooks.lock().arrived
+    }
+
+    /// Waits until this many commits came to the gate.
+    ///
+    /// # Panics
+    /// After 30 seconds.
+    pub fn wait_for(&self, commits: usize) {
+        let (state, waited) = self
+            .hooks
+            .changed
+            .wait_timeout_while(self.hooks.lock(), MAX_WAIT, |state| state.arrived < commits)
+            .unwrap_or_else(PoisonError::into_inner);
+        let arrived = state.arrived;
+        drop(state);
+        assert!(!waited.timed_out(), "{arrived} of {commits} commits came");
+    }
+
+    fn set(&self, mode: Mode) {
+        self.hooks.lock().mode = mode;
+        self.hooks.changed.notify_all();
+    }
+}
+
+impl Drop for CommitGate {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+impl CommitHooks {
+    /// Sets the hooks of the writer's connection.
+    pub fn install(connection: &mut Connection) -> rusqlite::Result<Arc<CommitHooks>> {
+        let hooks = Arc::<CommitHooks>::default();
+        let (rows, commits) = (Arc::clone(&hooks), Arc::clone(&hooks));
+        connection.update_hook(Some(move |_, _: &str, table: &str, _| {
+            let mut state = rows.lock();
+            state.is_concerned |= state.tables.contains(&table);
+        }))?;
+        connection.commit_hook(Some(move || commits.refuse()))?;
+        Ok(hooks)
+    }
+
+    /// The gate, before the commits that change one of `tables`.
+    pub fn gate(self: &Arc<CommitHooks>, tables: &'static [&'static str]) -> CommitGate {
+        self.lock().tables = tables;
+        CommitGate {
+            hooks: Arc::clone(self),
+        }
+    }
+
+    /// Called by a commit. Returns once it may go on (false), or fail (true).
+    fn refuse(&self) -> bool {
+        let mut state = self.lock();
+        if !std::mem::take(&mut state.is_concerned) {
+            return state.mode == Mode::Failing;
+        }
+        state.arrived += 1;
+        self.changed.notify_all();
+        let state = self
+            .changed
+            .wait_while(state, |state| state.mode == Mode::Held)
+            .unwrap_or_else(PoisonError::into_inner);
+        state.mode == Mode::Failing
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
