@@ -9,7 +9,7 @@ use base::error::{Error, Result};
 use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
-use super::channels::{Channel, channels};
+use super::channels::{Channel, RelayChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
 use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, section};
@@ -196,6 +196,14 @@ impl Config {
             api_key: self.api_key.clone(),
             base_url: self.base_url.clone(),
         }
+    }
+
+    /// The links to relays, in the order of the file.
+    pub fn relays(&self) -> impl Iterator<Item = &RelayChannel> {
+        self.channels.iter().filter_map(|channel| match channel {
+            Channel::Relay(relay) => Some(relay),
+            _ => None,
+        })
     }
 
     /// The accounts of all webhook channels, in the order of the file.

@@ -18,31 +18,21 @@ pub struct Close {
 }
 
 impl Close {
+    /// A close with this code and reason.
+    pub const fn new(code: u16, reason: &'static str) -> Close {
+        Close { code, reason }
+    }
+
     /// The credential was refused, or none came in time.
-    pub const UNAUTHENTICATED: Close = Close {
-        code: 1008,
-        reason: "authentication failed",
-    };
+    pub const UNAUTHENTICATED: Close = Close::new(1008, "authentication failed");
     /// The credential was revoked or expired while the connection was open.
-    pub const REVOKED: Close = Close {
-        code: 1008,
-        reason: "the token is no longer valid",
-    };
+    pub const REVOKED: Close = Close::new(1008, "the token is no longer valid");
     /// The client does not read what it asked for.
-    pub const TOO_SLOW: Close = Close {
-        code: 1013,
-        reason: "too slow: outbox full",
-    };
+    pub const TOO_SLOW: Close = Close::new(1013, "too slow: outbox full");
     /// The client keeps sending requests while one is not answered yet.
-    pub const TOO_MANY: Close = Close {
-        code: 1008,
-        reason: "too many requests at once",
-    };
+    pub const TOO_MANY: Close = Close::new(1008, "too many requests at once");
     /// The server is stopping.
-    pub const GOING_AWAY: Close = Close {
-        code: 1001,
-        reason: "the server is stopping",
-    };
+    pub const GOING_AWAY: Close = Close::new(1001, "the server is stopping");
 }
 
 /// One thing to send.

@@ -5,17 +5,6 @@ use serde_json::{Map, Value, json};
 
 use super::context::CliError;
 use config::Settings;
-#[cfg(feature = "relay")]
-use config::{Channel, Config, RelayChannel};
-
-/// The relay channels, in the order of the file.
-#[cfg(feature = "relay")]
-pub fn relays(config: &Config) -> impl Iterator<Item = &RelayChannel> {
-    config.channels.iter().filter_map(|channel| match channel {
-        Channel::Relay(relay) => Some(relay),
-        _ => None,
-    })
-}
 
 /// The key of the relay channel of this name.
 ///

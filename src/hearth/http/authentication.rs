@@ -1,6 +1,6 @@
 //! POST and DELETE /auth, and the bearer token of other requests.
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::service::Service;
 use base::error::Result;
@@ -8,20 +8,6 @@ use base::secret::Secret;
 use net::http::checks::{self, bearer};
 use net::http::{Head, Request, Response};
 use protocol::envelope;
-
-/// The session token result (contract section 2).
-#[derive(Serialize)]
-struct SessionToken<'a> {
-    token: &'a str,
-    /// Seconds.
-    expires_in: u64,
-}
-
-/// What DELETE /auth answers.
-#[derive(Serialize)]
-struct Revoked {
-    revoked: bool,
-}
 
 /// POST /auth: a session token for a username and password.
 ///
@@ -32,10 +18,11 @@ pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
     let username = fields.string("username")?;
     let password = Secret::new(fields.string("password")?);
     let login = service.log_in(&request.head.peer, &username, &password)?;
-    let result = SessionToken {
-        token: login.token.expose(),
-        expires_in: login.expires_in.as_secs(),
-    };
+    // The session token result (contract section 2).
+    let result = json!({
+        "token": login.token.expose(),
+        "expires_in": login.expires_in.as_secs(),
+    });
     Ok(Response::json(200, envelope::success(None, result)))
 }
 
@@ -45,8 +32,6 @@ pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
 /// `invalid_token`.
 pub fn log_out(service: &Service, head: &Head) -> Result<Response> {
     service.log_out(&bearer(head)?)?;
-    Ok(Response::json(
-        200,
-        envelope::success(None, Revoked { revoked: true }),
-    ))
+    let result = json!({"revoked": true});
+    Ok(Response::json(200, envelope::success(None, result)))
 }

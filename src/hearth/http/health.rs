@@ -1,6 +1,5 @@
 //! GET /health: whether the server works. Monitors ask often.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::service::Service;
@@ -26,7 +25,7 @@ fn report(writable: bool, uptime_seconds: u64) -> Response {
     );
     let mut response = Response::json(http_status, text);
     if !writable {
-        response.headers.push(("Retry-After", Cow::Borrowed("10")));
+        response.add("Retry-After", "10");
     }
     response
 }

@@ -46,49 +46,37 @@ pub struct Router {
     service: Arc<Service>,
     webhooks: Incoming,
     serves: Serves,
-    pages: Option<Arc<dyn Pages>>,
-    relay: Option<Arc<dyn Relay>>,
-    own_machine: Option<Arc<dyn OwnMachine>>,
-    extensions: Vec<Arc<dyn Extension>>,
+    extensions: RouterExtensions,
+}
+
+/// What the modules above add to the router of every port.
+#[derive(Clone)]
+pub struct RouterExtensions {
+    /// The web front end, in place of the plain page.
+    pub pages: Option<Arc<dyn Pages>>,
+    /// Makes the server a relay for other machines.
+    pub relay: Option<Arc<dyn Relay>>,
+    /// Lets clients name this machine as they would at a relay.
+    pub own_machine: Option<Arc<dyn OwnMachine>>,
+    /// Further paths. Where several serve one, the first does.
+    pub paths: Vec<Arc<dyn Extension>>,
 }
 
 impl Router {
     /// A router over `service`. `webhooks` answers the paths of the webhook
     /// accounts and refuses unknown paths.
-    pub fn new(service: Arc<Service>, webhooks: Incoming, serves: Serves) -> Router {
+    pub fn new(
+        service: Arc<Service>,
+        webhooks: Incoming,
+        serves: Serves,
+        extensions: RouterExtensions,
+    ) -> Router {
         Router {
             service,
             webhooks,
             serves,
-            pages: None,
-            relay: None,
-            own_machine: None,
-            extensions: Vec::new(),
+            extensions,
         }
-    }
-
-    /// Serves the web front end, in place of the plain page.
-    pub fn with_pages(mut self, pages: Option<Arc<dyn Pages>>) -> Router {
-        self.pages = pages;
-        self
-    }
-
-    /// Makes the server a relay for other machines.
-    pub fn with_relay(mut self, relay: Option<Arc<dyn Relay>>) -> Router {
-        self.relay = relay;
-        self
-    }
-
-    /// Lets clients name this machine as they would at a relay.
-    pub fn with_own_machine(mut self, own_machine: Option<Arc<dyn OwnMachine>>) -> Router {
-        self.own_machine = own_machine;
-        self
-    }
-
-    /// Serves further paths. Where several serve one, the first does.
-    pub fn with_extensions(mut self, extensions: Vec<Arc<dyn Extension>>) -> Router {
-        self.extensions = extensions;
-        self
     }
 
     fn route(&self, path: &str, config: &Config) -> Route {
@@ -97,6 +85,7 @@ impl Router {
             Route::Other if path == "/register" && self.is_relay() => Route::Registration,
             Route::Other if self.serves == Serves::Everything => self
                 .extensions
+                .paths
                 .iter()
                 .position(|extension| extension.serves(path, config))
                 .map_or(Route::Other, Route::Extension),
@@ -105,7 +94,7 @@ impl Router {
     }
 
     fn is_relay(&self) -> bool {
-        self.relay.is_some() && self.serves == Serves::Everything
+        self.extensions.relay.is_some() && self.serves == Serves::Everything
     }
 
     fn admission(
@@ -120,7 +109,7 @@ impl Router {
         }
         match route {
             Route::Other => self.webhooks.admit(head, config),
-            Route::Extension(place) => self.extensions[place].admit(head, config),
+            Route::Extension(place) => self.extensions.paths[place].admit(head, config),
             _ => {
                 route.check_head(head)?;
                 if route == Route::Registration {
@@ -147,7 +136,7 @@ impl Router {
         let head = &request.head;
         match (route, head.method.as_str()) {
             (Route::Health, _) => Ok(health::respond(&self.service)),
-            (Route::Welcome | Route::Asset, _) => match &self.pages {
+            (Route::Welcome | Route::Asset, _) => match &self.extensions.pages {
                 Some(pages) => Ok(pages.page(head)),
                 None if route == Route::Welcome => Ok(welcome::respond()),
                 None => Err(Error::not_found("this Hearth has no web front end")),
@@ -155,7 +144,12 @@ impl Router {
             (Route::Authentication, "DELETE") => authentication::log_out(&self.service, head),
             (Route::Authentication, _) => authentication::log_in(&self.service, request),
             (Route::Registration, _) => {
-                match self.relay.as_ref().filter(|relay| relay.takes(head)) {
+                match self
+                    .extensions
+                    .relay
+                    .as_ref()
+                    .filter(|relay| relay.takes(head))
+                {
                     Some(relay) => relay.register(request),
                     None => registration::register(&self.service, config, request),
                 }
@@ -185,9 +179,7 @@ fn is_preflight(route: Route, head: &Head, config: &Config) -> bool {
 /// Adds the headers that depend on where the response goes.
 fn finish(route: Route, head: &Head, config: &Config, mut response: Response) -> Response {
     if route.is_private() {
-        response
-            .headers
-            .push(("Cache-Control", Cow::Borrowed("no-store")));
+        response.add("Cache-Control", "no-store");
     }
     if response.status == 401 {
         // Required by RFC 9110 section 15.5.2. No registered scheme fits a webhook's secret.
@@ -195,9 +187,7 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
             Route::Other => "X-Service-Secret",
             _ => "Bearer",
         };
-        response
-            .headers
-            .push(("WWW-Authenticate", Cow::Borrowed(challenge)));
+        response.add("WWW-Authenticate", challenge);
     }
     if head.header("origin").is_some() {
         share(head, &config.allowed_origins, &mut response);
@@ -207,11 +197,9 @@ fn finish(route: Route, head: &Head, config: &Config, mut response: Response) ->
 
 /// Lets a listed page from elsewhere read the response.
 fn share(head: &Head, allowed_origins: &[String], response: &mut Response) {
-    response.headers.push(("Vary", Cow::Borrowed("Origin")));
+    response.add("Vary", "Origin");
     if let Some(origin) = origin::listed(head, allowed_origins) {
-        response
-            .headers
-            .push(("Access-Control-Allow-Origin", Cow::Owned(origin.to_owned())));
+        response.add("Access-Control-Allow-Origin", origin.to_owned());
     }
 }
 
@@ -259,11 +247,11 @@ impl Handler for Router {
         }
         let own = self.service.relays().machine_id();
         // Any page may use a relay whose token it holds.
-        if self.relay.is_none() || !upgrade::is_for_relay(head, own) {
+        if self.extensions.relay.is_none() || !upgrade::is_for_relay(head, own) {
             check_origin(head, &config).map_err(refused)?;
         }
-        let handler = upgrade::lead(head, own, self.relay.as_deref())?;
-        let own_machine = self.own_machine.as_ref();
+        let handler = upgrade::lead(head, own, self.extensions.relay.as_deref())?;
+        let own_machine = self.extensions.own_machine.as_ref();
         Ok(handler.or_else(|| {
             own_machine
                 .filter(|_| upgrade::names_machine(head))

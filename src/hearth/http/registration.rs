@@ -1,7 +1,7 @@
 //! POST /ws/register: a machine's name on relays.
 
 use base::error::{Error, Result};
-use config::{Channel, Config};
+use config::Config;
 use net::http::checks::{self, bearer, own_address};
 use net::http::{Head, Request, Response};
 use protocol::registration::{Registration, registered};
@@ -32,11 +32,7 @@ pub fn register(service: &Service, config: &Config, request: &Request) -> Result
 /// Where clients reach the machine: the first relay's address, else our own
 /// /ws as the caller reached us.
 fn relay_address(config: &Config, head: &Head) -> Result<String> {
-    let relay = config.channels.iter().find_map(|channel| match channel {
-        Channel::Relay(relay) => Some(relay),
-        _ => None,
-    });
-    match relay {
+    match config.relays().next() {
         Some(relay) => Ok(relay.url.clone()),
         None => own_address(head),
     }

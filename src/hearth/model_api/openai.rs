@@ -46,9 +46,7 @@ pub fn refusal(error: &Error) -> Response {
     let mut response = refusal_as(error, kind_and_code(error).1);
     if error.status() == 504 {
         // Otherwise OpenAI's libraries repeat the request by themselves.
-        response
-            .headers
-            .push(("x-should-retry", Cow::Borrowed("false")));
+        response.add("x-should-retry", "false");
     }
     response
 }

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::http::{Extension, OwnMachine, Pages, Relay, Router, Serves};
+use crate::http::{Pages, Router, RouterExtensions, Serves};
 use crate::metrics::Metrics;
 use crate::model_api::ModelApi;
 use crate::service::backups::how_to_restore;
@@ -118,7 +118,7 @@ impl Server {
             pages: pages(),
             relay,
             own_machine: links.own_machine(),
-            extensions: vec![
+            paths: vec![
                 Arc::new(Metrics::new(Arc::clone(&service), listeners.admissions())),
                 Arc::new(ModelApi::new(Arc::clone(&service))),
             ],
@@ -232,15 +232,6 @@ impl Server {
     }
 }
 
-/// The parts of the router that other modules provide.
-#[derive(Clone)]
-struct RouterExtensions {
-    pages: Option<Arc<dyn Pages>>,
-    relay: Option<Arc<dyn Relay>>,
-    own_machine: Option<Arc<dyn OwnMachine>>,
-    extensions: Vec<Arc<dyn Extension>>,
-}
-
 /// Finishes a restore that was interrupted, if there is one.
 fn finish_restore(data_dir: &Path) -> Result<(), StartError> {
     match restore::finish(data_dir) {
@@ -297,11 +288,7 @@ fn serve(
         false => (None, Serves::Everything),
     };
     let webhooks = Incoming::new(Arc::clone(service), own_port);
-    let router = Router::new(Arc::clone(service), webhooks, serves)
-        .with_pages(extensions.pages)
-        .with_relay(extensions.relay)
-        .with_own_machine(extensions.own_machine)
-        .with_extensions(extensions.extensions);
+    let router = Router::new(Arc::clone(service), webhooks, serves, extensions);
     let listening = match serves {
         Serves::Everything => listeners.listen(port.socket, port.allow_from, Arc::new(router)),
         Serves::WebhooksOnly => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::StartError;
 use crate::http::{OwnMachine, Relay};
 use crate::service::Service;
-use config::{Channel, Config};
+use config::Config;
 
 /// No links.
 pub struct Links;
@@ -18,13 +18,11 @@ impl Links {
 
     /// Warns of the relay channels, which have no effect.
     pub fn apply(&self, config: &Config) {
-        for channel in &config.channels {
-            if let Channel::Relay(relay) = channel {
-                log::warn!(
-                    "channel {}: this hearth was built without relays (the feature \"relay\")",
-                    relay.name
-                );
-            }
+        for relay in config.relays() {
+            log::warn!(
+                "channel {}: this hearth was built without relays (the feature \"relay\")",
+                relay.name
+            );
         }
     }
 

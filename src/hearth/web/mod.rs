@@ -149,7 +149,7 @@ impl Pages for Web {
             Cow::Owned(asset.plain())
         };
         let mut response = respond(head, asset.media_type, IMMUTABLE, body);
-        let mut add = |name, value| response.headers.push((name, Cow::Borrowed(value)));
+        let mut add = |name, value| response.add(name, value);
         add("Vary", "Accept-Encoding");
         if is_compressed {
             add("Content-Encoding", "gzip");

@@ -1,6 +1,5 @@
 //! Incoming webhooks (contract section 4.3, protocol section 4).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,17 +113,13 @@ impl Incoming {
             ),
         };
         let applied = format!("wait={}", wait.as_secs());
-        response
-            .headers
-            .push(("Preference-Applied", Cow::Owned(applied)));
+        response.add("Preference-Applied", applied);
         let Some(delivery) = delivery else {
             return Answer::Now(response);
         };
         // The id of the callback that this response replaces. If both reach the
         // caller after all, it can recognise them as the same.
-        response
-            .headers
-            .push(("webhook-id", Cow::Owned(delivery.to_string())));
+        response.add("webhook-id", delivery.to_string());
         let service = Arc::clone(&self.service);
         let confirm = move |reached| service.response_sent(delivery, reached);
         Answer::Confirmed(response, Box::new(confirm))

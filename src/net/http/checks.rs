@@ -1,7 +1,5 @@
 //! Checks that handlers share: method, media type, JSON body, bearer token.
 
-use std::borrow::Cow;
-
 use base::error::{Error, Result};
 use base::secret::Secret;
 
@@ -39,7 +37,7 @@ pub fn method_or(
     ))
     .with_status(405);
     let mut response = refusal(&error);
-    response.headers.push(("Allow", Cow::Borrowed(allowed)));
+    response.add("Allow", allowed);
     Err(response)
 }
 
@@ -139,6 +137,8 @@ pub fn own_address(head: &Head) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::*;
     use crate::testing::head;
 

@@ -1,7 +1,5 @@
 //! Answers plain HTTP on a port that speaks TLS.
 
-use std::borrow::Cow;
-
 use base::error::Error;
 
 use super::message::{Admitted, Handler, Head, Response};
@@ -27,11 +25,9 @@ impl Handler for HttpsRedirect {
         let location = format!("https://{host}{}{query}", head.path);
         let mut response = Response::error(&speaks_tls());
         response.status = 308;
-        response.headers.push(("Location", Cow::Owned(location)));
+        response.add("Location", location);
         // If TLS is turned off later, the address must work again.
-        response
-            .headers
-            .push(("Cache-Control", Cow::Borrowed("no-store")));
+        response.add("Cache-Control", "no-store");
         Err(response)
     }
 

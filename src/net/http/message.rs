@@ -77,13 +77,16 @@ impl Response {
         }
     }
 
+    /// Adds a header.
+    pub fn add(&mut self, name: &'static str, value: impl Into<Cow<'static, str>>) {
+        self.headers.push((name, value.into()));
+    }
+
     /// The error envelope, with `Retry-After` if the error has one.
     pub fn error(error: &Error) -> Response {
         let mut response = Response::json(error.status(), envelope::failure(None, error));
         if let Some(seconds) = error.retry_after() {
-            response
-                .headers
-                .push(("Retry-After", Cow::Owned(seconds.to_string())));
+            response.add("Retry-After", seconds.to_string());
         }
         response
     }

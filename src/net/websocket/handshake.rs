@@ -42,9 +42,7 @@ pub fn check(parsed: &ParsedHead) -> Result<Response, Response> {
     }
     if head.header("sec-websocket-version") != Some("13") {
         let mut response = upgrade_required();
-        response
-            .headers
-            .push(("Sec-WebSocket-Version", Cow::Borrowed("13")));
+        response.add("Sec-WebSocket-Version", "13");
         return Err(response);
     }
     let mut keys = values(head, "sec-websocket-key");

@@ -45,10 +45,7 @@ const MOST_REFUSED: usize = 1024;
 /// How long clients have to send what still waits when the server stops.
 const CLOSING: Duration = Duration::from_secs(2);
 
-const FULL: Close = Close {
-    code: 1013,
-    reason: "this machine has reached its limit of clients",
-};
+const FULL: Close = Close::new(1013, "this machine has reached its limit of clients");
 
 /// An open link.
 pub(super) struct Carrier<'a> {

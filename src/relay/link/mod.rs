@@ -40,7 +40,7 @@ use base::threads;
 use base::url::Url;
 use carrier::Carrier;
 use client::Common;
-use config::{Channel, Config, RelayChannel, Settings};
+use config::{Config, RelayChannel, Settings};
 use control::Control;
 use end::End;
 use net::client_handler::HandlerFactory;
@@ -105,7 +105,7 @@ impl Links {
     /// # Errors
     /// The key cannot be read or made.
     pub fn new(server: Server, data_dir: PathBuf, config: &Config) -> Result<Links, IdentityError> {
-        let identity = match relay_channels(config).next() {
+        let identity = match config.relays().next() {
             Some(_) => Some(Identity::load_or_make(&data_dir)?),
             None => Identity::load(&data_dir)?,
         };
@@ -129,7 +129,7 @@ impl Links {
     /// stay as they are.
     pub fn apply(&self, config: &Config) {
         let mut running = self.lock();
-        let wanted: Vec<&RelayChannel> = relay_channels(config).collect();
+        let wanted: Vec<&RelayChannel> = config.relays().collect();
         let (kept, ended): (Vec<Running>, Vec<Running>) = std::mem::take(&mut *running)
             .into_iter()
             .partition(|link| wanted.contains(&&link.channel));
@@ -221,13 +221,6 @@ fn end(relays: &RelayLinks, links: Vec<Running>) {
         let _ = link.thread.join();
         relays.remove(&link.entry);
     }
-}
-
-fn relay_channels(config: &Config) -> impl Iterator<Item = &RelayChannel> {
-    config.channels.iter().filter_map(|channel| match channel {
-        Channel::Relay(relay) => Some(relay),
-        _ => None,
-    })
 }
 
 /// The address of a relay's WebSocket, whose path may be left out.

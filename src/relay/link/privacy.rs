@@ -15,20 +15,15 @@ use serde_json::json;
 /// Bytes that encryption adds to a message: its flags and its tag.
 pub(super) const ADDED_BYTES: usize = 17;
 
-/// A close for what a client did wrong.
-const fn close(code: u16, reason: &'static str) -> Close {
-    Close { code, reason }
-}
-
-const MUST_ENCRYPT: Close = close(1008, "this machine requires encryption");
-const NOT_AGREED: Close = close(1008, "the encrypted handshake failed");
-const PLAIN_TEXT: Close = close(1008, "only encrypted messages are accepted now");
-const DOES_NOT_OPEN: Close = close(1002, "an encrypted message cannot be decrypted");
+const MUST_ENCRYPT: Close = Close::new(1008, "this machine requires encryption");
+const NOT_AGREED: Close = Close::new(1008, "the encrypted handshake failed");
+const PLAIN_TEXT: Close = Close::new(1008, "only encrypted messages are accepted now");
+const DOES_NOT_OPEN: Close = Close::new(1002, "an encrypted message cannot be decrypted");
 /// An answer that cannot be sent.
 pub(super) const ANSWER_TOO_LARGE: Close =
-    close(1009, "the answer is larger than the relay carries");
+    Close::new(1009, "the answer is larger than the relay carries");
 /// A message over the limit of its client.
-pub(super) const TOO_LARGE: Close = close(1009, "message too large");
+pub(super) const TOO_LARGE: Close = Close::new(1009, "message too large");
 
 /// The encryption of one client.
 pub(super) enum Privacy {

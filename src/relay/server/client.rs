@@ -23,26 +23,11 @@ use protocol::relay::{Client, FrameKind};
 /// The field of a first message that may hold the relay's token.
 const TOKEN_FIELD: &str = "relay_token";
 
-const NOT_THERE: Close = Close {
-    code: 1013,
-    reason: "no such machine is linked now",
-};
-const FULL: Close = Close {
-    code: 1013,
-    reason: "the machine has reached its limit of clients",
-};
-const TOO_OFTEN: Close = Close {
-    code: 1008,
-    reason: "too many messages a second",
-};
-const UNCONFIRMED: Close = Close {
-    code: 1008,
-    reason: "no sign-in in time",
-};
-const SILENT: Close = Close {
-    code: 1008,
-    reason: "no message arrived in time",
-};
+const NOT_THERE: Close = Close::new(1013, "no such machine is linked now");
+const FULL: Close = Close::new(1013, "the machine has reached its limit of clients");
+const TOO_OFTEN: Close = Close::new(1008, "too many messages a second");
+const UNCONFIRMED: Close = Close::new(1008, "no sign-in in time");
+const SILENT: Close = Close::new(1008, "no message arrived in time");
 
 /// A client's side of the relay.
 pub struct RelayClient {

@@ -24,26 +24,11 @@ use protocol::relay::{Frame, FrameKind, Greeting, HEADER_BYTES};
 const STALE_BURST: u32 = 4_096;
 const STALE_PER_SECOND: u32 = 256;
 
-const NOT_PROVED: Close = Close {
-    code: 1008,
-    reason: "the machine did not prove its key",
-};
-const NO_ROOM: Close = Close {
-    code: 1013,
-    reason: "the relay has reached its limit of machines",
-};
-const BAD_FRAME: Close = Close {
-    code: 1002,
-    reason: "not a frame that a machine may send",
-};
-const FLOOD: Close = Close {
-    code: 1008,
-    reason: "too many frames a second",
-};
-const NO_SUCH_CLIENT: Close = Close {
-    code: 1008,
-    reason: "a frame for a client that never existed",
-};
+const NOT_PROVED: Close = Close::new(1008, "the machine did not prove its key");
+const NO_ROOM: Close = Close::new(1013, "the relay has reached its limit of machines");
+const BAD_FRAME: Close = Close::new(1002, "not a frame that a machine may send");
+const FLOOD: Close = Close::new(1008, "too many frames a second");
+const NO_SUCH_CLIENT: Close = Close::new(1008, "a frame for a client that never existed");
 
 /// A machine's side of the relay.
 pub struct RelayLink {

@@ -13,15 +13,9 @@ use protocol::public_key::PublicKey;
 use protocol::relay::{Client, ClientNumber, Frame, FrameKind};
 
 /// A newer link of the same machine has replaced it.
-const REPLACED: Close = Close {
-    code: 1012,
-    reason: "replaced by a newer link of this machine",
-};
+const REPLACED: Close = Close::new(1012, "replaced by a newer link of this machine");
 /// The machine's link has closed; clients reconnect.
-const OFFLINE: Close = Close {
-    code: 1013,
-    reason: "the machine is offline",
-};
+const OFFLINE: Close = Close::new(1013, "the machine is offline");
 /// Seconds after which to try again when a limit is reached.
 const RETRY_SECONDS: u32 = 30;
 

@@ -1,6 +1,5 @@
 //! The relay's HTTP routes, and the handlers of its WebSockets.
 
-use std::borrow::Cow;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::time::Instant;
@@ -134,9 +133,7 @@ impl Routes {
     fn registration(&self, request: &Request) -> Response {
         let registered = self.relay.register(request);
         let mut response = registered.unwrap_or_else(|error| refusal(&error));
-        response
-            .headers
-            .push(("Cache-Control", Cow::Borrowed("no-store")));
+        response.add("Cache-Control", "no-store");
         response
     }
 
@@ -181,9 +178,7 @@ impl Handler for Routes {
 fn refusal(error: &Error) -> Response {
     let mut response = Response::error(error);
     if response.status == 401 {
-        response
-            .headers
-            .push(("WWW-Authenticate", Cow::Borrowed("Bearer")));
+        response.add("WWW-Authenticate", "Bearer");
     }
     response
 }

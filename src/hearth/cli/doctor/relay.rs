@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::diagnosis::{Diagnosis, Installation};
 use crate::cli::http;
 use base::url::Url;
-use config::{Channel, Config, RelayChannel, Settings};
+use config::{Config, RelayChannel, Settings};
 use net::tls::Trust;
 
 const CHECK: &str = "relay";
@@ -16,12 +16,8 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// Asks each for its health; any answer shows that it is reachable.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let config = settings.current();
-    let relays = config.channels.iter().filter_map(|channel| match channel {
-        Channel::Relay(relay) => Some(relay),
-        _ => None,
-    });
     let trust = Trust::new(config.tls.ca_file.as_deref());
-    let mut found: Vec<Diagnosis> = relays.map(|relay| ask(relay, &trust)).collect();
+    let mut found: Vec<Diagnosis> = config.relays().map(|relay| ask(relay, &trust)).collect();
     found.extend(own(&config, &installation.option));
     found
 }

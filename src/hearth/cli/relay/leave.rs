@@ -13,7 +13,8 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let settings = directory.settings()?;
     let Some(key) = channels::relay_key(&settings, name)? else {
         let config = settings.current();
-        let known: Vec<&str> = channels::relays(&config)
+        let known: Vec<&str> = config
+            .relays()
             .map(|channel| channel.name.as_str())
             .collect();
         return Err(CliError::failed(match known.as_slice() {

@@ -10,7 +10,7 @@ use crate::cli::chat::connection::ChatConnection;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
-use crate::cli::{channels, table};
+use crate::cli::table;
 use serde_json::json;
 
 /// Time limit of the server's answer.
@@ -78,7 +78,7 @@ fn stopped(directory: &DataDirectory) -> Result<(Value, Value), CliError> {
     let settings = directory.settings()?;
     let identity = relay::identity::Identity::load(directory.path()).map_err(CliError::failed)?;
     let config = settings.current();
-    let relays = channels::relays(&config).map(|channel| {
+    let relays = config.relays().map(|channel| {
         json!({
             "name": channel.name,
             "url": channel.url.split('?').next(),
