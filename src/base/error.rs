@@ -245,6 +245,38 @@ pub fn without_numbers(text: &str) -> String {
     words
 }
 
+/// What is wrong with a text that is no valid JSON, as a person says it: after "the
+/// message is not valid JSON: ". The parser's own words speak of its parts.
+pub fn json_problem(error: &serde_json::Error) -> String {
+    const WORDS: [(&str, &str); 12] = [
+        ("EOF", "it ends too early"),
+        ("trailing characters", "something follows after its end"),
+        ("trailing comma", "there is a comma too many"),
+        ("expected `:`", "a colon is missing"),
+        ("expected `,`", "a comma or a closing bracket is missing"),
+        ("key must be a string", "a name must be in double quotes"),
+        (
+            "control character",
+            "a line break or another control character stands in a string",
+        ),
+        (
+            "invalid escape",
+            "a backslash in a string begins no known escape",
+        ),
+        ("invalid number", "a number is malformed"),
+        ("number out of range", "a number is too large"),
+        ("recursion limit", "it is nested more than 128 levels deep"),
+        ("invalid unicode", "a string is not valid Unicode"),
+    ];
+    let text = error.to_string();
+    let known = WORDS.iter().find(|(theirs, _)| text.starts_with(theirs));
+    let problem = known.map_or("a value is malformed", |(_, ours)| ours);
+    match error.line() {
+        0 => problem.to_owned(),
+        line => format!("{problem} (line {line}, column {})", error.column()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -283,5 +315,38 @@ mod tests {
             error.for_owner(),
             "the reply could not be stored: disk full at /secret/path"
         );
+    }
+
+    #[test]
+    fn json_that_is_malformed_is_described_in_plain_words() {
+        for (text, words) in [
+            ("", "it ends too early"),
+            ("{\"a\":1", "it ends too early (line 1, column 6)"),
+            ("hello", "a value is malformed (line 1, column 1)"),
+            ("nul", "it ends too early"),
+            ("no", "a value is malformed"),
+            ("{\"a\":\n nope}", "a value is malformed (line 2, column 3)"),
+            (
+                "{} {}",
+                "something follows after its end (line 1, column 4)",
+            ),
+            ("{\"a\":1,}", "there is a comma too many"),
+            ("{\"a\" 1}", "a colon is missing"),
+            (
+                "{\"a\":1 \"b\":2}",
+                "a comma or a closing bracket is missing",
+            ),
+            ("[1 2]", "a comma or a closing bracket is missing"),
+            ("{a:1}", "a name must be in double quotes"),
+            ("\"a\nb\"", "a line break or another control character"),
+            ("\"\\x\"", "a backslash in a string"),
+            ("01", "a number is malformed"),
+            ("1e999", "a number is too large"),
+            (&"[".repeat(200), "it is nested more than 128 levels deep"),
+        ] {
+            let error = serde_json::from_str::<serde_json::Value>(text).unwrap_err();
+            let said = json_problem(&error);
+            assert!(said.starts_with(words), "{text}: {said} ({error})");
+        }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
+use base::error::json_problem;
 use base::url::is_exposed;
 
 use super::channels::Channel;
@@ -117,11 +118,11 @@ fn malformed(file: &Path, error: &serde_json::Error) -> Problems {
         let what = "the file ends too early: it must be one JSON object, at least {}";
         return Problems::at(file, Some(error.line()), None, what);
     }
-    let text = error.to_string();
-    // The parser's message ends with the position; ours begins with it.
-    let sentence = text
-        .rsplit_once(" at line ")
-        .map_or(text.as_str(), |(text, _)| text);
+    let problem = json_problem(error);
+    // Here the position comes first.
+    let sentence = problem
+        .rsplit_once(" (line ")
+        .map_or(problem.as_str(), |(sentence, _)| sentence);
     Problems::at(
         file,
         Some(error.line()),
@@ -145,12 +146,15 @@ fn check_provider(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
     if let Some(config) = config {
         check_key(reader, &top, &config.first_choice());
     }
-    if provider != OFFLINE && !is_set("model") {
+    let model = members.get("model").and_then(Value::as_str);
+    if provider != OFFLINE && (!is_set("model") || model == Some(OFFLINE)) {
+        let problem = match model {
+            Some(_) => "\"model\" is still \"offline\"",
+            None => "\"model\" is not set",
+        };
         reader.warn(
             &top.key("provider"),
-            format!(
-                "\"model\" is not set; provider {provider:?} has no model of that default name"
-            ),
+            format!("{problem}; name one of provider {provider:?}: hearth config set model NAME"),
         );
     }
     if provider == OFFLINE && is_set("api_key") {
@@ -187,7 +191,7 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
             &path.key("provider"),
             format!(
                 "\"api_key\" is not set, nor is {variable} in the environment; provider \
-                 {provider:?} refuses requests without a key"
+                 {provider:?} refuses requests without a key: hearth config set api_key -"
             ),
         );
     }

@@ -75,6 +75,11 @@ impl KeyPath {
         settled
     }
 
+    /// Whether one of its steps is this key.
+    pub fn names(&self, key: &str) -> bool {
+        (self.0.iter()).any(|step| matches!(step, Step::Key(name) if name == key))
+    }
+
     /// The value here, if there is one.
     pub fn find<'v>(&self, document: &'v Value) -> Option<&'v Value> {
         self.0.iter().try_fold(document, descend)

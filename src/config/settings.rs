@@ -17,6 +17,7 @@ use super::problems::{Problems, suggestion};
 use super::providers::Preset;
 use super::reader::{Environment, variable};
 use super::tools::Permission;
+use super::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
 use base::sync;
 use base::url::{MASK, Url};
@@ -196,6 +197,9 @@ impl Settings {
                 let path = path.settle(members);
                 let before = members.clone();
                 path.put(members, value)?;
+                if !path.names("accounts") {
+                    keep_accounts(key, &before, members)?;
+                }
                 let model = path.parent().unwrap_or_default();
                 let removed = match (model.find(&before), model.find_mut(members)) {
                     (Some(before), Some(after)) => remove_foreign_key(before, after),

@@ -1,13 +1,18 @@
 //! `channels.webhook.accounts`: external systems that POST messages and get the
 //! replies by POST (contract sections 2 and 4.3).
 
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
 use super::collections::{list, map_of, object, object_as};
-use super::declaration::{Rule, section};
+use super::declaration::{Rule, is_comment, section};
 use super::key_path::KeyPath;
 use super::reader::Reader;
 use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission};
 use super::webhook_map::WebhookMap;
+use base::error::{Error, Result};
 use base::secret::Secret;
 use base::url::is_exposed;
 
@@ -140,5 +145,36 @@ pub(super) fn check_paths<'a>(
             }
             taken.push((&account.incoming_path, path));
         }
+    }
+}
+
+/// The names of the webhook accounts in a file, in both forms of `channels`.
+fn account_names(members: &Value) -> BTreeSet<String> {
+    let channels: Vec<&Value> = match members.get("channels") {
+        Some(Value::Array(channels)) => channels.iter().collect(),
+        Some(Value::Object(channels)) => channels.values().collect(),
+        _ => Vec::new(),
+    };
+    let accounts = channels
+        .iter()
+        .filter_map(|channel| channel.get("accounts")?.as_object());
+    accounts
+        .flat_map(|accounts| accounts.keys().filter(|name| !is_comment(name)).cloned())
+        .collect()
+}
+
+/// Refuses a change of something else that would drop accounts, and with them secrets
+/// that nobody could restore.
+pub(super) fn keep_accounts(key: &str, before: &Value, after: &Value) -> Result<()> {
+    let (before, after) = (account_names(before), account_names(after));
+    let lost: Vec<&str> = before.difference(&after).map(String::as_str).collect();
+    match lost.first() {
+        None => Ok(()),
+        Some(first) => Err(Error::invalid_request(format!(
+            "this value of {key:?} lacks the webhook accounts {}, which would be lost with their \
+             secrets; remove them first (hearth webhook remove {first}), or set one value of a \
+             channel, such as channels.lan.port",
+            lost.join(", ")
+        ))),
     }
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use base::error::{Error, Result};
+use base::error::{Error, Result, json_problem};
 
 /// The members of one request or body.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ impl Fields {
     /// levels by the parser.
     ///
     /// # Errors
-    /// `invalid_request` with the parser's line and column.
+    /// `invalid_request` with what is wrong, the line and the column.
     pub fn parse(text: &str) -> Result<Fields> {
         Fields::parse_as("the message", text)
     }
@@ -43,7 +43,8 @@ impl Fields {
                 json_type(&other)
             ))),
             Err(error) => Err(Error::invalid_request(format!(
-                "{subject} is not valid JSON: {error}"
+                "{subject} is not valid JSON: {}",
+                json_problem(&error)
             ))),
         }
     }

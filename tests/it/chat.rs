@@ -316,6 +316,15 @@ fn client_cancel(client: &mut Client, turn: &Value) -> String {
 }
 
 #[test]
+fn what_the_offline_assistant_answers_is_booked_as_its_own() {
+    let home = Home::start(json!({ "provider": "offline", "model": "expensive" }));
+    let mut client = home.admin();
+    let turn = client.chat("hello")["turn_id"].clone();
+    let view = client.ask(json!({ "type": "get_turn", "turn_id": turn }));
+    assert_eq!(view["model"], "offline");
+}
+
+#[test]
 fn a_turn_has_a_deadline() {
     let model = Model::acting(vec![Act::Stall("too late".into())]);
     let home = Home::start(model.config_with(json!({ "limits": { "turn_seconds": 1 } })));

@@ -293,6 +293,11 @@ fn the_real_binary_goes_on_when_the_clock_is_set() {
     // Within the next two minutes.
     client.event("chat.done");
     program.kill();
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    assert!(log.contains("the clock was set back by"), "{log}");
+    for stutter in [" turn turn_", " delivery dlv_", " schedule sched_"] {
+        assert!(!log.contains(stutter), "{stutter}: {log}");
+    }
 
     // And at a start in the past.
     set(folder.path(), phase - DAY);

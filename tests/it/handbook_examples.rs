@@ -349,9 +349,9 @@ fn without_what_varies(line: &str) -> String {
                 continue 'text;
             }
         }
-        if is_timestamp(rest) {
+        if let Some(time) = TIMES.iter().find(|sample| is_like(rest, sample)) {
             plain.push_str("TIME");
-            rest = &rest[TIMESTAMP.len()..];
+            rest = &rest[time.len()..];
             continue;
         }
         plain.push(letter);
@@ -360,11 +360,15 @@ fn without_what_varies(line: &str) -> String {
     plain
 }
 
-const TIMESTAMP: &str = "2026-11-21T03:21:50.423Z";
+/// Times of the wire, and as people read them.
+const TIMES: [&str; 2] = ["2026-11-21T03:21:50.423Z", "21 Nov 2026 03:21"];
 
-fn is_timestamp(text: &str) -> bool {
-    text.len() >= TIMESTAMP.len()
-        && text.bytes().zip(TIMESTAMP.bytes()).all(|(found, sample)| {
-            found == sample || found.is_ascii_digit() && sample.is_ascii_digit()
-        })
+/// Whether the text begins like the sample: with any digits, and any three letters
+/// for its month.
+fn is_like(text: &str, sample: &str) -> bool {
+    let is_like = |(found, sample): (u8, u8)| match sample {
+        b'N' | b'o' | b'v' => found.is_ascii_alphabetic(),
+        _ => found == sample || found.is_ascii_digit() && sample.is_ascii_digit(),
+    };
+    text.len() >= sample.len() && text.bytes().zip(sample.bytes()).all(is_like)
 }

@@ -49,9 +49,9 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     assert_eq!(found[0]["content"], "Ann drinks\n green tea");
 
     let id = tea.id.to_string();
-    let deleted = run(folder.path(), &["memory", "delete", &id]);
-    assert_eq!(printed(&deleted), format!("Deleted {id}.\n"));
-    let again = run(folder.path(), &["memory", "delete", &id]);
+    let deleted = run(folder.path(), &["memory", "remove", &id]);
+    assert_eq!(printed(&deleted), format!("Removed {id}.\n"));
+    let again = run(folder.path(), &["memory", "remove", &id]);
     assert_eq!(again.status.code(), Some(1));
     assert!(printed(&again).contains(&format!("there is no memory {id}")));
     let none = run(folder.path(), &["memory", "search", "tea"]);

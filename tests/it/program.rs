@@ -1,7 +1,8 @@
 //! The real binary, as a person uses it.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::process::Command;
 
 use base::clock::Clock;
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::{get, post};
-use support::program::{Program, hearth, printed, run, send_signal};
+use support::program::{Program, binary, hearth, printed, run, send_signal};
 
 fn password_in(said: &str) -> String {
     let line = said
@@ -84,7 +85,8 @@ fn what_is_wrong_at_the_start_is_said_with_the_remedy() {
     let text = printed(&output);
     assert_eq!(output.status.code(), Some(1));
     assert!(text.contains(&port) && text.contains("--port"), "{text}");
-    assert!(text.contains("Password"), "made, so shown: {text}");
+    assert!(!text.contains("Password"), "nothing was made: {text}");
+    assert!(!other.path().join("config.json").exists() && !other.path().join("hearth.db").exists());
 
     let (lan, webhooks) = (r#""port" of that tcp"#, r#""port" of the webhook channel"#);
     for (kind, says) in [("tcp", lan), ("webhook", webhooks)] {
@@ -248,7 +250,15 @@ fn users_tokens_and_settings_from_the_command_line() {
     let mut client = Client::websocket(program.address);
     assert_eq!(client.authenticate(&token)["user"], "grace");
 
+    // For people, times are those of their clocks; for scripts, ISO 8601.
+    let listed = command(&["token", "list"]);
+    let year = &Clock::system().now().to_string()[..4];
+    assert!(
+        listed.contains(&format!(" {year} ")) && !listed.contains("00Z"),
+        "{listed}"
+    );
     let tokens: Value = serde_json::from_str(&command(&["token", "list", "--json"])).expect("JSON");
+    assert!(tokens[0]["created_at"].as_str().unwrap().ends_with('Z'));
     let listed = tokens
         .as_array()
         .unwrap()
@@ -258,6 +268,19 @@ fn users_tokens_and_settings_from_the_command_line() {
     command(&["token", "revoke", listed["id"].as_str().unwrap()]);
     assert!(client.next().is_err(), "revoking closes the connection");
 
+    let output = run(folder.path(), &["config", "set", "provider", "openai"]);
+    let text = printed(&output);
+    for advice in [
+        "\"model\" is not set",
+        " config set api_key -",
+        " config set model NAME",
+    ] {
+        assert!(
+            output.status.success() && text.contains(advice),
+            "{advice}: {text}"
+        );
+    }
+    command(&["config", "set", "provider", "offline"]);
     command(&["config", "set", "model", "tiny"]);
     assert!(command(&["config", "get", "model"]).contains("tiny"));
     let admin = command(&["token", "create", "--name", "test", "--json"]);
@@ -320,6 +343,30 @@ fn help_is_there_for_everyone() {
     let output = run(folder.path(), &["serv"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(printed(&output).contains("serve"), "{}", printed(&output));
+}
+
+#[test]
+fn commands_are_printed_as_the_program_was_called() {
+    let folder = TemporaryDirectory::new();
+    let called = binary();
+    let text = printed(&run(folder.path(), &["chat", "hello"]));
+    assert!(
+        text.contains(&format!("`{} serve`", called.display())),
+        "{text}"
+    );
+    let bin = folder.path().join("bin");
+    fs::create_dir(&bin).unwrap();
+    symlink(&called, bin.join("hearth")).unwrap();
+    for program in ["hearth", called.to_str().unwrap()] {
+        let output = Command::new(program)
+            .args(["chat", "hello"])
+            .env("PATH", &bin)
+            .env("HEARTH_DATA_DIR", folder.path())
+            .output()
+            .unwrap();
+        let text = printed(&output);
+        assert!(text.contains("`hearth serve`"), "{text}");
+    }
 }
 
 #[test]

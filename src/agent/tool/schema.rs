@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::definition::Arguments;
 use super::output::shorten;
 use crate::model::ToolSpec;
+use base::error::json_problem;
 
 /// Most problems that one answer names.
 const MAX_PROBLEMS: usize = 5;
@@ -34,7 +35,10 @@ pub fn check_arguments(spec: &ToolSpec, arguments: &str) -> Result<Arguments, St
                     kind(&other)
                 ));
             }
-            Err(error) => return Err(format!("the arguments are not valid JSON: {error}")),
+            Err(error) => {
+                let problem = json_problem(&error);
+                return Err(format!("the arguments are not valid JSON: {problem}"));
+            }
         }
     };
     let mut problems = Vec::new();

@@ -271,7 +271,7 @@ fn run_tool(
     let result = catch_unwind(AssertUnwindSafe(|| tool.run(arguments, context)))
         .unwrap_or_else(|_| Err(format!("the tool {:?} failed inside the server", call.tool)));
     log::info!(
-        "turn {turn}: tool {} {} in {} ms",
+        "{turn}: tool {} {} in {} ms",
         call.tool,
         if result.is_ok() { "ran" } else { "failed" },
         began.elapsed().as_millis()

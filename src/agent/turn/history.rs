@@ -195,13 +195,13 @@ impl<'a> History<'a> {
         let content = match written {
             Some(text) => {
                 let took = began.elapsed().as_millis();
-                log::info!("turn {id}: {count} older turns were summarised in {took} ms");
+                log::info!("{id}: {count} older turns were summarised in {took} ms");
                 run.store
                     .save_summary(run.turn.conversation_id, turn_id, &text)?;
                 text
             }
             None => {
-                log::info!("turn {id}: {count} older turns are no longer shown to the model");
+                log::info!("{id}: {count} older turns are no longer shown to the model");
                 self.unsaved_cut = Some(turn_id);
                 let earlier = self.past.summary.as_ref();
                 summary::without_summary(earlier.map(|summary| summary.content.as_str()))
@@ -260,7 +260,7 @@ impl<'a> History<'a> {
             Err(ProviderError::Cancelled) => Err(Stop::Cancelled),
             Err(error) => {
                 let error = error.into_error();
-                log::warn!("turn {}: no summary: {error}", run.turn.id);
+                log::warn!("{}: no summary: {error}", run.turn.id);
                 Ok(None)
             }
         }

@@ -270,7 +270,7 @@ impl TurnLoop<'_, '_> {
                     if refused.is_none() && self.written.is_empty() && history.shrink() =>
                 {
                     log::info!(
-                        "turn {}: too long for the model: retrying with less of the past",
+                        "{}: too long for the model: retrying with less of the past",
                         run.turn.id
                     );
                     refused = Some((error, context));

@@ -62,6 +62,14 @@ impl Zone {
         }
     }
 
+    /// The same for people to read: `21 Nov 2026 09:30`, always as wide.
+    pub fn readable(&self, time: Timestamp) -> String {
+        match self.local(time) {
+            Some(local) => local.strftime("%d %b %Y %H:%M").to_string(),
+            None => time.to_string(),
+        }
+    }
+
     /// What clocks show at a time; none beyond the year 9999.
     pub(super) fn local(&self, time: Timestamp) -> Option<DateTime> {
         let time = jiff::Timestamp::from_millisecond(time.as_millis()).ok()?;

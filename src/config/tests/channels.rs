@@ -1,5 +1,7 @@
 //! Channels and webhook accounts that are not good.
 
+use serde_json::json;
+
 use super::problems::check_says;
 use super::*;
 use base::testing::rows;
@@ -108,4 +110,41 @@ fn channels_do_not_collide() {
     config(
         r#"{"channels":[{"type":"tcp","bind":"127.0.0.1"},{"type":"tcp","bind":"192.168.1.2"}]}"#,
     );
+}
+
+#[test]
+fn accounts_are_not_lost_with_another_value_of_channels() {
+    let account = json!({ "incoming_path": "/in", "outgoing_url": "http://127.0.0.1:1/", "secret": "x".repeat(32) });
+    let lan = json!({ "name": "lan", "type": "tcp", "port": 5000 });
+    let array = json!([lan, { "name": "hooks", "type": "webhook", "accounts": { "ci": account } }]);
+    let object = json!({ "lan": lan, "webhook": { "accounts": { "ci": account } } });
+    for channels in [array, object] {
+        let dir = TemporaryDirectory::new();
+        let path = dir.path().join("config.json");
+        fs::write(&path, json!({ "channels": channels }).to_string()).unwrap();
+        let settings = Settings::load(&path).unwrap();
+        let hooks = match channels.is_array() {
+            true => "channels.hooks",
+            false => "channels.webhook",
+        };
+        let other = json!([{ "name": "lan", "type": "tcp", "port": 5001 }]).to_string();
+        for (key, value) in [
+            ("channels", other.as_str()),
+            ("channels", "null"),
+            (hooks, "null"),
+        ] {
+            let error = settings.set(key, value).unwrap_err();
+            assert!(
+                error.message().contains("hearth webhook remove ci"),
+                "{key}: {error}"
+            );
+            assert_eq!(settings.current().webhook_accounts().count(), 1);
+        }
+        settings.set("channels.lan.port", "5001").unwrap();
+        settings
+            .set(&format!("{hooks}.accounts.ci"), "null")
+            .unwrap();
+        settings.set("channels", &other).unwrap();
+        assert_eq!(settings.current().webhook_accounts().count(), 0);
+    }
 }

@@ -214,10 +214,10 @@ fn a_directory_that_cannot_be_written_is_the_server_s_fault() {
         .update(&changes(json!({"model": "new"})))
         .unwrap_err();
     assert_eq!(error.code(), Code::ServerError);
+    let said = error.message();
     assert!(
-        error
-            .message()
-            .starts_with("the configuration could not be saved (reference ")
+        said.starts_with("the configuration could not be saved: Is a directory (reference "),
+        "{said}"
     );
     assert_eq!(settings.current().model, "old");
     assert_eq!(fs::read_to_string(&path).unwrap(), FILE);

@@ -87,6 +87,7 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         given => given.to_owned(),
     };
+    let known = settings.warnings();
     let removed = settings.set(key, &text)?;
     let path = directory.config();
     let reloaded = RunningServer::reload_if_running(&directory);
@@ -102,6 +103,11 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             "{removed} is removed: it was given for another address. Set the new one: \
              hearth config set{option} {removed} -"
         )?;
+    }
+    for warning in settings.warnings() {
+        if !known.contains(&warning) {
+            writeln!(context.errors, "{warning}")?;
+        }
     }
     Ok(())
 }

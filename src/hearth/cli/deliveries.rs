@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
-use super::table::ListView;
+use super::table::{self, ListView};
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
@@ -63,7 +63,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 delivery.state.as_str().to_owned(),
                 delivery.attempts.to_string(),
                 match delivery.state {
-                    DeliveryState::Pending => delivery.next_at.to_string(),
+                    DeliveryState::Pending => table::time(delivery.next_at),
                     _ => "-".to_owned(),
                 },
                 error.chars().take(ERROR_CHARACTERS).collect(),

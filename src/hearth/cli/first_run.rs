@@ -1,6 +1,7 @@
 //! The first start creates a configuration and the first user.
 
 use std::fs;
+use std::sync::Arc;
 
 use super::context::CliError;
 use super::data_directory::DataDirectory;
@@ -8,7 +9,7 @@ use super::password;
 use crate::service;
 use base::clock::Clock;
 use base::secret::Secret;
-use config::{self, Settings};
+use config::{self, Config, Settings};
 use store::{Store, UserRole};
 
 /// The name of the first user.
@@ -25,6 +26,30 @@ pub struct FirstRun {
     pub password: Option<Secret>,
 }
 
+/// The configuration with which the first start would serve; none when the first run
+/// is complete.
+///
+/// # Errors
+///
+/// The existing configuration is invalid.
+pub fn config_to_be(directory: &DataDirectory) -> Result<Option<Arc<Config>>, CliError> {
+    let path = directory.config();
+    if is_complete(directory) {
+        return Ok(None);
+    }
+    let settings = match path.exists() {
+        true => Settings::load(&path),
+        false => Settings::from_text(&path, &config::first_run(), |_| None),
+    };
+    Ok(Some(settings.map_err(CliError::failed)?.current()))
+}
+
+fn is_complete(directory: &DataDirectory) -> bool {
+    // A crash or a failed copy may leave an empty file.
+    let has_database = fs::metadata(directory.database()).is_ok_and(|file| file.len() > 0);
+    directory.config().exists() && has_database
+}
+
 /// Creates what a data directory lacks. `given` is the first user's password, if the
 /// owner chose one. The configuration is written last: once it exists, the first
 /// run is complete.
@@ -38,13 +63,10 @@ pub fn prepare(
     given: Option<Secret>,
 ) -> Result<FirstRun, CliError> {
     let mut made = FirstRun::default();
-    let has_config = directory.config().exists();
-    // A crash or a failed copy may leave an empty file.
-    let has_database = fs::metadata(directory.database()).is_ok_and(|file| file.len() > 0);
-    if has_config && has_database {
+    if is_complete(directory) {
         return Ok(made);
     }
-    if has_config {
+    if directory.config().exists() {
         // If an existing configuration is invalid, the start must fail before it
         // generates a password.
         Settings::load(&directory.config()).map_err(CliError::failed)?;

@@ -40,13 +40,13 @@ pub fn overview(table: &[Command]) -> String {
     text
 }
 
-/// What `hearth help WORD...` prints: a page of the handbook, the help of a
-/// command, or both where they share a name.
+/// What `hearth help WORD...` prints: a page of the handbook, its headings in bold
+/// type if `bold`, the help of a command, or both where they share a name.
 ///
 /// # Errors
 ///
 /// A usage failure where the words name neither.
-pub fn of_words(table: &'static [Command], words: &[&str]) -> Result<String, CliError> {
+pub fn of_words(table: &'static [Command], words: &[&str], bold: bool) -> Result<String, CliError> {
     let page = match words {
         [name] => topic(name),
         _ => None,
@@ -54,21 +54,30 @@ pub fn of_words(table: &'static [Command], words: &[&str]) -> Result<String, Cli
     match (page, find(table, words)) {
         (Some(page), Ok(found)) => {
             let help = of_command(&found.path, found.command);
-            Ok(format!("{}\n{help}", page.text()))
+            Ok(format!("{}\n{help}", page.text(bold)))
         }
-        (Some(page), Err(_)) => Ok(page.text()),
+        (Some(page), Err(_)) => Ok(page.text(bold)),
         (None, Ok(found)) => Ok(of_command(&found.path, found.command)),
         (None, Err(error)) => Err(match words {
-            [word] => nearest(word, TOPICS.iter().map(|topic| topic.name)).map_or(error, |near| {
-                CliError::Usage {
-                    message: format!(
-                        "unknown command or topic `{word}`; did you mean `hearth help {near}`?"
-                    ),
-                    command: "hearth".to_owned(),
-                }
-            }),
+            [word] => unknown(word, error),
             _ => error,
         }),
+    }
+}
+
+/// The failure for a word that is neither a command, as `error` says, nor a topic.
+fn unknown(word: &str, error: CliError) -> CliError {
+    let topics = || TOPICS.iter().map(|topic| topic.name);
+    let advice = match (nearest(word, topics()), &error) {
+        (Some(near), _) => format!("did you mean `hearth help {near}`?"),
+        (None, CliError::Usage { message, .. }) if message.contains("did you mean") => {
+            return error;
+        }
+        _ => format!("the topics are {}", topics().collect::<Vec<_>>().join(", ")),
+    };
+    CliError::Usage {
+        message: format!("unknown command or topic `{word}`; {advice}"),
+        command: "hearth".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
-use super::table::{ListView, truncated};
+use super::table::{self, ListView, truncated};
 use crate::service::views;
 use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
@@ -30,11 +30,11 @@ Any of the words may match, also as the start of a longer word.
     .run(search),
     Command::new(
         "\
-delete ID: Delete a memory
+remove ID: Remove a memory
 `hearth memory list` shows the ID.
 --data-dir",
     )
-    .run(delete),
+    .run(remove),
 ]);
 
 /// Longest text in the table; `--json` shows all of it.
@@ -61,13 +61,13 @@ fn search(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     print(arguments, context, &memories, "No memory matches.")
 }
 
-/// `hearth memory delete ID`
-fn delete(arguments: &Arguments, context: &mut CliContext) -> CliResult {
+/// `hearth memory remove ID`
+fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: MemoryId = arguments.required(0).parse()?;
     let store = DataDirectory::of(arguments, context)?.open_store()?;
     store.forget(id)?;
     store.close();
-    writeln!(context.errors, "Deleted {id}.")?;
+    writeln!(context.errors, "Removed {id}.")?;
     Ok(())
 }
 
@@ -82,7 +82,7 @@ fn print(
         row: &|memory: &Memory| {
             vec![
                 memory.id.to_string(),
-                memory.created_at.to_string(),
+                table::time(memory.created_at),
                 memory.speaker.clone().unwrap_or_else(|| "-".to_owned()),
                 truncated(&memory.content, CONTENT_CHARACTERS),
             ]

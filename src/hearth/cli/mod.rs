@@ -12,6 +12,7 @@
 
 mod arguments;
 mod backup;
+mod called;
 mod channels;
 mod chat;
 mod command;
@@ -61,6 +62,7 @@ use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 
 use arguments::Arguments;
+use called::Renamed;
 use command::{Command, CommandFunction};
 use context::{CliContext, CliError, CliResult, StandardInput};
 
@@ -94,18 +96,33 @@ const COMMANDS: &[Command] = &[
     manual::COMMAND,
 ];
 
+/// The commands whose output says what to do next, in words of ours alone.
+const ADVISERS: [&str; 7] = ["doctor", "init", "relay", "tls", "token", "user", "webhook"];
+
 /// Runs one command line (without the program's name) in this process's
 /// environment, on its standard streams.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let is_command = |word: &str| {
+        ["help", "--help"].contains(&word) || COMMANDS.iter().any(|one| one.name() == word)
+    };
+    let (mut output, mut errors) = (io::stdout(), io::stderr());
+    let mut renamed = Renamed::new(&mut output, called::name(), &is_command);
+    let mut plain = io::stdout();
+    let command = arguments.first().and_then(|word| word.to_str());
     let mut context = CliContext {
         environment: &|name| std::env::var_os(name),
         input: &mut StandardInput(io::stdin()),
         input_is_terminal: io::stdin().is_terminal(),
         output_is_terminal: io::stdout().is_terminal(),
-        output: &mut io::stdout(),
-        errors: &mut io::stderr(),
+        output: match command {
+            Some(word) if ADVISERS.contains(&word) => &mut renamed,
+            // What others wrote stays as it is.
+            _ => &mut plain,
+        },
+        errors: &mut Renamed::new(&mut errors, called::name(), &is_command),
     };
-    ExitCode::from(run_in(arguments.into_iter().collect(), &mut context))
+    ExitCode::from(run_in(arguments, &mut context))
 }
 
 fn run_in(arguments: Vec<OsString>, context: &mut CliContext) -> u8 {
@@ -147,7 +164,7 @@ fn dispatch(arguments: Vec<OsString>, context: &mut CliContext) -> CliResult {
         Some("help") => {
             let text = match words.get(1) {
                 None => help::overview(COMMANDS),
-                Some(_) => help::of_words(COMMANDS, &words[1..])?,
+                Some(_) => help::of_words(COMMANDS, &words[1..], context.output_is_terminal)?,
             };
             context.output.write_all(text.as_bytes())?;
             return Ok(());

@@ -74,7 +74,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         timing,
     })?;
     store.close();
-    let next = zone.minute(schedule.timing.next_at);
+    let next = zone.readable(schedule.timing.next_at);
     writeln!(context.output, "{}", schedule.id)?;
     writeln!(context.errors, "It runs at {next}.")?;
     Ok(())
@@ -134,7 +134,7 @@ fn resume(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     writeln!(
         context.errors,
         "Resumed {id}; it runs at {}.",
-        zone.minute(next_at)
+        zone.readable(next_at)
     )?;
     Ok(())
 }
@@ -145,7 +145,7 @@ fn row(schedule: &Schedule, zone: &Zone) -> Vec<String> {
         schedule.id.to_string(),
         match schedule.is_paused {
             true => "paused".to_owned(),
-            false => zone.minute(schedule.timing.next_at),
+            false => zone.readable(schedule.timing.next_at),
         },
         cron.unwrap_or_else(|| "-".to_owned()),
         schedule.account.clone().unwrap_or_else(|| "-".to_owned()),

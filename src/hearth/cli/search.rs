@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
 use super::data_directory::DataDirectory;
-use super::table::ListView;
+use super::table::{self, ListView};
 use protocol::command::LIST_LIMIT;
 use serde_json::json;
 use store::{Message, Role, excerpt};
@@ -38,7 +38,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         row: &|message: &Message| {
             vec![
                 message.conversation_id.to_string(),
-                message.created_at.to_string(),
+                table::time(message.created_at),
                 match message.role {
                     Role::Assistant => "assistant".to_owned(),
                     Role::User => message.speaker.clone().unwrap_or_else(|| "-".to_owned()),

@@ -47,6 +47,7 @@ log_level applies.
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let bind = arguments.value::<IpAddr>("bind", "an IP address")?;
     let port = arguments.number("port", 0..=u64::from(u16::MAX))?;
+    let port = port.map(|port| u16::try_from(port).expect("the range of --port is that of u16"));
     let directory = DataDirectory::of(arguments, context)?;
     limit_arenas(context);
     directory.create()?;
@@ -67,6 +68,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
     server::prepare(directory.path()).map_err(CliError::failed)?;
     let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
+    // Before anything is made, so that a start that cannot serve prints no password.
+    if let Some(config) = first_run::config_to_be(&directory)? {
+        server::check_ports(&config, bind, port).map_err(CliError::failed)?;
+    }
     let made = first_run::prepare(&directory, &Clock::system(), given)?;
     // The log level also applies to the start itself, which reports an invalid file.
     if let Ok(settings) = Settings::load(&directory.config()) {
@@ -76,7 +81,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         data_dir: directory.path().to_owned(),
         clock: Clock::system(),
         bind,
-        port: port.map(|port| u16::try_from(port).expect("the range of --port is that of u16")),
+        port,
     });
     let server = match started {
         Ok(server) => server,
@@ -99,19 +104,13 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         || context.variable("HEARTH_DATA_DIR").is_some()
         || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let text = welcome(
-            &made,
-            &directory,
-            (scheme, server.addrs()),
-            &program(),
-            is_given,
-        );
+        let text = welcome(&made, &directory, (scheme, server.addrs()), is_given);
         write!(context.errors, "{text}")?;
     }
     context.errors.flush()?;
     // The server is running already, so the search delays nothing.
     if made.config {
-        let command = program() + " config set" + &directory.option(is_given);
+        let command = format!("hearth config set{}", directory.option(is_given));
         let suggestions = local_models::search(|name| context.variable(name));
         write!(
             context.errors,
@@ -228,17 +227,6 @@ pub fn raise_descriptor_limit() {
     }
 }
 
-/// How a person can call this program again: by name if it was found in PATH, else
-/// by the path that was used.
-fn program() -> String {
-    let called = std::env::args().next().unwrap_or_default();
-    if called.contains('/') {
-        called
-    } else {
-        "hearth".to_owned()
-    }
-}
-
 /// The credentials of the new user.
 fn account(made: &FirstRun) -> String {
     match (&made.password, made.admin) {
@@ -260,7 +248,6 @@ fn welcome(
     made: &FirstRun,
     directory: &DataDirectory,
     (scheme, addresses): (&str, &[SocketAddr]),
-    program: &str,
     is_given: bool,
 ) -> String {
     let mut text = account(made);
@@ -269,8 +256,8 @@ fn welcome(
     }
     let option = directory.option(is_given);
     text.push_str(&format!(
-        "  Settings  {}   (`{program} config keys` explains them)\n\n\
-         Try it from another terminal: {program} chat{option} hello\n\n",
+        "  Settings  {}   (`hearth config keys` explains them)\n\n\
+         Try it from another terminal: hearth chat{option} hello\n\n",
         directory.config().display(),
     ));
     text
@@ -312,19 +299,13 @@ mod tests {
             password: Some(Secret::new("abcde-fghij")),
         };
         let addresses = ["192.0.2.7:5000".parse().unwrap()];
-        let text = welcome(
-            &made,
-            &root.data_directory(),
-            ("http", &addresses),
-            "./target/release/hearth",
-            true,
-        );
+        let text = welcome(&made, &root.data_directory(), ("http", &addresses), true);
         for part in [
             "http://192.0.2.7:5000",
             "admin",
             "abcde-fghij",
             "config.json",
-            "./target/release/hearth chat --data-dir ",
+            "hearth chat --data-dir ",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }

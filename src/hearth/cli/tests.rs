@@ -104,7 +104,8 @@ fn a_wrong_command_line_is_named_and_has_code_2() {
         sevre                                        | unknown command `hearth sevre`; did you mean `hearth serve`? (see `hearth --help`)
         teapot                                       | unknown command `hearth teapot`; there are serve, init, chat,
         user ad                                      | unknown command `hearth user ad`; did you mean `hearth user add`? (see `hearth user --help`)
-        help teapot                                  | unknown command `hearth teapot`
+        help teapot                                  | unknown command or topic `teapot`; the topics are browser, models,
+        help sevre                                   | did you mean `hearth serve`?
         serve now                                    | unexpected argument "now" (see `hearth serve --help`)
         serve --prot 5                               | unknown option --prot; did you mean --port?
         serve --zzzzzzzzz                            | unknown option --zzzzzzzzz (
@@ -208,7 +209,7 @@ fn every_command_has_help_that_names_its_options_and_operands() {
         let help = run_line(&format!("{path} --help"));
         assert_eq!((help.code, help.errors.as_str()), (0, ""), "{path}");
         // Where a topic of the handbook has the same name, its page comes first.
-        let page = topic(path.trim_start()).map(|topic| topic.text() + "\n");
+        let page = topic(path.trim_start()).map(|topic| topic.text(false) + "\n");
         assert_eq!(
             run_line(&format!("help{path}")).output,
             page.unwrap_or_default() + &help.output,
@@ -255,7 +256,7 @@ fn help_prints_the_pages_of_the_handbook() {
         assert!(overview.contains(&one.summary()), "{}", one.name);
         let help = run_line(&format!("help {}", one.name));
         assert_eq!((help.code, help.errors.as_str()), (0, ""), "{}", one.name);
-        assert!(help.output.starts_with(&one.text()), "{}", one.name);
+        assert!(help.output.starts_with(&one.text(false)), "{}", one.name);
     }
     let both: Vec<&str> = TOPICS
         .iter()

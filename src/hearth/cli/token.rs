@@ -12,7 +12,7 @@ use super::first_run::ADMIN;
 use super::table::{self, ListView};
 use super::user;
 use crate::service::people::{NAME_CHARACTERS, new_token};
-use base::clock::{Clock, Timestamp};
+use base::clock::Clock;
 use base::ids::TokenId;
 use serde_json::json;
 use store::Token;
@@ -91,7 +91,7 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         token.user,
         token.role.as_str(),
         match token.expires_at {
-            Some(time) => format!("until {time}"),
+            Some(time) => format!("until {}", table::time(time)),
             None => "until it is revoked".to_owned(),
         },
         token.id
@@ -107,13 +107,13 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let list = ListView {
         columns: &["id", "name", "user", "role", "created", "expires"],
         row: &|token: &Token| {
-            let expires = token.expires_at.as_ref().map(Timestamp::to_string);
+            let expires = token.expires_at.map(table::time);
             vec![
                 token.id.to_string(),
                 token.name.clone(),
                 token.user.clone(),
                 token.role.as_str().to_owned(),
-                token.created_at.to_string(),
+                table::time(token.created_at),
                 expires.unwrap_or_else(|| "never".to_owned()),
             ]
         },

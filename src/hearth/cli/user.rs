@@ -6,7 +6,7 @@ use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::password;
-use super::table::ListView;
+use super::table::{self, ListView};
 use crate::service::people::{self, check_user_name};
 use store::{Store, User, UserRole};
 
@@ -113,7 +113,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             vec![
                 user.name.clone(),
                 user.role.as_str().to_owned(),
-                user.created_at.to_string(),
+                table::time(user.created_at),
             ]
         },
         json: &people::user,

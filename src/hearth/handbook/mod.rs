@@ -4,6 +4,8 @@
 //! `index.md` lists the topics in their order, each with its title and a summary.
 //! To add a topic, write the file, then add it to `index.md` and to [`TOPICS`].
 
+mod terminal;
+
 use std::io::Read as _;
 
 use flate2::bufread::GzDecoder;
@@ -82,27 +84,10 @@ impl Topic {
             .unwrap_or_default()
     }
 
-    /// The page for a terminal: the source without the comments that mark what
-    /// the tests run or write.
-    pub fn text(&self) -> String {
-        printable(&self.markdown())
+    /// The page for a terminal; with `bold`, its headings are in bold type.
+    pub fn text(&self, bold: bool) -> String {
+        terminal::render(&self.markdown(), bold)
     }
-}
-
-/// Markdown without the comments that mark what the tests run or write.
-fn printable(markdown: &str) -> String {
-    let mut text = String::with_capacity(markdown.len());
-    let mut was_blank = false;
-    for line in markdown.lines() {
-        let is_comment = line.starts_with("<!--") && line.ends_with("-->");
-        if is_comment || (line.is_empty() && was_blank) {
-            continue;
-        }
-        was_blank = line.is_empty();
-        text.push_str(line);
-        text.push('\n');
-    }
-    text
 }
 
 #[cfg(test)]
@@ -142,14 +127,5 @@ mod tests {
         let mut names: Vec<&str> = TOPICS.iter().map(|topic| topic.name).collect();
         names.sort_unstable();
         assert_eq!(files, names);
-    }
-
-    #[test]
-    fn a_terminal_gets_no_comments() {
-        let markdown = "# Sample\n\n<!-- run -->\n```console\n$ true\n```\n";
-        assert_eq!(printable(markdown), "# Sample\n\n```console\n$ true\n```\n");
-        for topic in TOPICS {
-            assert!(!topic.text().contains("<!--"), "{}", topic.name);
-        }
     }
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::service::Service;
 use crate::service::turn_stream::{Asker, Question, TurnProgress, TurnStream};
 use crate::service::views::cancelled;
-use base::error::{Code, Error, Result};
+use base::error::{Code, Error, Result, json_problem};
 use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
@@ -63,8 +63,13 @@ pub struct TurnSummary {
 /// # Errors
 /// `invalid_request` with what is wrong and where.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
-    serde_json::from_slice(body)
-        .map_err(|error| Error::invalid_request(format!("the body cannot be read: {error}")))
+    serde_json::from_slice(body).map_err(|error| {
+        Error::invalid_request(match error.is_data() {
+            // Names the member, as the documentation of these interfaces does.
+            true => format!("the body cannot be read: {error}"),
+            false => format!("the body is not valid JSON: {}", json_problem(&error)),
+        })
+    })
 }
 
 /// Status and headers of a streamed response, which proxies must not buffer.

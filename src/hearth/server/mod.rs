@@ -258,6 +258,18 @@ pub fn prepare(data_dir: &Path) -> Result<(), StartError> {
     finish_restore(data_dir)
 }
 
+/// Checks that the ports of a configuration can be bound, and gives them back.
+///
+/// # Errors
+/// One cannot, as at [`Server::start`].
+pub fn check_ports(
+    config: &Config,
+    bind: Option<IpAddr>,
+    port: Option<u16>,
+) -> Result<(), StartError> {
+    ports::bind(config, bind, port).map(drop)
+}
+
 /// Checks what the configuration refers to, as the start does: certificates,
 /// their key, and the token of a relay.
 ///

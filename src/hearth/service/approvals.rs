@@ -68,7 +68,7 @@ impl Service {
 
     pub(super) fn publish_decision(&self, approval: &Approval, decision: &Decision) {
         log::info!(
-            "turn {}: tool {} {} by {}",
+            "{}: tool {} {} by {}",
             approval.turn_id,
             approval.tool,
             decision.verdict.as_str(),

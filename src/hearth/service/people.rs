@@ -110,7 +110,7 @@ impl Service {
         let expires_at = new.expires_in.map(|time| self.clock.now().plus(time));
         let (secret, stored) = new_token(&owner, &new.name, parse_role(new.role)?, expires_at)?;
         let made = self.store.add_token(stored)?;
-        log::info!("token {} of {}: made by {by}", made.id, owner.name);
+        log::info!("{} of {}: made by {by}", made.id, owner.name);
         let mut shown = token(&made);
         shown["token"] = json!(secret.expose());
         Ok(shown)
@@ -118,7 +118,7 @@ impl Service {
 
     pub(super) fn revoke_token(&self, id: TokenId, by: &str) -> Result<Value> {
         self.store.revoke_token(id)?;
-        log::info!("token {id}: revoked by {by}");
+        log::info!("{id}: revoked by {by}");
         self.connections.revoke(id);
         Ok(json!({ "token_id": id }))
     }

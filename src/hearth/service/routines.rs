@@ -65,7 +65,7 @@ impl Service {
             account: new.webhook,
             timing,
         })?;
-        log::info!("schedule {}: set up by {owner}", schedule.id);
+        log::info!("{}: set up by {owner}", schedule.id);
         Ok(schedule)
     }
 
@@ -107,7 +107,7 @@ impl Service {
         for schedule in self.store.due_schedules(now)?.uncommitted() {
             let id = schedule.id;
             if let Err(error) = self.run_due(schedule, now, planner) {
-                log::warn!("schedule {id}: {error}");
+                log::warn!("{id}: {error}");
             }
         }
         Ok(())
@@ -120,10 +120,7 @@ impl Service {
             && let Some(name) = &schedule.account
             && config.webhook_account(name).is_none()
         {
-            log::warn!(
-                "schedule {}: paused: no webhook account {name:?}",
-                schedule.id
-            );
+            log::warn!("{}: paused: no webhook account {name:?}", schedule.id);
             let next_at = schedule.timing.after(now, &config.zone());
             return self
                 .store
@@ -141,7 +138,7 @@ impl Service {
         let message = marked_as_scheduled(&schedule.prompt, &minute, is_late);
         let next_at = self.next_of(&schedule, now, planner);
         if let Some(begun) = self.store.run_schedule(schedule, message, next_at)? {
-            log::info!("schedule {id}: runs{}", if is_late { ", late" } else { "" });
+            log::info!("{id}: runs{}", if is_late { ", late" } else { "" });
             planner.note_run(id, due);
             self.start(begun, None);
         }

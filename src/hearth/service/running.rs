@@ -73,7 +73,7 @@ impl Service {
         match ran.outcome {
             Outcome::Suspended(approvals) => {
                 for approval in approvals.iter() {
-                    log::info!("turn {id}: waits for permission: {}", approval.reason);
+                    log::info!("{id}: waits for permission: {}", approval.reason);
                 }
                 self.hub.publish_requests(&turn, &approvals);
                 self.store.note_usage(id, ran.usage, &ran.model);
@@ -82,7 +82,7 @@ impl Service {
             Outcome::Replied(reply) => {
                 let (model, usage) = (&ran.model, ran.usage);
                 log::info!(
-                    "turn {id}: done in {took} ms by {model} ({} tokens in, {} out)",
+                    "{id}: done in {took} ms by {model} ({} tokens in, {} out)",
                     usage.input,
                     usage.output
                 );
@@ -90,7 +90,7 @@ impl Service {
             }
             // It failed because the disk did, not the model.
             Outcome::Failed(error) if !self.store.is_writable() => {
-                log::warn!("turn {id}: put off until the database can be written");
+                log::warn!("{id}: put off until the database can be written");
                 self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
                 self.defer(Deferred::Run {
                     turn: id,
@@ -98,18 +98,18 @@ impl Service {
                 });
             }
             Outcome::Failed(error) => {
-                log::warn!("turn {id}: failed after {took} ms: {error}");
+                log::warn!("{id}: failed after {took} ms: {error}");
                 self.conclude(&turn, TurnEnd::Failed(error), ran.usage, &ran.model);
             }
             // The server stops: the turn is unfinished on disk and continues at
             // the next start.
             Outcome::Cancelled { .. } if self.queue.is_stopping() => {
-                log::info!("turn {id}: put off until the next start");
+                log::info!("{id}: put off until the next start");
                 self.store.note_usage(id, ran.usage, &ran.model);
                 self.queue.turn_ended(id, conversation);
             }
             Outcome::Cancelled { said } => {
-                log::info!("turn {id}: cancelled after {took} ms");
+                log::info!("{id}: cancelled after {took} ms");
                 self.conclude(&turn, TurnEnd::Cancelled { said }, ran.usage, &ran.model);
             }
         }

@@ -78,7 +78,7 @@ impl Service {
         match (begun, watch) {
             (Begun::New { turn, message }, _) => {
                 log::info!(
-                    "turn {}: from {} by {}",
+                    "{}: from {} by {}",
                     turn.id,
                     turn.channel,
                     message.speaker.as_deref().unwrap_or("somebody")
@@ -137,7 +137,7 @@ impl Service {
         if turn.state.is_final() {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));
         }
-        log::info!("turn {id}: {by} stops it");
+        log::info!("{id}: {by} stops it");
         match self.queue.withdraw(id, turn.conversation_id) {
             Withdrawn::Signalled => Ok(json!({ "turn_id": id, "state": "cancelling" })),
             Withdrawn::Taken | Withdrawn::Unknown => {

@@ -154,11 +154,11 @@ impl Service {
                     true => "answered in the response",
                     false => "its caller has gone",
                 };
-                log::info!("delivery {} to {:?}: {how}", delivery.id, delivery.account);
+                log::info!("{} to {:?}: {how}", delivery.id, delivery.account);
                 self.delivery_changed(&delivery);
             }
             // It stays due, and is sent after its delay.
-            Err(error) => log::warn!("delivery {delivery}: {error}"),
+            Err(error) => log::warn!("{delivery}: {error}"),
         }
     }
 

@@ -192,8 +192,8 @@ impl Service {
             Ok(Ok(Some(delivery))) => self.delivery_changed(&delivery),
             Ok(Ok(None)) => {}
             // Still due in the database: the timekeeper offers it again.
-            Ok(Err(error)) => log::warn!("delivery {id}: {error}"),
-            Err(_) => log::error!("delivery {id}: panicked"),
+            Ok(Err(error)) => log::warn!("{id}: {error}"),
+            Err(_) => log::error!("{id}: panicked"),
         }
     }
 

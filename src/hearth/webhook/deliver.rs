@@ -68,7 +68,7 @@ impl Deliver for Deliverer {
                     "the webhook account {:?} is no longer in the configuration",
                     delivery.account
                 );
-                log::warn!("delivery {id}: dead: {error}");
+                log::warn!("{id}: dead: {error}");
                 Attempt::Dead { error }
             }
         };
@@ -119,7 +119,7 @@ fn report(
     };
     log::log!(
         level,
-        "delivery {} to {:?}: attempt {number}: {met} in {} ms: {next}",
+        "{} to {:?}: attempt {number}: {met} in {} ms: {next}",
         delivery.id,
         delivery.account,
         elapsed.as_millis(),

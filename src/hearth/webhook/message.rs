@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::service::WebhookRequest;
-use base::error::{Error, Result};
+use base::error::{Error, Result, json_problem};
 use config::{Template, WebhookMap};
 use net::http::Request;
 use net::http::checks;
@@ -57,8 +57,10 @@ fn as_it_is(request: &Request) -> Result<WebhookRequest> {
 /// adapted where that is safe: a speaker's name is shortened. A conversation's is
 /// not, because two that differ only at the end would become one.
 fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
-    let document: Value = serde_json::from_slice(&request.body)
-        .map_err(|error| Error::invalid_request(format!("the body is not valid JSON: {error}")))?;
+    let document: Value = serde_json::from_slice(&request.body).map_err(|error| {
+        let problem = json_problem(&error);
+        Error::invalid_request(format!("the body is not valid JSON: {problem}"))
+    })?;
     let message = map.message.fill(&document, CHAT_MESSAGE_BYTES);
     if message.trim().is_empty() {
         return Err(Error::invalid_request(

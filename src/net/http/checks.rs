@@ -178,9 +178,9 @@ mod tests {
     fn a_body_is_one_json_object() {
         for (body, says) in [
             (&b"[]"[..], "the body must be a JSON object, not an array"),
-            (b"", "the body is not valid JSON: EOF"),
+            (b"", "the body is not valid JSON: it ends too early"),
             (b"{\"a\":\"\xff\"}", "not UTF-8"),
-            (b"{} {}", "the body is not valid JSON: trailing"),
+            (b"{} {}", "the body is not valid JSON: something follows"),
         ] {
             let error = object(body).unwrap_err();
             assert_eq!(error.status(), 400);

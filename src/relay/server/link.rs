@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::link_registry::{Delivery, Link};
 use super::relay::Relay;
 use crate::noise::{Initiator, Purpose};
-use base::error::{Error, Result};
+use base::error::{Error, Result, json_problem};
 use base::ids::MachineId;
 use net::client_handler::ClientHandler;
 use net::outbox::{Close, Direct, Item, Outbox};
@@ -81,8 +81,12 @@ impl RelayLink {
     /// One step of the handshake.
     fn greet(&mut self, text: &str) -> Result<(), Refusal> {
         let said: Greeting = serde_json::from_str(text).map_err(|error| {
+            let problem = match error.is_data() {
+                true => "a member is missing or has the wrong type".to_owned(),
+                false => json_problem(&error),
+            };
             Error::invalid_request(format!(
-                "this is not a handshake message of a machine: {error}"
+                "this is not a handshake message of a machine: {problem}"
             ))
         })?;
         match (std::mem::replace(&mut self.state, State::Ended), said) {

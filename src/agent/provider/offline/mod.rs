@@ -12,6 +12,7 @@ use crate::message_text::{spoken_text, tool_text};
 use crate::model::{
     ChatMessage, ModelReply, ModelRequest, Provider, ProviderError, ToolSpec, make_call_id,
 };
+use config::OFFLINE;
 use intent::{Intent, intent_of};
 use serde_json::json;
 use store::ToolCall;
@@ -56,6 +57,8 @@ impl Provider for Offline {
         Ok(ModelReply {
             text,
             calls,
+            // Not the configured one, which was not asked.
+            model: Some(OFFLINE.to_owned()),
             ..ModelReply::default()
         })
     }

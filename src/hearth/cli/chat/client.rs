@@ -344,6 +344,10 @@ fn conversations(data: &Value) -> Vec<Action> {
         .map(|conversation| {
             let of = |name: &str| conversation[name].as_str().unwrap_or_default();
             let when = of("updated_at").get(..10).unwrap_or_default();
+            let when = match when.parse::<jiff::civil::Date>() {
+                Ok(date) => date.strftime("%d %b %Y").to_string(),
+                Err(_) => when.to_owned(),
+            };
             format!("{}  {when}  {}", of("id"), short(of("title"), 60))
         })
         .collect();

@@ -145,7 +145,7 @@ fn a_person_talks() {
         USER => ready
         > /nope => problem unknown command /nope; see /help | ready
         > /conversations => LIST_CONVERSATIONS
-        LIST => note conv_1  2026-11-21  Tea | ready
+        LIST => note conv_1  21 Nov 2026  Tea | ready
         > /open conv_1 => note continuing conv_1 | ready
         > more => CHAT_MORE
 

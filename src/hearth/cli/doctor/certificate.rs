@@ -1,6 +1,7 @@
 //! Whether the certificates are usable, and for how long.
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::table::time;
 use base::clock::Clock;
 use config::{Settings, Tls};
 use net::tls::{fingerprint, inspect, load_certificates};
@@ -42,8 +43,8 @@ fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     let Some(inspected) = inspect(&certificates[0]) else {
         return Diagnosis::problem(CHECK, "the certificate is not an X.509 certificate");
     };
-    let until = inspected.until;
-    match until.since(Clock::system().now()).as_secs() {
+    let until = time(inspected.until);
+    match inspected.until.since(Clock::system().now()).as_secs() {
         0 => {
             Diagnosis::problem(CHECK, format!("the certificate expired at {until}")).advise(remedy)
         }

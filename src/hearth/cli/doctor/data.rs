@@ -9,6 +9,7 @@ use std::time::Duration;
 use rustix::fs::{Access, StatVfsMountFlags, access, statvfs};
 
 use super::diagnosis::{Diagnosis, Installation};
+use crate::cli::table::time;
 use base::clock::{Clock, Timestamp};
 use store::{Examination, examine};
 
@@ -133,7 +134,11 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
 /// What is wrong when the newest message is from the future.
 fn backwards(newest: Timestamp, now: Timestamp) -> Option<Diagnosis> {
     (newest.since(now) > SKEW).then(|| {
-        let text = format!("the clock says {now}, but the newest message is from {newest}");
+        let text = format!(
+            "the clock says {}, but the newest message is from {}",
+            time(now),
+            time(newest)
+        );
         Diagnosis::problem("clock", text).advise(SET_CLOCK)
     })
 }
@@ -155,16 +160,22 @@ pub fn clock(_: &Installation<'_>) -> Vec<Diagnosis> {
 fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
     const CHECK: &str = "clock";
     if now < Timestamp::from_millis(BEGINNING) {
-        let text = format!("the clock says {now}, which is wrong: secure connections will fail");
+        let text = format!(
+            "the clock says {}, which is wrong: secure connections will fail",
+            time(now)
+        );
         return Diagnosis::problem(CHECK, text).advise(SET_CLOCK);
     }
     match installed {
         Some(installed) if installed.since(now) > SKEW => {
-            let text =
-                format!("the clock says {now}, but this program was installed at {installed}");
+            let text = format!(
+                "the clock says {}, but this program was installed at {}",
+                time(now),
+                time(installed)
+            );
             Diagnosis::problem(CHECK, text).advise(SET_CLOCK)
         }
-        _ => Diagnosis::ok(CHECK, format!("the clock says {now}")),
+        _ => Diagnosis::ok(CHECK, format!("the clock says {}", time(now))),
     }
 }
 

@@ -39,7 +39,7 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 text("url"),
                 text("state"),
                 relay["clients"].to_string(),
-                text("next_try"),
+                table::wire_time(&text("next_try")),
                 text("last_error"),
             ]
         })

@@ -232,7 +232,7 @@ impl CertificateSummary {
 
     fn print(&self, context: &mut CliContext) -> CliResult {
         writeln!(context.output, "  Names    {}", self.names.join(", "))?;
-        writeln!(context.output, "  Expires  {}", self.until)?;
+        writeln!(context.output, "  Expires  {}", table::time(self.until))?;
         writeln!(context.output, "  SHA-256  {}", self.fingerprint)?;
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::http;
 use crate::cli::running_server::RunningServer;
+use crate::cli::table;
 use crate::cli::terminal::visible;
 use ::config::{Config, WebhookAccount};
 use agent::tool::output::shorten;
@@ -236,7 +237,7 @@ impl WebhookTest<'_, '_> {
                             "It will not be retried; `hearth deliveries retry {id}` sends it again."
                         )
                     }
-                    _ => format!("It will be retried at {}.", delivery.next_at),
+                    _ => format!("It will be retried at {}.", table::time(delivery.next_at)),
                 };
                 Err(self.failed(&what, &format!("{advice}\n        {next}")))
             }

@@ -1,0 +1,117 @@
+//! The name under which a person can call this program again, in what it prints.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+
+/// How the texts call the program.
+const NAME: &str = "hearth";
+
+/// How a person can call this program again: by name if a shell finds it, else by
+/// the path that was used.
+pub fn name() -> String {
+    let called = env::args().next().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    match !called.contains('/') || is_found(Path::new(&called), env::split_paths(&path)) {
+        true => NAME.to_owned(),
+        false => called,
+    }
+}
+
+/// Whether the first `hearth` of these directories is this program.
+fn is_found(called: &Path, mut directories: impl Iterator<Item = std::path::PathBuf>) -> bool {
+    let found = directories.find_map(|directory| fs::canonicalize(directory.join(NAME)).ok());
+    found.is_some() && found == fs::canonicalize(called).ok()
+}
+
+/// Replaces the program's name in the commands that are written to `inner`.
+pub struct Renamed<'a> {
+    inner: &'a mut dyn Write,
+    name: String,
+    /// Whether a word is a command.
+    is_command: &'a dyn Fn(&str) -> bool,
+}
+
+impl<'a> Renamed<'a> {
+    pub fn new(
+        inner: &'a mut dyn Write,
+        name: String,
+        is_command: &'a dyn Fn(&str) -> bool,
+    ) -> Renamed<'a> {
+        Renamed {
+            inner,
+            name,
+            is_command,
+        }
+    }
+
+    /// The text with `hearth` replaced where a command follows.
+    fn renamed(&self, text: &str) -> String {
+        let mut renamed = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(place) = rest.find(NAME) {
+            let (before, from) = rest.split_at(place);
+            renamed.push_str(before);
+            let begins = !renamed
+                .ends_with(|last: char| last.is_alphanumeric() || matches!(last, '/' | '.' | '-'));
+            rest = &from[NAME.len()..];
+            let word = rest.strip_prefix(' ').map(|next| {
+                let end = next.find(|letter: char| !letter.is_ascii_lowercase() && letter != '-');
+                &next[..end.unwrap_or(next.len())]
+            });
+            let is_called = begins && word.is_some_and(|word| (self.is_command)(word));
+            renamed.push_str(if is_called { &self.name } else { NAME });
+        }
+        renamed + rest
+    }
+}
+
+impl Write for Renamed<'_> {
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        match std::str::from_utf8(text) {
+            Ok(readable) if self.name != NAME => {
+                self.inner.write_all(self.renamed(readable).as_bytes())?;
+            }
+            _ => self.inner.write_all(text)?,
+        }
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.inner.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_name_the_program_as_it_was_called() {
+        for (text, expected) in [
+            ("run `hearth chat`", "run `./hearth chat`"),
+            ("hearth config set a b", "./hearth config set a b"),
+            (
+                "-> hearth chat\n   hearth config",
+                "-> ./hearth chat\n   ./hearth config",
+            ),
+            (
+                "hearth listening on http://x",
+                "hearth listening on http://x",
+            ),
+            (
+                "hearth: no hearth.db in /hearth chat",
+                "hearth: no hearth.db in /hearth chat",
+            ),
+            ("systemctl restart hearth", "systemctl restart hearth"),
+            ("hearth chatter", "hearth chatter"),
+        ] {
+            let mut written = Vec::new();
+            let is_command = |word: &str| ["chat", "config"].contains(&word);
+            let mut renamed = Renamed::new(&mut written, "./hearth".to_owned(), &is_command);
+            renamed.write_all(text.as_bytes()).unwrap();
+            assert_eq!(String::from_utf8(written).unwrap(), expected);
+        }
+    }
+}
