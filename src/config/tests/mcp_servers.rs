@@ -61,6 +61,7 @@ fn what_cannot_be_started_is_refused() {
         "a":{"command":"x","url":"http://a/"}       | it has both
         "a":{"command":"x","headers":{"A":"b"}}     | "mcp_servers.a.headers" needs "url"
         "a":{"url":"http://a/","args":["x"]}        | "mcp_servers.a.args" needs "command"
+        "a":{"url":"http://a/","sandbox":true}      | "mcp_servers.a.sandbox" needs "command"
         "a":{"url":"http://a/","type":"stdio"}      | "mcp_servers.a.type" needs "command"
         "a":{"url":"http://a/","type":"sse"}        | must be "stdio", "http", "streamable-http"
         "a":{"command":"x","cwd":"here"}            | must be an absolute path

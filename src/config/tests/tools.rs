@@ -61,6 +61,8 @@ fn custom_tools_are_strict() {
         "name":"t","description":"d","command":["x"],"directory":"bin" | must be an absolute path
         "name":"t","description":"d","command":["x"],"env":{"1A":"x"} | is not the name of an environment variable
         "name":"t","description":"d","http":{"url":"http://a/"},"env":{} | "tools.custom[0].env" needs "command"
+        "name":"t","description":"d","http":{"url":"http://a/"},"sandbox":false | "tools.custom[0].sandbox" needs "command"
+        "name":"t","description":"d","command":["x"],"sandbox":"no" | "tools.custom[0].sandbox" must be true or false
         "name":"t","description":"d","http":{"url":"https://{host}/"},"parameters":{"host":"string"} | whose host holds no {name}
         "name":"t","description":"d","http":{"url":"file:///etc/passwd"} | must be a URL that begins with https:// or http://
         "name":"t","description":"d","http":{"url":"http://a/{cty}"},"parameters":{"city":"string"} | has {cty}, but "parameters" has no "cty" (did you mean "city"?)
