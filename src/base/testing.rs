@@ -21,23 +21,49 @@ pub fn explore(name: &str, scenario: impl Fn() + Send + Sync + 'static) {
 
     /// Priority changes of PCT: most races need two.
     const DEPTH: usize = 3;
+
+    let scenario = std::sync::Arc::new(scenario);
+    let again = std::sync::Arc::clone(&scenario);
+    let random = run(RandomScheduler::new(schedules()), move || scenario());
+    let pct = run(PctScheduler::new(DEPTH, schedules()), move || again());
+    println!("{name}: {random} random schedules and {pct} of PCT");
+}
+
+/// Runs a small scenario in all its interleavings, one after the other, or in the
+/// first ones if there are more than fifty times `SCHEDULES`. It must do the same
+/// in the same one, and no wait of it may time out.
+///
+/// # Panics
+/// As [`explore`].
+#[cfg(feature = "shuttle")]
+pub fn explore_all(name: &str, scenario: impl Fn() + Send + Sync + 'static) {
+    let most = 50 * schedules();
+    let scheduler = shuttle::scheduler::DfsScheduler::new(Some(most), false);
+    let count = run(scheduler, scenario);
+    let which = if count < most { "all" } else { "the first" };
+    println!("{name}: {which} {count} schedules");
+}
+
+#[cfg(feature = "shuttle")]
+fn schedules() -> usize {
+    let set = std::env::var("SCHEDULES");
+    set.map_or(500, |count| count.parse().expect("SCHEDULES is a number"))
+}
+
+#[cfg(feature = "shuttle")]
+fn run(
+    scheduler: impl shuttle::scheduler::Scheduler + 'static,
+    scenario: impl Fn() + Send + Sync + 'static,
+) -> usize {
     /// SQLite, without optimisation, in each thread.
     const STACK_BYTES: usize = 512 * 1024;
     /// A scenario that takes more steps does not end.
     const STEPS: usize = 200_000;
 
-    let count = std::env::var("SCHEDULES")
-        .map_or(1_000, |count| count.parse().expect("SCHEDULES is a number"));
     let mut config = shuttle::Config::new();
     config.stack_size = STACK_BYTES;
     config.max_steps = shuttle::MaxSteps::FailAfter(STEPS);
-    let scenario = std::sync::Arc::new(scenario);
-    let again = std::sync::Arc::clone(&scenario);
-    let random = RandomScheduler::new(count);
-    let random = shuttle::Runner::new(random, config.clone()).run(move || scenario());
-    let pct = PctScheduler::new(DEPTH, count);
-    let pct = shuttle::Runner::new(pct, config).run(move || again());
-    println!("{name}: {random} random schedules and {pct} of PCT");
+    shuttle::Runner::new(scheduler, config).run(scenario)
 }
 
 /// Says that the rest of a test is skipped, past the test harness, which shows

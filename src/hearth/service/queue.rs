@@ -118,7 +118,17 @@ impl WorkQueue {
 
     /// Queues a turn that was stored.
     pub fn submit(&self, job: TurnJob) {
-        if self.lock().turns.add(job) {
+        self.announce(job, || ());
+    }
+
+    /// Queues a turn that was stored, and publishes it by `publish`: before it runs,
+    /// but not before it can be withdrawn. `publish` must not call the queue.
+    pub fn announce(&self, job: TurnJob, publish: impl FnOnce()) {
+        let mut state = self.lock();
+        let is_ready = state.turns.add(job);
+        publish();
+        drop(state);
+        if is_ready {
             self.changed.notify_one();
         }
     }

@@ -74,8 +74,7 @@ impl Service {
     /// Publishes the message of a stored turn and queues the turn. For a repeated
     /// idempotency key whose earlier turn has ended, `watch` is notified now.
     pub(super) fn start(&self, begun: Begun, watch: Option<Watch>) {
-        self.hub.publish_begin(&begun);
-        match (begun, watch) {
+        match (&begun, watch) {
             (Begun::New { turn, message }, _) => {
                 log::info!(
                     "{}: from {} by {}",
@@ -83,11 +82,12 @@ impl Service {
                     turn.channel,
                     message.speaker.as_deref().unwrap_or("somebody")
                 );
-                self.queue.submit(TurnJob {
+                let job = TurnJob {
                     turn: turn.id,
                     conversation: turn.conversation_id,
-                    fresh: Some(Box::new((turn, message))),
-                });
+                    fresh: Some(Box::new((turn.clone(), message.clone()))),
+                };
+                self.queue.announce(job, || self.hub.publish_begin(&begun));
             }
             (Begun::Repeat(turn), Some(watch)) => {
                 if let Ok(turn) = self.store.turn(turn.id)

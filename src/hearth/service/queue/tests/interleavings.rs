@@ -238,6 +238,30 @@ fn a_withdrawn_turn_does_not_run_and_the_next_one_does() {
 }
 
 #[test]
+fn whoever_learns_of_a_turn_can_withdraw_it() {
+    explore("queue: announced turns", || {
+        let scene = Scene::new(1);
+        let workers = scene.workers(1, |scene, job, cancel| {
+            assert!(cancel.wait(LONG));
+            scene.end(job.turn, job.conversation);
+        });
+        let (tell, told) = bounded(1);
+        let caller = scene.spawn(move |scene| {
+            told.recv().unwrap();
+            match scene.queue.withdraw(11.into(), 1.into()) {
+                Withdrawn::Taken => scene.ended.0.send(11).unwrap(),
+                Withdrawn::Signalled => {}
+                Withdrawn::Unknown => panic!("announced too early"),
+            }
+        });
+        scene.queue.announce(job(11, 1), || tell.send(()).unwrap());
+        scene.await_ends(1);
+        caller.join().unwrap();
+        scene.stop(workers);
+    });
+}
+
+#[test]
 fn no_more_wait_than_the_limits_allow() {
     explore("queue: limits", || {
         let scene = Scene::new(2);
