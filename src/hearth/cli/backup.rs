@@ -43,8 +43,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if let Some(reason) = left_out {
         writeln!(context.errors, "hearth: {reason}")?;
     }
-    writeln!(
-        context.output,
+    context.print(format_args!(
         "Backed up {} in {} to {} ({}), {}.",
         count(made.messages, "message"),
         count(made.conversations, "conversation"),
@@ -54,6 +53,5 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             true => "including all secrets: keep it safe",
             false => "without secrets",
         }
-    )?;
-    Ok(())
+    ))
 }

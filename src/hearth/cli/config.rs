@@ -49,8 +49,7 @@ fn check(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     for warning in settings.warnings() {
         writeln!(context.errors, "{warning}")?;
     }
-    writeln!(context.output, "{} is valid.", directory.config().display())?;
-    Ok(())
+    context.print(format_args!("{} is valid.", directory.config().display()))
 }
 
 /// `hearth config get [KEY]`
@@ -91,18 +90,16 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let removed = settings.set(key, &text)?;
     let path = directory.config();
     let reloaded = RunningServer::reload_if_running(&directory);
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "{key} saved in {}; {reloaded}.",
         path.display()
-    )?;
+    ))?;
     if let Some(removed) = removed {
         let option = directory.option(arguments.has("data-dir"));
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "{removed} is removed: it was given for another address. Set the new one: \
              hearth config set{option} {removed} -"
-        )?;
+        ))?;
     }
     for warning in settings.warnings() {
         if !known.contains(&warning) {
@@ -115,8 +112,7 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `hearth config path`
 fn path(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
-    writeln!(context.output, "{}", directory.config().display())?;
-    Ok(())
+    context.print(format_args!("{}", directory.config().display()))
 }
 
 /// `hearth config keys`
@@ -142,11 +138,10 @@ fn keys(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             true => "; clients may set it",
             false => "",
         };
-        writeln!(
-            context.output,
+        context.print(format_args!(
             "{}\n    {}\n    Type: {}. Default: {}{while_running}.\n",
             setting.key, setting.documentation, setting.expects, setting.default
-        )?;
+        ))?;
     }
     Ok(())
 }

@@ -22,6 +22,24 @@ impl CliContext<'_> {
             .and_then(|value| value.into_string().ok())
             .filter(|value| !value.is_empty())
     }
+
+    /// Prints a line of the result.
+    ///
+    /// # Errors
+    ///
+    /// The output cannot be written.
+    pub fn print(&mut self, line: impl fmt::Display) -> CliResult {
+        Ok(writeln!(self.output, "{line}")?)
+    }
+
+    /// Prints a line for the person, beside the result.
+    ///
+    /// # Errors
+    ///
+    /// Standard error cannot be written.
+    pub fn note(&mut self, line: impl fmt::Display) -> CliResult {
+        Ok(writeln!(self.errors, "{line}")?)
+    }
 }
 
 /// Standard input or a substitute. It is polled together with a socket, so

@@ -238,6 +238,15 @@ impl DataDirectory {
     }
 }
 
+/// The existing database of a command with `--data-dir`.
+///
+/// # Errors
+///
+/// As for [`DataDirectory::open_store`].
+pub fn open_store(arguments: &Arguments, context: &CliContext) -> Result<Store, CliError> {
+    DataDirectory::of(arguments, context)?.open_store()
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::open_store;
 use super::table::{self, ListView};
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
@@ -43,9 +43,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    let deliveries = store.deliveries(state, limit as usize)?;
-    store.close();
+    let deliveries = open_store(arguments, context)?.deliveries(state, limit as usize)?;
     let list = ListView {
         columns: &[
             "id",
@@ -78,18 +76,14 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `hearth deliveries retry ID`
 fn retry(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: DeliveryId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    let delivery = store.retry_delivery(id)?;
-    store.close();
+    let delivery = open_store(arguments, context)?.retry_delivery(id)?;
     let when = match delivery.state {
         DeliveryState::Held => "after the earlier callbacks of its conversation",
         _ => "immediately",
     };
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "{id} will be sent again {when}, or at the next start if no server is running."
-    )?;
-    Ok(())
+    ))
 }
 
 fn to_json(delivery: &Delivery) -> Value {

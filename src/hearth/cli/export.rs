@@ -90,13 +90,12 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     drop(line);
     store.close();
     if let Some(path) = output {
-        writeln!(
-            context.output,
+        context.print(format_args!(
             "Exported {} in {} to {}.",
             count(written.messages, "message"),
             count(written.conversations, "conversation"),
             path.display()
-        )?;
+        ))?;
     }
     Ok(())
 }

@@ -51,8 +51,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
     };
     let text = ask(&url, &trust).map_err(CliError::Failed)?;
-    writeln!(context.output, "{text}")?;
-    Ok(())
+    context.print(format_args!("{text}"))
 }
 
 /// What /health of the server at `url` answers.

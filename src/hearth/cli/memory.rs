@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::open_store;
 use super::table::{self, ListView, truncated};
 use crate::service::views;
 use base::ids::MemoryId;
@@ -42,9 +42,7 @@ const CONTENT_CHARACTERS: usize = 100;
 
 /// `hearth memory list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    let memories = store.memories()?;
-    store.close();
+    let memories = open_store(arguments, context)?.memories()?;
     let empty = "Nothing is remembered yet. Tell the assistant: remember that ...";
     print(arguments, context, &memories, empty)
 }
@@ -55,20 +53,15 @@ fn search(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    let memories = store.recall(&query, limit as usize)?;
-    store.close();
+    let memories = open_store(arguments, context)?.recall(&query, limit as usize)?;
     print(arguments, context, &memories, "No memory matches.")
 }
 
 /// `hearth memory remove ID`
 fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: MemoryId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    store.forget(id)?;
-    store.close();
-    writeln!(context.errors, "Removed {id}.")?;
-    Ok(())
+    open_store(arguments, context)?.forget(id)?;
+    context.note(format_args!("Removed {id}."))
 }
 
 fn print(

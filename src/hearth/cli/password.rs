@@ -37,10 +37,9 @@ pub fn new_hash(
     let ask = context.input_is_terminal && !arguments.has("password-stdin");
     if ask {
         let hint = format!("at least {LEAST_CHARACTERS} characters");
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "Enter a password for {user}, {hint}. It is not displayed."
-        )?;
+        ))?;
     }
     let password = read_secret(context, "Password: ", ask)?;
     check(&password)?;

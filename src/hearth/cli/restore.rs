@@ -37,12 +37,11 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         let line = ProgressLine::stoppable();
         let contents = inspect(&file, true, &line.watch()).map_err(CliError::failed)?;
         drop(line);
-        writeln!(
-            context.output,
+        context.print(format_args!(
             "{} is valid: {}.",
             file.display(),
             describe(&contents)
-        )?;
+        ))?;
         return Ok(());
     }
     let directory = DataDirectory::of(arguments, context)?;
@@ -56,11 +55,10 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         ))
     };
     if let Some(aside) = restore::finish(directory.path()).map_err(unusable)? {
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "hearth: completed an interrupted restore first; the data that it replaced is in {}",
             aside.display()
-        )?;
+        ))?;
     }
     let staged = restore::begin(directory.path()).map_err(unusable)?;
     let result = stage(&file, &directory, &staged, context).and_then(|contents| {
@@ -82,20 +80,15 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         match fs::remove_dir(&aside) {
             // There was no earlier data.
             Ok(()) => {}
-            Err(_) => writeln!(
-                context.output,
-                "The earlier data is in {}.",
-                aside.display()
-            )?,
+            Err(_) => context.print(format_args!("The earlier data is in {}.", aside.display()))?,
         }
     }
     if directory.config().exists()
         && let Err(problems) = Settings::load(&directory.config())
     {
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "hearth: the server cannot start until this is corrected:\n{problems}"
-        )?;
+        ))?;
     }
     Ok(())
 }
@@ -121,11 +114,10 @@ fn stage(
         })
     };
     match contents.text(CONFIG) {
-        None => writeln!(
-            context.output,
+        None => context.print(format_args!(
             "{} contains no configuration; the current one is kept.",
             file.display()
-        )?,
+        ))?,
         Some(text) => {
             let present = fs::read_to_string(directory.config()).ok();
             let reunited = reunite(text, present.as_deref()).map_err(|error| {

@@ -4,7 +4,7 @@
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::{DataDirectory, open_store};
 use super::table::{ListView, truncated};
 use crate::service::views;
 use base::calendar::{Timing, Zone};
@@ -76,8 +76,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     store.close();
     let next = zone.readable(schedule.timing.next_at);
     writeln!(context.output, "{}", schedule.id)?;
-    writeln!(context.errors, "It runs at {next}.")?;
-    Ok(())
+    context.note(format_args!("It runs at {next}."))
 }
 
 /// `hearth schedule list`
@@ -103,22 +102,18 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `hearth schedule remove ID`
 fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    store.delete_schedule(id)?;
-    store.close();
-    writeln!(context.errors, "Removed {id}.")?;
-    Ok(())
+    open_store(arguments, context)?.delete_schedule(id)?;
+    context.note(format_args!("Removed {id}."))
 }
 
 /// `hearth schedule pause ID`
 fn pause(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
+    let store = open_store(arguments, context)?;
     let schedule = store.schedule(id)?;
     store.pause_schedule(id, true, schedule.timing.next_at)?;
     store.close();
-    writeln!(context.errors, "Paused {id}.")?;
-    Ok(())
+    context.note(format_args!("Paused {id}."))
 }
 
 /// `hearth schedule resume ID`
@@ -131,12 +126,10 @@ fn resume(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let next_at = store.schedule(id)?.timing.after(clock.now(), &zone);
     store.pause_schedule(id, false, next_at)?;
     store.close();
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "Resumed {id}; it runs at {}.",
         zone.readable(next_at)
-    )?;
-    Ok(())
+    ))
 }
 
 fn row(schedule: &Schedule, zone: &Zone) -> Vec<String> {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::open_store;
 use super::table::{self, ListView};
 use protocol::command::LIST_LIMIT;
 use serde_json::json;
@@ -30,9 +30,7 @@ const EXCERPT_CHARACTERS: usize = 100;
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(LIMIT);
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    let found = store.search_messages(&query, limit as usize)?;
-    store.close();
+    let found = open_store(arguments, context)?.search_messages(&query, limit as usize)?;
     let list = ListView {
         columns: &["conversation", "when", "who", "what"],
         row: &|message: &Message| {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::open_store;
 use super::first_run::ADMIN;
 use super::table::{self, ListView};
 use super::user;
@@ -68,7 +68,7 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let role = user::role(arguments)?;
 
     let clock = Clock::system();
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
+    let store = open_store(arguments, context)?;
     let owner = user::find(&store, arguments.text("user")?.unwrap_or(ADMIN))?;
     let expires_at = days.map(|days| {
         clock
@@ -85,8 +85,7 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         return table::print_json(context, &value);
     }
     writeln!(context.output, "{}", secret.expose())?;
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "The token is shown only once. It signs in as {} with role {}, {}. Its ID is {}.",
         token.user,
         token.role.as_str(),
@@ -95,15 +94,12 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             None => "until it is revoked".to_owned(),
         },
         token.id
-    )?;
-    Ok(())
+    ))
 }
 
 /// `hearth token list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    let tokens = store.tokens(arguments.has("sessions"))?;
-    store.close();
+    let tokens = open_store(arguments, context)?.tokens(arguments.has("sessions"))?;
     let list = ListView {
         columns: &["id", "name", "user", "role", "created", "expires"],
         row: &|token: &Token| {
@@ -126,11 +122,8 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `hearth token revoke ID`
 fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: TokenId = arguments.required(0).parse()?;
-    let store = DataDirectory::of(arguments, context)?.open_store()?;
-    store.revoke_token(id)?;
-    store.close();
-    writeln!(context.errors, "Revoked {id}.")?;
-    Ok(())
+    open_store(arguments, context)?.revoke_token(id)?;
+    context.note(format_args!("Revoked {id}."))
 }
 
 fn to_json(token: &Token) -> Value {

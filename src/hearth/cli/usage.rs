@@ -76,10 +76,9 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     table::print(context, &columns, &cells, "No tokens have been used yet.")?;
     if let Some(budget) = budget {
         let (used, budget) = (grouped(used), grouped(budget));
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "This month: {used} of {budget} tokens (budget.monthly_tokens)."
-        )?;
+        ))?;
     }
     Ok(())
 }

@@ -64,8 +64,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let hash = password::new_hash(arguments, context, name)?;
     store.add_user(name, role, &hash)?;
     store.close();
-    writeln!(context.errors, "Added user {name}, {}.", with_article(role))?;
-    Ok(())
+    context.note(format_args!("Added user {name}, {}.", with_article(role)))
 }
 
 /// `hearth user passwd NAME`
@@ -75,12 +74,10 @@ fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let hash = password::new_hash(arguments, context, &user.name)?;
     store.set_password(user.id, &hash)?;
     store.close();
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "Changed the password of {} and ended their sessions.",
         user.name
-    )?;
-    Ok(())
+    ))
 }
 
 /// `hearth user role NAME ROLE`
@@ -93,10 +90,9 @@ fn set_role(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         writeln!(context.errors, "{name} is already {shown}.")?;
     } else {
         store.set_role(user.id, role)?;
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "{name} is now {shown}. Their sessions have ended, and no token has a higher role."
-        )?;
+        ))?;
     }
     store.close();
     Ok(())
@@ -128,8 +124,7 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let user = find(&store, arguments.required(0))?;
     store.remove_user(user.id)?;
     store.close();
-    writeln!(context.errors, "Removed {}.", user.name)?;
-    Ok(())
+    context.note(format_args!("Removed {}.", user.name))
 }
 
 /// The user of this name.

@@ -45,8 +45,7 @@ fn export(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         }
         fs::write(&path, bytes).map_err(|error| failure(&path, error))?;
     }
-    writeln!(
-        context.output,
+    context.print(format_args!(
         "Wrote {count} files to {}. Serve them with any web server, over https: on pages
 served over plain http, browsers disable the encryption that a relay needs.
 
@@ -57,6 +56,5 @@ To let it talk to Hearth directly, allow the page's origin, for example:
 
 After an update of Hearth, export again with --force.",
         folder.display()
-    )?;
-    Ok(())
+    ))
 }

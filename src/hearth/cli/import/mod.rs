@@ -95,8 +95,7 @@ fn print(arguments: &Arguments, context: &mut CliContext, counts: &ImportCounts)
     if arguments.has("json") {
         return table::print_json(context, &json!(counts));
     }
-    writeln!(
-        context.output,
+    context.print(format_args!(
         "Imported {} in {}; {} already there.",
         count(counts.messages, "message"),
         count(counts.imported, "conversation"),
@@ -104,7 +103,7 @@ fn print(arguments: &Arguments, context: &mut CliContext, counts: &ImportCounts)
             1 => "1 was".to_owned(),
             known => format!("{known} were"),
         }
-    )?;
+    ))?;
     for (reason, times) in &counts.reasons {
         writeln!(context.output, "Skipped {times}: {reason}")?;
     }

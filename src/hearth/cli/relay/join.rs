@@ -72,12 +72,10 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if arguments.has("qr") || context.output_is_terminal {
         write!(context.output, "\n{}\n", qr::code(&clients)?)?;
     }
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "\nFrom elsewhere, with the relay's AUTH_TOKEN in HEARTH_RELAY_TOKEN:\n  \
          hearth chat --url '{clients}' --user NAME"
-    )?;
-    Ok(())
+    ))
 }
 
 /// The WebSocket URL for what a person wrote.

@@ -27,9 +27,7 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     };
     settings.set(&key, "null")?;
     let reloaded = RunningServer::reload_if_running(&directory);
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "Removed the relay channel {name}; {reloaded}."
-    )?;
-    Ok(())
+    ))
 }

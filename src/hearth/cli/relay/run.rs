@@ -183,13 +183,9 @@ fn show_token(context: &mut CliContext) -> CliResult {
     let token = server::new_token();
     let token = token.expose();
     writeln!(context.output, "{token}")?;
-    writeln!(
-        context.errors,
-        "\nKeep it where only the relay can read it, and start the relay with it:\n\n  \
+    context.note(format_args!("\nKeep it where only the relay can read it, and start the relay with it:\n\n  \
          AUTH_TOKEN={token} hearth relay\n\n\
          Each machine needs it in its configuration, as \"auth_token\" of a websocket channel, and\n\
          each person who connects through the relay needs it too. Whoever has it can use the\n\
-         relay, but cannot read or change the messages of others."
-    )?;
-    Ok(())
+         relay, but cannot read or change the messages of others."))
 }

@@ -167,14 +167,13 @@ fn advise(
     };
     writeln!(context.output, "{next}")?;
     if is_new {
-        writeln!(
-            context.output,
+        context.print(format_args!(
             "Browsers warn about it once: compare the SHA-256 above with the one that they show.\n\
              For programs, copy {CERTIFICATE} (never {KEY}) to their machine and give them its \
              path, for example:\n  \
              curl --cacert {CERTIFICATE} https://HOST:PORT/health\n  \
              hearth chat --ca-file {CERTIFICATE} --url wss://HOST:PORT/ws --user NAME"
-        )?;
+        ))?;
     }
     Ok(())
 }
@@ -233,8 +232,7 @@ impl CertificateSummary {
     fn print(&self, context: &mut CliContext) -> CliResult {
         writeln!(context.output, "  Names    {}", self.names.join(", "))?;
         writeln!(context.output, "  Expires  {}", table::time(self.until))?;
-        writeln!(context.output, "  SHA-256  {}", self.fingerprint)?;
-        Ok(())
+        context.print(format_args!("  SHA-256  {}", self.fingerprint))
     }
 }
 

@@ -107,10 +107,9 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     settings.set(&key, &value.to_string())?;
     let reloaded = RunningServer::reload_if_running(&directory);
 
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "Added the webhook account {name}; {reloaded}."
-    )?;
+    ))?;
     let is_given = arguments.has("secret-stdin");
     if secret.is_some() {
         let shown = if is_given {
@@ -118,25 +117,22 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         } else {
             "shown only once"
         };
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "The secret is {shown}; it is saved in {}.\nTry the account, or follow a message \
              with `hearth webhook test {name}`:\n",
             directory.config().display()
-        )?;
+        ))?;
     }
     let base = base_url(&directory, &settings.current(), name);
-    writeln!(
-        context.output,
+    context.print(format_args!(
         "curl {base}{path} -H 'Content-Type: application/json' \\"
-    )?;
+    ))?;
     if let Some(secret) = &secret {
         // One that was given is known; it should not get into a terminal or a log.
         let shown = if is_given { MASK } else { secret.expose() };
         writeln!(context.output, "     -H 'X-Service-Secret: {shown}' \\")?;
     }
-    writeln!(context.output, "     -d '{{\"message\": \"Hello!\"}}'")?;
-    Ok(())
+    context.print(format_args!("     -d '{{\"message\": \"Hello!\"}}'"))
 }
 
 /// `hearth webhook list`
@@ -173,16 +169,14 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     find(&config, name)?;
     settings.set(&channels::account_key(&settings, name)?, "null")?;
     let reloaded = RunningServer::reload_if_running(&directory);
-    writeln!(
-        context.errors,
+    context.note(format_args!(
         "Removed the webhook account {name}; {reloaded}."
-    )?;
+    ))?;
     let undelivered = undelivered(&directory, name)?;
     if undelivered > 0 {
-        writeln!(
-            context.errors,
+        context.note(format_args!(
             "Its undelivered callbacks are dropped: {undelivered}."
-        )?;
+        ))?;
     }
     Ok(())
 }
