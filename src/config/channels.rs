@@ -259,8 +259,7 @@ fn read_channel(
     };
     match &channel {
         Channel::Tcp(tcp) if tcp.allow_from.is_empty() => {
-            let path = path.key("allow_from");
-            reader.warn(&path, format!("\"{path}\" is empty: nobody can connect"));
+            reader.caution(&path.key("allow_from"), "is empty: nobody can connect");
         }
         Channel::Relay(relay) => warn_about_relay(reader, path, relay),
         _ => {}
@@ -281,27 +280,23 @@ fn read_kind(
     let implied = KINDS.0.iter().find(|(word, _)| Some(*word) == key);
     if implied.is_none() {
         let expected = KINDS.expected();
-        reader.problem(
-            &type_path,
-            format!("\"{type_path}\" is required: {expected}"),
-        );
+        reader.refuse(&type_path, format_args!("is required: {expected}"));
     }
     implied.map(|(_, kind)| *kind)
 }
 
 fn warn_about_relay(reader: &mut Reader<'_>, path: &KeyPath, relay: &RelayChannel) {
     if is_exposed(&relay.url) {
-        let path = path.key("url");
-        reader.warn(
-            &path,
-            format!("\"{path}\" is not encrypted on its way to the relay; wss:// is"),
+        reader.caution(
+            &path.key("url"),
+            "is not encrypted on its way to the relay; wss:// is",
         );
     }
     let path = path.key("auth_token");
     match &relay.auth_token {
-        Some(token) if token.expose().len() < TOKEN_CHARACTERS => reader.warn(
+        Some(token) if token.expose().len() < TOKEN_CHARACTERS => reader.caution(
             &path,
-            format!("\"{path}\" has fewer than {TOKEN_CHARACTERS} characters; relays refuse that"),
+            format_args!("has fewer than {TOKEN_CHARACTERS} characters; relays refuse that"),
         ),
         _ => {}
     }
@@ -338,13 +333,9 @@ fn check_names(reader: &mut Reader<'_>, placed: &[(&KeyPath, &Channel)]) {
             earlier.name() == channel.name() && channel.name() != channel.kind()
         };
         if let Some((other, _)) = placed[..index].iter().find(same) {
-            let path = path.key("name");
-            reader.problem(
-                &path,
-                format!(
-                    "\"{path}\" is {:?}, and so is the name of \"{other}\"",
-                    channel.name()
-                ),
+            reader.refuse(
+                &path.key("name"),
+                format_args!("is {:?}, and so is the name of \"{other}\"", channel.name()),
             );
         }
     }
@@ -358,9 +349,9 @@ fn check_reachable(
     placed: &[(&KeyPath, &Channel)],
 ) {
     if value.as_array().is_some_and(Vec::is_empty) {
-        reader.problem(
+        reader.refuse(
             path,
-            format!("\"{path}\" is empty: nobody could connect; remove it for the default channel"),
+            "is empty: nobody could connect; remove it for the default channel",
         );
     }
     if placed.iter().any(|(_, one)| matches!(one, Channel::Tcp(_))) {
@@ -368,11 +359,9 @@ fn check_reachable(
     }
     for (path, channel) in placed {
         if matches!(channel, Channel::Webhook(webhook) if webhook.port.is_none()) {
-            reader.problem(
+            reader.refuse(
                 path,
-                format!(
-                    "\"{path}\" has no \"port\", and there is no tcp channel that could serve it"
-                ),
+                "has no \"port\", and there is no tcp channel that could serve it",
             );
         }
     }

@@ -65,10 +65,10 @@ fn items_of<'v>(
 ) -> Option<&'v [Value]> {
     let items = reader.demand(path, expected, value, value.as_array())?;
     if !(least..=ITEMS).contains(&items.len()) {
-        reader.problem(
+        reader.refuse(
             path,
-            format!(
-                "\"{path}\" must have from {least} to {ITEMS} items, not {}",
+            format_args!(
+                "must have from {least} to {ITEMS} items, not {}",
                 items.len()
             ),
         );
@@ -131,7 +131,7 @@ fn members_of<'v>(
 ) -> Option<Vec<(&'v String, KeyPath, &'v Value)>> {
     let members = reader.members(path, expected, value)?;
     if members.len() > ITEMS {
-        reader.problem(path, format!("\"{path}\" has more than {ITEMS} members"));
+        reader.refuse(path, format_args!("has more than {ITEMS} members"));
         return None;
     }
     let mut found = Vec::with_capacity(members.len());

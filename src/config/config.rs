@@ -12,7 +12,7 @@ use super::address_patterns::AddressPatterns;
 use super::channels::{Channel, RelayChannel, channels};
 use super::collections::{addresses, list, map_of, object, section_of};
 use super::data::{Backup, Retention};
-use super::declaration::{Declared, Rule, SettingDoc, section};
+use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section};
 use super::limits::{Limits, limits};
 use super::mcp_servers::{McpServer, mcp_servers};
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
@@ -137,12 +137,7 @@ section! {
     }
 }
 
-impl Default for Config {
-    /// The configuration of an empty file.
-    fn default() -> Config {
-        Config::absent()
-    }
-}
+default_is_absent!(Config, Limits, Tls, Tools, Backup, RelaySettings);
 
 section! {
     /// The section `openai_api`.

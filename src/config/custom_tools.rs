@@ -138,8 +138,7 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
             let run = match (declared.command, declared.http) {
                 (Some(argv), None) => {
                     if argv[0].trim().is_empty() {
-                        let path = path.key("command").index(0);
-                        reader.problem(&path, format!("\"{path}\" must be a program"));
+                        reader.refuse(&path.key("command").index(0), "must be a program");
                     }
                     let words = path.key("command");
                     reader
@@ -157,19 +156,16 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
                     reader.private.push(path.key("http").key("url"));
                     for key in ["env", "directory", "sandbox"] {
                         if value.get(key).is_some() {
-                            let path = path.key(key);
-                            reader.problem(&path, format!("\"{path}\" needs \"command\""));
+                            reader.refuse(&path.key(key), "needs \"command\"");
                         }
                     }
                     CustomRun::Http(http)
                 }
                 (command, _) => {
                     let found = if command.is_some() { "both" } else { "neither" };
-                    reader.problem(
+                    reader.refuse(
                         path,
-                        format!(
-                            "\"{path}\" must have either \"command\" or \"http\"; it has {found}"
-                        ),
+                        format_args!("must have either \"command\" or \"http\"; it has {found}"),
                     );
                     return None;
                 }
@@ -197,12 +193,10 @@ fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &CustomHttp, p
     let fixed = Url::parse(&http.url[..host_end])
         .is_ok_and(|url| matches!(url.scheme.as_str(), "http" | "https"));
     if !fixed {
-        reader.problem(
+        reader.refuse(
             &url,
-            format!(
-                "\"{url}\" must be a URL that begins with https:// or http:// and whose host \
-                 holds no {{name}}"
-            ),
+            "must be a URL that begins with https:// or http:// and whose host \
+                 holds no {name}",
         );
     }
     let known = parameters.get("properties").and_then(Value::as_object);
@@ -218,9 +212,9 @@ fn check_templates(reader: &mut Reader<'_>, path: &KeyPath, http: &CustomHttp, p
             let known = || known.into_iter().flatten().map(|(name, _)| name.as_str());
             if !known().any(|known| known == name) {
                 let hint = suggestion(name, known());
-                reader.problem(
+                reader.refuse(
                     &path,
-                    format!("\"{path}\" has {{{name}}}, but \"parameters\" has no {name:?}{hint}"),
+                    format_args!("has {{{name}}}, but \"parameters\" has no {name:?}{hint}"),
                 );
             }
         }
@@ -295,10 +289,10 @@ impl Rule for Parameters {
                     if !TYPES.contains(&word) {
                         let hint = suggestion(word, TYPES);
                         let types = TYPES.join(", ");
-                        reader.problem(
+                        reader.refuse(
                             &path,
-                            format!(
-                                "\"{path}\" must be one of {types}, or a JSON Schema, not \
+                            format_args!(
+                                "must be one of {types}, or a JSON Schema, not \
                                  {word:?}{hint}"
                             ),
                         );

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::declaration::{Declared, Rule, section};
+use super::declaration::{Rule, section};
 use super::rules::{DIRECTORY, Parsed, integer};
 
 section! {
@@ -27,12 +27,6 @@ section! {
     pub struct Retention {
         /// Days without a message after which a conversation is deleted. Memories stay.
         pub conversations_days: Option<u32> = integer(1..=36_500).optional("kept for ever");
-    }
-}
-
-impl Default for Backup {
-    fn default() -> Backup {
-        Backup::absent()
     }
 }
 

@@ -366,3 +366,16 @@ macro_rules! section {
     (@writable writable) => { true };
 }
 pub(super) use section;
+
+/// Makes what an empty file means the default of sections in which nothing is
+/// required.
+macro_rules! default_is_absent {
+    ($($section:ty),*) => {$(
+        impl Default for $section {
+            fn default() -> $section {
+                <$section as $crate::declaration::Declared>::absent()
+            }
+        }
+    )*};
+}
+pub(super) use default_is_absent;

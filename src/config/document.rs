@@ -263,10 +263,10 @@ fn check_shared_paths(
                 .key("accounts")
                 .key(&account.name)
                 .key("incoming_path");
-            reader.problem(
+            reader.refuse(
                 &path,
-                format!(
-                    "\"{path}\" is {:?}, and \"{section}.enabled\" reserves {taken} and everything \
+                format_args!(
+                    "is {:?}, and \"{section}.enabled\" reserves {taken} and everything \
                      below it; choose another path, or give the webhook channel a \
                      \"port\" of its own",
                     account.incoming_path

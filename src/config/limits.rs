@@ -86,12 +86,6 @@ section! {
     }
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits::absent()
-    }
-}
-
 /// The setting `limits`: each in its range, and consistent.
 pub(super) fn limits() -> Setting<impl Rule<Output = Limits>, Limits> {
     object::<Limits>()

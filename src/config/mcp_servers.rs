@@ -153,12 +153,9 @@ fn server() -> impl Rule<Output = McpServer> {
                 .extend((0..declared.args.len()).map(|place| words.index(place)));
             reader.private.push(path.key("url"));
             for key in UNASKED.iter().filter(|key| value.get(**key).is_some()) {
-                let path = path.key(key);
-                reader.warn(
-                    &path,
-                    format!(
-                        "\"{path}\" is ignored: \"tool_permissions\" says which tools run unasked"
-                    ),
+                reader.caution(
+                    &path.key(key),
+                    "is ignored: \"tool_permissions\" says which tools run unasked",
                 );
             }
             let (way, kind, foreign): (_, _, &[&str]) = match (declared.command, declared.url) {
@@ -183,11 +180,9 @@ fn server() -> impl Rule<Output = McpServer> {
                 ),
                 (command, _) => {
                     let found = if command.is_some() { "both" } else { "neither" };
-                    reader.problem(
+                    reader.refuse(
                         path,
-                        format!(
-                            "\"{path}\" must have either \"command\" or \"url\"; it has {found}"
-                        ),
+                        format_args!("must have either \"command\" or \"url\"; it has {found}"),
                     );
                     return None;
                 }
@@ -202,8 +197,7 @@ fn server() -> impl Rule<Output = McpServer> {
                 foreign.push("type");
             }
             for key in foreign {
-                let path = path.key(key);
-                reader.problem(&path, format!("\"{path}\" needs \"{needed}\""));
+                reader.refuse(&path.key(key), format_args!("needs \"{needed}\""));
             }
             (reader.problems.len() == before).then_some(McpServer {
                 name: String::new(),

@@ -2,6 +2,7 @@
 //! where secrets are.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde_json::{Map, Value};
 
@@ -58,6 +59,16 @@ impl<'e> Reader<'e> {
         });
     }
 
+    /// [`Reader::problem`] that begins with the path.
+    pub fn refuse(&mut self, path: &KeyPath, wrong: impl fmt::Display) {
+        self.problem(path, format!("\"{path}\" {wrong}"));
+    }
+
+    /// [`Reader::warn`] that begins with the path.
+    pub fn caution(&mut self, path: &KeyPath, odd: impl fmt::Display) {
+        self.warn(path, format!("\"{path}\" {odd}"));
+    }
+
     /// Reports a value that is not what it must be. A value from the environment
     /// is named by its variable, because it may be secret.
     pub fn mistyped(&mut self, path: &KeyPath, expected: &str, value: &Value) {
@@ -72,7 +83,7 @@ impl<'e> Reader<'e> {
                 None => format!("{text:?}"),
             },
         };
-        self.problem(path, format!("\"{path}\" must be {expected}, not {found}"));
+        self.refuse(path, format_args!("must be {expected}, not {found}"));
     }
 
     /// The value, or what the environment holds for a string that is wholly
@@ -84,9 +95,9 @@ impl<'e> Reader<'e> {
         match (self.environment)(name) {
             Some(text) => Some(Cow::Owned(Value::String(text))),
             None => {
-                self.problem(
+                self.refuse(
                     path,
-                    format!("\"{path}\" names the environment variable {name}, which is not set"),
+                    format_args!("names the environment variable {name}, which is not set"),
                 );
                 None
             }
@@ -156,12 +167,10 @@ impl<'e> Reader<'e> {
         match self.resolve(path, value)?.into_owned() {
             Value::String(text) => {
                 if text.contains("${") && value.as_str() == Some(&text) {
-                    self.warn(
+                    self.caution(
                         path,
-                        format!(
-                            "\"{path}\" contains \"${{\", which is taken literally; only a value \
-                             that is wholly ${{NAME}} is read from the environment"
-                        ),
+                        "contains \"${\", which is taken literally; only a value \
+                             that is wholly ${NAME} is read from the environment",
                     );
                 }
                 Some(text)
@@ -175,13 +184,13 @@ impl<'e> Reader<'e> {
         self.secrets.push(path.clone());
         if !value.is_string() {
             let expected = "a string, or \"${NAME}\" to read it from the environment";
-            self.problem(path, format!("\"{path}\" must be {expected}"));
+            self.refuse(path, format_args!("must be {expected}"));
             return None;
         }
         self.holds_secret |= value.as_str().is_some_and(|text| variable(text).is_none());
         let text = self.text(path, "a string", value)?;
         if text.is_empty() {
-            self.problem(path, format!("\"{path}\" must not be empty"));
+            self.refuse(path, "must not be empty");
             return None;
         }
         Some(text)
@@ -190,10 +199,10 @@ impl<'e> Reader<'e> {
     /// Warns about a secret for this server that is short enough to guess.
     pub fn warn_if_short(&mut self, path: &KeyPath, secret: &str) {
         if secret.len() < SECRET_BYTES {
-            self.warn(
+            self.caution(
                 path,
-                format!(
-                    "\"{path}\" has {} characters; a random one of at least 32 cannot be guessed",
+                format_args!(
+                    "has {} characters; a random one of at least 32 cannot be guessed",
                     secret.chars().count()
                 ),
             );

@@ -1,6 +1,6 @@
 //! `relay`: being a relay for other machines too.
 
-use super::declaration::{Declared, Rule, section};
+use super::declaration::{Rule, section};
 use super::rules::{Flag, SecretText};
 use base::secret::Secret;
 
@@ -24,10 +24,10 @@ fn relay_token() -> impl Rule<Output = Secret> {
     SecretText.then(|reader, path, _, token| {
         let length = token.expose().chars().count();
         if length < TOKEN_CHARACTERS {
-            reader.problem(
+            reader.refuse(
                 path,
-                format!(
-                    "\"{path}\" has {length} characters, and must have {TOKEN_CHARACTERS} or more, \
+                format_args!(
+                    "has {length} characters, and must have {TOKEN_CHARACTERS} or more, \
                      because whoever guesses it may use the relay; `hearth relay --show-token` \
                      makes a good one"
                 ),
@@ -36,12 +36,6 @@ fn relay_token() -> impl Rule<Output = Secret> {
         }
         Some(token)
     })
-}
-
-impl Default for RelaySettings {
-    fn default() -> RelaySettings {
-        RelaySettings::absent()
-    }
 }
 
 impl RelaySettings {

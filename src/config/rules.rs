@@ -287,16 +287,16 @@ impl Rule for UrlText {
         let Some(url) = url else {
             // The malformed text may hold a password.
             if text.contains('@') {
-                reader.problem(path, format!("\"{path}\" must be {expected}"));
+                reader.refuse(path, format_args!("must be {expected}"));
             } else {
                 reader.mistyped(path, &expected, value);
             }
             return None;
         };
         if url.user.as_deref() == Some(MASK) {
-            reader.problem(
+            reader.refuse(
                 path,
-                format!("\"{path}\" is masked; give the real user and password in its place"),
+                "is masked; give the real user and password in its place",
             );
             return None;
         }

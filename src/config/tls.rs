@@ -25,12 +25,6 @@ section! {
     }
 }
 
-impl Default for Tls {
-    fn default() -> Tls {
-        Tls::absent()
-    }
-}
-
 impl Tls {
     /// The files of the server's certificate and of its key, if it has them.
     pub fn identity(&self) -> Option<(&Path, &Path)> {

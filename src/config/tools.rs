@@ -68,12 +68,6 @@ section! {
     }
 }
 
-impl Default for Tools {
-    fn default() -> Tools {
-        Tools::absent()
-    }
-}
-
 /// Whether a tool may run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

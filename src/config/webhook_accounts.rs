@@ -84,10 +84,9 @@ pub(super) fn accounts() -> impl Rule<Output = Vec<WebhookAccount>> {
     map_of(NAME, account()).then(|reader, path, _, accounts: Vec<(String, WebhookAccount)>| {
         let named = accounts.into_iter().map(|(key, mut account)| {
             if !account.name.is_empty() && account.name != key {
-                let path = path.key(&key).key("name");
-                reader.problem(
-                    &path,
-                    format!("\"{path}\" must be {key:?}, the key of the account, or absent"),
+                reader.refuse(
+                    &path.key(&key).key("name"),
+                    format_args!("must be {key:?}, the key of the account, or absent"),
                 );
             }
             account.name = key;
@@ -101,19 +100,17 @@ pub(super) fn accounts() -> impl Rule<Output = Vec<WebhookAccount>> {
 fn account() -> impl Rule<Output = WebhookAccount> {
     object_as::<WebhookAccount>("its settings").then(|reader, path, _, account| {
         if account.secret_previous.is_some() && account.secret.is_none() {
-            let path = path.key("secret_previous");
-            reader.problem(
-                &path,
-                format!("\"{path}\" needs a \"secret\" as well, which replaces it"),
+            reader.refuse(
+                &path.key("secret_previous"),
+                "needs a \"secret\" as well, which replaces it",
             );
         }
         if let Some(secret) = &account.secret {
             reader.warn_if_short(&path.key("secret"), secret.expose());
             if is_exposed(&account.outgoing_url) {
-                let path = path.key("outgoing_url");
-                reader.warn(
-                    &path,
-                    format!("\"{path}\" sends the secret unencrypted; https:// would not"),
+                reader.caution(
+                    &path.key("outgoing_url"),
+                    "sends the secret unencrypted; https:// would not",
                 );
             }
         }
@@ -135,12 +132,9 @@ pub(super) fn check_paths<'a>(
                 .iter()
                 .find(|(taken, _)| *taken == account.incoming_path);
             if let Some((_, other)) = earlier {
-                reader.problem(
+                reader.refuse(
                     &path,
-                    format!(
-                        "\"{path}\" is {:?}, and so is \"{other}\"",
-                        account.incoming_path
-                    ),
+                    format_args!("is {:?}, and so is \"{other}\"", account.incoming_path),
                 );
             }
             taken.push((&account.incoming_path, path));
