@@ -9,7 +9,7 @@
 //! without a credential needs [`check_host`] in any case.
 
 use base::error::{Error, Result};
-use base::url::{Authority, Host};
+use base::url::{Authority, Host, Url};
 use net::http::Head;
 
 /// Endings of names that no public DNS zone holds, so that no attacker owns
@@ -18,21 +18,11 @@ const HOME_ENDINGS: [&str; 3] = [".local", ".lan", ".home.arpa"];
 /// Most characters of a header that an error message repeats.
 const SHOWN: usize = 200;
 
-/// An origin as RFC 6454 section 6.2 writes it.
-#[derive(Debug, PartialEq, Eq)]
-struct Origin {
-    scheme: String,
-    authority: Authority,
-}
-
-impl Origin {
-    fn parse(text: &str) -> Option<Origin> {
-        let (scheme, authority) = text.split_once("://")?;
-        let scheme = scheme.to_ascii_lowercase();
-        let mut authority = Authority::parse(authority)?;
-        authority.port = authority.port.or_else(|| default_port(&scheme));
-        Some(Origin { scheme, authority })
-    }
+/// An origin as RFC 6454 section 6.2 writes it, with its port.
+fn parse(text: &str) -> Option<Url> {
+    let mut url = Url::parse(text).ok()?;
+    url.authority.port = url.authority.port.or_else(|| default_port(&url.scheme));
+    (url.user.is_none() && url.path.is_empty() && url.query.is_none()).then_some(url)
 }
 
 fn default_port(scheme: &str) -> Option<u16> {
@@ -56,7 +46,7 @@ pub fn check(head: &Head, allowed_origins: &[String], allowed_hosts: &[String]) 
         return Err(Error::unauthorized("a request has one Origin header"));
     }
     let reached = check_host(head, allowed_hosts)?;
-    let permitted = Origin::parse(text)
+    let permitted = parse(text)
         .is_some_and(|origin| is_own(&origin, &reached) || is_listed(&origin, allowed_origins));
     if permitted {
         Ok(())
@@ -88,24 +78,24 @@ pub fn check_host(head: &Head, allowed_hosts: &[String]) -> Result<Authority> {
 /// elsewhere that may read the response (the Fetch standard's CORS protocol).
 pub fn listed<'a>(head: &'a Head, allowed_origins: &[String]) -> Option<&'a str> {
     let text = head.header("origin")?;
-    Origin::parse(text)
+    parse(text)
         .filter(|origin| is_listed(origin, allowed_origins))
         .map(|_| text)
 }
 
 /// Ignores the scheme: behind a proxy that ends TLS we do not see it, and only we
 /// serve http on our host and port.
-fn is_own(origin: &Origin, reached: &Authority) -> bool {
+fn is_own(origin: &Url, reached: &Authority) -> bool {
     let port = reached.port.or_else(|| default_port(&origin.scheme));
     matches!(origin.scheme.as_str(), "http" | "https")
         && origin.authority.host == reached.host
         && origin.authority.port == port
 }
 
-fn is_listed(origin: &Origin, allowed_origins: &[String]) -> bool {
-    allowed_origins.iter().any(|allowed| {
-        Origin::parse(allowed.strip_suffix('/').unwrap_or(allowed)).as_ref() == Some(origin)
-    })
+fn is_listed(origin: &Url, allowed_origins: &[String]) -> bool {
+    allowed_origins
+        .iter()
+        .any(|allowed| parse(allowed.strip_suffix('/').unwrap_or(allowed)).as_ref() == Some(origin))
 }
 
 fn is_allowed_host(host: &Host, allowed_hosts: &[String]) -> bool {

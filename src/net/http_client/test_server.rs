@@ -32,6 +32,14 @@ pub struct Heard {
 }
 
 impl Heard {
+    /// The value of a header, whatever the case of its name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(':')?;
+            known.eq_ignore_ascii_case(name).then(|| value.trim())
+        })
+    }
+
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap()
     }

@@ -99,7 +99,7 @@ impl RelayClient {
             .and_then(|token| serde_json::from_str::<String>(token.get()).ok());
         match (token, wanted) {
             (Some(token), true) => {
-                self.relay.entrance.check(&Secret::new(token), &self.peer)?;
+                self.relay.token.check(&Secret::new(token), &self.peer)?;
                 self.look_up();
             }
             // It was sent before; the machine must not get it in any case.

@@ -11,7 +11,8 @@ pub const TOKEN_CHARACTERS: usize = 32;
 /// Prefix of the WebSocket subprotocol in which a browser can send a token.
 const SUBPROTOCOL: &str = "bearer.";
 
-/// A token that is long enough.
+/// The relay's token, long enough. Guesses are not throttled: 32 characters cannot be
+/// guessed, and no wrong token may keep out the right one.
 #[derive(Clone, Debug)]
 pub struct Token(Secret);
 
@@ -31,19 +32,6 @@ impl Token {
         }
         Ok(Token(secret))
     }
-}
-
-/// Compares tokens in constant time. Guesses are not throttled: a token of 32
-/// characters cannot be guessed, and no wrong one may keep out the right one.
-pub struct Entrance {
-    token: Token,
-}
-
-impl Entrance {
-    /// Admits holders of `token`.
-    pub fn new(token: Token) -> Entrance {
-        Entrance { token }
-    }
 
     /// Whether the head of a request has the right token, as
     /// `Authorization: Bearer` or as WebSocket subprotocol; false when it has none.
@@ -62,7 +50,7 @@ impl Entrance {
     /// # Errors
     /// `invalid_token`.
     pub fn check(&self, token: &Secret, peer: &Peer) -> Result<()> {
-        if self.token.0.matches(token.expose()) {
+        if self.0.matches(token.expose()) {
             return Ok(());
         }
         log::info!(peer:% = peer.place(); "{peer}: wrong AUTH_TOKEN");
@@ -74,7 +62,7 @@ impl Entrance {
     /// Whether a head, which may have another kind of credential instead, has the
     /// relay's token.
     pub fn recognises(&self, head: &Head) -> bool {
-        shown(head).is_some_and(|token| self.token.0.matches(token.expose()))
+        shown(head).is_some_and(|token| self.0.matches(token.expose()))
     }
 }
 
@@ -101,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_token_is_sent_in_a_header_or_a_subprotocol() {
-        let entrance = Entrance::new(Token::new(Secret::new(TOKEN)).unwrap());
+        let token = Token::new(Secret::new(TOKEN)).unwrap();
         let bearer = format!("Bearer {TOKEN}");
         let offered = format!("hearth.v1, bearer.{TOKEN}");
         let prefix = format!("Bearer {}", &TOKEN[1..]);
@@ -115,7 +103,7 @@ mod tests {
             ("authorization", "Basic abc", None),
             ("sec-websocket-protocol", "hearth.v1, bearer.x", None),
         ] {
-            let result = entrance.admits(&head("GET", "/ws", &[(name, value)]));
+            let result = token.admits(&head("GET", "/ws", &[(name, value)]));
             match admitted {
                 Some(admitted) => assert_eq!(result.unwrap(), admitted, "{name}: {value}"),
                 None => assert_eq!(result.unwrap_err().status(), 401, "{name}: {value}"),

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::entrance::{Entrance, Token};
+use super::entrance::Token;
 use super::link_registry::{Link, LinkRegistry};
 use base::error::{Error, Result};
 use base::ids::MachineId;
@@ -55,8 +55,8 @@ impl Rules {
 pub struct Relay {
     /// What it allows.
     pub rules: Rules,
-    /// Checks its token.
-    pub entrance: Entrance,
+    /// Admits machines and clients.
+    pub token: Token,
     /// The machines that are linked.
     pub machines: LinkRegistry,
     this: Weak<Relay>,
@@ -67,7 +67,7 @@ impl Relay {
     pub fn new(token: Token, rules: Rules) -> Arc<Relay> {
         Arc::new_cyclic(|this| Relay {
             machines: LinkRegistry::new(rules.machines),
-            entrance: Entrance::new(token),
+            token,
             rules,
             this: this.clone(),
         })

@@ -29,7 +29,7 @@ impl Relay {
 
     fn handler(&self, head: &Head) -> Result<HandlerFactory> {
         let this = self.share()?;
-        let is_admitted = self.entrance.admits(head)?;
+        let is_admitted = self.token.admits(head)?;
         let named = Named::of(head)?;
         if !named.is_machine {
             return Ok(Arc::new(move |peer, _, outbox| {
@@ -55,7 +55,7 @@ impl Relay {
     /// Whether the relay answers a registration: it is at /register, or
     /// carries the relay's token.
     pub fn takes(&self, head: &Head) -> bool {
-        head.path == "/register" || self.entrance.recognises(head)
+        head.path == "/register" || self.token.recognises(head)
     }
 
     /// Answers a registration by machine_id, or by name and key as on any server.
@@ -64,7 +64,7 @@ impl Relay {
     /// `invalid_token`, `invalid_request`.
     pub fn register(&self, request: &Request) -> Result<Response> {
         let head = &request.head;
-        if !self.entrance.admits(head)? {
+        if !self.token.admits(head)? {
             return Err(Error::invalid_token(
                 "the request must have this relay's AUTH_TOKEN as \"Authorization: Bearer\"",
             ));

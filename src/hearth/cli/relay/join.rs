@@ -12,7 +12,7 @@ use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, http, password, table};
 use base::secret::Secret;
-use base::url::Url;
+use base::url::{Url, UrlError};
 use net::dial::shown;
 use net::http_client::ClientError;
 use net::tls::Trust;
@@ -80,11 +80,15 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// The WebSocket URL for what a person wrote.
 fn websocket_url(text: &str) -> String {
-    match text.split_once("://") {
-        Some(("https", rest)) => format!("wss://{rest}"),
-        Some(("http", rest)) => format!("ws://{rest}"),
-        Some(_) => text.to_owned(),
-        None => format!("wss://{text}"),
+    match Url::parse(text) {
+        Ok(mut url) => {
+            if let Some(s) = url.scheme.strip_prefix("http") {
+                url.scheme = format!("ws{s}");
+            }
+            url.text()
+        }
+        Err(UrlError::Scheme) => format!("wss://{text}"),
+        Err(_) => text.to_owned(),
     }
 }
 
@@ -191,7 +195,7 @@ mod tests {
         for (text, url) in [
             ("wss://relay.example/ws", "wss://relay.example/ws"),
             ("https://relay.example", "wss://relay.example"),
-            ("http://127.0.0.1:81", "ws://127.0.0.1:81"),
+            ("HTTP://127.0.0.1:81", "ws://127.0.0.1:81"),
             ("relay.example:81", "wss://relay.example:81"),
         ] {
             assert_eq!(websocket_url(text), url);
