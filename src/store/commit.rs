@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
+use crate::connection::OpenFile;
 use crate::failure::{Failure, Outcome, is_storage_fault};
 use crate::job::{Acknowledge, Job, Write};
 use crate::meter::WriterMeter;
@@ -34,6 +35,8 @@ const CHECKPOINT_FRAMES: i64 = 1000;
 /// The writer thread's own state.
 pub(crate) struct Committer {
     connection: Connection,
+    /// Absent in memory.
+    file: Option<OpenFile>,
     ids: Sequence,
     clock: Clock,
     jobs: Receiver<Box<Job>>,
@@ -73,6 +76,7 @@ impl Committer {
         meter: Arc<WriterMeter>,
     ) -> Committer {
         Committer {
+            file: OpenFile::of(&connection),
             connection,
             ids,
             clock,
@@ -204,6 +208,11 @@ impl Committer {
             return batch.answer(None);
         }
         let began = Instant::now();
+        if let Err(lost) = self.check_in_place() {
+            self.roll_back();
+            self.set_writable(false);
+            return batch.answer(Some(&lost));
+        }
         match self.execute("COMMIT") {
             Ok(()) => {
                 self.meter.batch.note(batch.jobs as u64);
@@ -223,8 +232,29 @@ impl Committer {
         }
     }
 
+    /// Checks that the file was not taken away: a commit would go to a file that
+    /// nobody finds again.
+    fn check_in_place(&self) -> Result<()> {
+        let Some(file) = self.file.as_ref().filter(|file| !file.is_in_place()) else {
+            return Ok(());
+        };
+        let path = file.path().display();
+        if self.writable.load(Ordering::SeqCst) {
+            log::error!(
+                "{path} was moved, deleted or replaced while the server runs: nothing is stored; \
+                 move it back, or stop the server and restore a backup"
+            );
+        }
+        let detail = format_args!("{path} is not the file that was opened");
+        Err(Error::server("the database file was taken away", detail).with_status(503))
+    }
+
     /// Tests whether the disk accepts data again: writes some and deletes it.
     fn probe(&mut self) {
+        if self.check_in_place().is_err() {
+            self.probe_at = Instant::now() + PROBE_EVERY;
+            return;
+        }
         let probed = self.connection.execute_batch(&format!(
             "BEGIN IMMEDIATE;
              INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', zeroblob({PROBE_BYTES}));

@@ -1,5 +1,7 @@
 //! Opening connections to the database file.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,9 +34,69 @@ pub(crate) fn open(path: &Path) -> rusqlite::Result<Connection> {
 
 /// The write-ahead log of the database at `path`.
 pub(crate) fn log_of(path: &Path) -> PathBuf {
+    beside(path, "-wal")
+}
+
+/// The index of that log.
+pub(crate) fn index_of(path: &Path) -> PathBuf {
+    beside(path, "-shm")
+}
+
+/// Lets the owner write the log and its index where the file may be written: whoever
+/// read a file that nobody might write has left them with its permissions of then.
+pub(crate) fn share_permissions(path: &Path) {
+    const OWNER_WRITES: u32 = 0o200;
+    let mode = |path: &Path| fs::metadata(path).map(|about| about.permissions().mode());
+    let Ok(permissions) = mode(path) else { return };
+    if permissions & OWNER_WRITES == 0 {
+        return;
+    }
+    for other in [log_of(path), index_of(path)] {
+        if mode(&other).is_ok_and(|mode| mode & OWNER_WRITES == 0) {
+            // If it fails, opening the database reports that.
+            let _ = fs::set_permissions(&other, Permissions::from_mode(permissions & 0o777));
+        }
+    }
+}
+
+fn beside(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
-    name.push("-wal");
+    name.push(ending);
     PathBuf::from(name)
+}
+
+/// The file that a connection has open: its name, and which file that was.
+pub(crate) struct OpenFile {
+    path: PathBuf,
+    device_and_inode: (u64, u64),
+}
+
+impl OpenFile {
+    /// The file of a connection that was just opened; none of a database in memory.
+    pub fn of(connection: &Connection) -> Option<OpenFile> {
+        let path = PathBuf::from(connection.path()?);
+        let device_and_inode = device_and_inode(&path)?;
+        Some(OpenFile {
+            path,
+            device_and_inode,
+        })
+    }
+
+    /// Its name.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it still has this name: it may have been deleted or moved, alone or with
+    /// its directory. SQLite does not notice.
+    pub fn is_in_place(&self) -> bool {
+        device_and_inode(&self.path) == Some(self.device_and_inode)
+    }
+}
+
+fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
+    let about = fs::metadata(path).ok()?;
+    Some((about.dev(), about.ino()))
 }
 
 /// Sets the PRAGMAs that every connection needs. SQLite stores only `journal_mode`
@@ -94,6 +156,24 @@ mod tests {
             .pragma_query_value(None, "journal_mode", |row| row.get(0))
             .unwrap();
         assert_eq!(mode, "wal");
+    }
+
+    #[test]
+    fn an_index_that_nobody_may_write_does_not_outlast_its_cause() {
+        let dir = TemporaryDirectory::new();
+        let store = crate::testing::open(&dir);
+        let path = dir.path().join("hearth.db");
+        store.close();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+        let index = index_of(&path);
+        fs::write(&index, "").unwrap();
+        for (of_file, expected) in [(0o400, 0o400), (0o640, 0o640)] {
+            set(&index, 0o400).unwrap();
+            set(&path, of_file).unwrap();
+            share_permissions(&path);
+            assert_eq!(mode(&index), expected);
+        }
     }
 
     #[test]

@@ -84,6 +84,11 @@ pub fn check_at_start(path: &Path) -> Result<(), OpenError> {
     if length(path) == 0 || (length(path) > SMALL_BYTES && !has_crashed) {
         return Ok(());
     }
+    // Opening the database reports it better. Reading it would leave an index of the
+    // log that nobody may write either, even when the file itself may be again.
+    if rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_err() {
+        return Ok(());
+    }
     match check(path, "PRAGMA quick_check", &time_limit(CRASH_TIME)) {
         Ok(findings) => match findings.unwrap_or_default().into_iter().next() {
             Some(finding) => Err(OpenError::new(path, Cause::Inconsistent(finding))),

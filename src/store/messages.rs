@@ -67,7 +67,7 @@ impl Store {
     /// always one) before `before`, oldest first.
     ///
     /// # Errors
-    /// `not_found`.
+    /// `not_found`: no such conversation, or no such message in it.
     pub fn messages(
         &self,
         id: ConversationId,
@@ -75,16 +75,21 @@ impl Store {
         before: Option<MessageId>,
     ) -> Result<MessagePage> {
         let limit = limit.min(PAGE);
-        let before = before.map_or(i64::MAX, MessageId::as_i64);
+        let until = before.map_or(i64::MAX, MessageId::as_i64);
         let (mut messages, has_more) = self.read(|connection| {
             let page = page_of_messages(
                 connection,
                 PAGE_OF_MESSAGES,
-                params![id, before, limit as i64 + 1],
+                params![id, until, limit as i64 + 1],
                 limit,
             )?;
             if page.0.is_empty() {
                 conversations::find(connection, id)?;
+            }
+            if let Some(before) = before {
+                let found =
+                    query::row(connection, IN_CONVERSATION, params![before, id], |_| Ok(()));
+                found?.ok_or_else(|| query::not_found("message in this conversation:", before))?;
             }
             Ok(page)
         })?;
@@ -180,6 +185,9 @@ fn page_of_messages(
     }
     Ok((messages, false))
 }
+
+pub(crate) const IN_CONVERSATION: &str =
+    "SELECT 1 FROM messages WHERE id = ?1 AND conversation_id = ?2";
 
 pub(crate) const PAGE_OF_MESSAGES: &str = "SELECT * FROM messages \
      WHERE conversation_id = ?1 AND id < ?2 ORDER BY id DESC LIMIT ?3";

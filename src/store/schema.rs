@@ -213,6 +213,7 @@ fn open_or_cause(path: &Path) -> Result<(Connection, i64), Cause> {
         return Err(Cause::OldLibrary(rusqlite::version()));
     }
     create(path).map_err(Cause::Create)?;
+    connection::share_permissions(path);
     let mut connection = connection::open(path)?;
     if connection.is_readonly(MAIN_DB)? {
         return Err(Cause::Unwritable);

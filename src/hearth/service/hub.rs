@@ -23,8 +23,7 @@ pub use reply::Reply;
 
 /// Events kept for connections that were away (protocol section 5).
 const KEPT_EVENTS: usize = 10_000;
-/// Bytes that the kept events may take; reached before [`KEPT_EVENTS`] only
-/// when messages are long.
+/// Bytes that the kept events may take. The handbook names both bounds.
 const KEPT_BYTES: usize = 2 * 1024 * 1024;
 
 /// A connection, as the hub and the service's registry know it.

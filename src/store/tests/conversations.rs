@@ -2,7 +2,7 @@
 
 use crate::testing::*;
 use base::error::Code;
-use base::ids::ConversationId;
+use base::ids::{ConversationId, MessageId};
 use protocol::command::ConversationCursor;
 
 #[test]
@@ -74,6 +74,21 @@ fn a_page_of_long_messages_is_shorter() {
     }
     assert_eq!(sizes, [2, 1, 1]);
     assert_eq!(store.search_messages("x", 500).unwrap().len(), 2);
+}
+
+#[test]
+fn a_page_before_a_message_of_elsewhere_is_not_found() {
+    let store = TestStore::new();
+    let one = exchange(&store, Target::New, "one", "1");
+    let other = exchange(&store, Target::New, "other", "2");
+    let page = |before| store.messages(one.conversation_id, 10, Some(before));
+    assert_eq!(page(one.reply_id.unwrap()).unwrap().messages.len(), 1);
+    assert!(page(one.message_id).unwrap().messages.is_empty());
+    for before in [other.message_id, MessageId::from(1)] {
+        let error = page(before).unwrap_err();
+        assert_eq!(error.code(), Code::NotFound);
+        assert!(error.message().contains(&before.to_string()), "{error}");
+    }
 }
 
 #[test]

@@ -22,6 +22,7 @@ fn no_list_reads_a_table_from_end_to_end() {
     for sql in [
         conversations::PAGE_OF_CONVERSATIONS,
         messages::PAGE_OF_MESSAGES,
+        messages::IN_CONVERSATION,
         messages::SEARCH_MESSAGES,
         history::PAST_TURNS,
         history::PAST_STEPS,

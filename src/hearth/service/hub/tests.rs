@@ -108,6 +108,38 @@ fn a_gap_that_is_no_longer_kept_is_told() {
     assert_eq!(gaps, [true, true, false, true]);
 }
 
+#[test]
+fn both_bounds_of_what_is_kept_hold_and_are_documented() {
+    let hub = hub_after(0);
+    let kept = || {
+        let state = hub.lock();
+        (state.kept.len(), state.kept_bytes)
+    };
+    let long = EventKind::ConversationRenamed {
+        title: "x".repeat(KEPT_BYTES / 4),
+    };
+    for _ in 0..5 {
+        hub.publish(event(1, long.clone()));
+    }
+    assert_eq!(kept().0, 3, "a fourth does not fit");
+    for _ in 0..KEPT_EVENTS + 1 {
+        hub.publish(done(1));
+    }
+    let (count, bytes) = kept();
+    assert!(
+        count <= KEPT_EVENTS && bytes <= KEPT_BYTES,
+        "{count} {bytes}"
+    );
+    let documented = crate::handbook::topic("protocol").unwrap().text(false);
+    let documented = documented.split_whitespace().collect::<Vec<_>>().join(" ");
+    let bounds = format!(
+        "the last {},000 events, as far as they fit into {} MiB",
+        KEPT_EVENTS / 1_000,
+        KEPT_BYTES / (1024 * 1024)
+    );
+    assert!(documented.contains(&bounds), "{bounds}");
+}
+
 /// Notes what it is notified of.
 struct Notes(Arc<Mutex<Vec<String>>>);
 
