@@ -57,22 +57,25 @@ fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagn
 
 /// Whether programs of tools are kept from the server's files.
 pub fn sandbox(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    vec![judge_sandbox(&settings.current(), has_landlock())]
+}
+
+fn judge_sandbox(config: &Config, has_landlock: bool) -> Diagnosis {
     const CHECK: &str = "sandbox";
-    let tools = &settings.current().tools;
+    const ADVICE: &str =
+        "use Linux 5.13 or newer, with landlock among the modules in /sys/kernel/security/lsm";
+    let tools = &config.tools;
     let is_confined = |tool: &CustomTool| matches!(&tool.run, CustomRun::Command(it) if it.sandbox);
     let is_needed = tools.run_command.enabled || tools.custom.iter().any(is_confined);
     let lacking = "this kernel has no Landlock";
-    vec![match (has_landlock(), is_needed) {
+    match (has_landlock, is_needed) {
         (true, _) => Diagnosis::ok(CHECK, "this kernel has Landlock, so tools can be confined"),
         (false, false) => Diagnosis::ok(CHECK, format!("{lacking}; no tool is to be confined")),
-        (false, true) => Diagnosis::warning(
-            CHECK,
-            format!("{lacking}: programs of tools can do whatever the server's user can"),
-        )
-        .advise(
-            "use Linux 5.13 or newer, with landlock among the modules of /sys/kernel/security/lsm",
-        ),
-    }]
+        (false, true) => {
+            let text = format!("{lacking}: tools can do whatever the server's user can");
+            Diagnosis::warning(CHECK, text).advise(ADVICE)
+        }
+    }
 }
 
 fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
@@ -207,6 +210,24 @@ mod tests {
                     assert!(!found[0].advice.is_empty());
                 }
             }
+        }
+    }
+
+    #[test]
+    fn a_kernel_without_landlock_matters_where_a_tool_is_to_be_confined() {
+        let tool = r#"{"name":"t","description":"d","command":["x"]"#;
+        let table = r#"
+            {}                                             | ok
+            {"tools":{"custom":[TOOL,"sandbox":false}]}}   | ok
+            {"tools":{"custom":[TOOL}]}}                   | warning
+            {"tools":{"run_command":{"enabled":true}}}     | warning
+        "#;
+        for [config, level] in rows(&table.replace("TOOL", tool)) {
+            let settings = Settings::from_text(Path::new("c.json"), config, |_| None).unwrap();
+            let judge = |has_landlock| judge_sandbox(&settings.current(), has_landlock);
+            assert_eq!(judge(false).level.as_str(), level, "{config}");
+            assert!(judge(false).text.contains("no Landlock"), "{config}");
+            assert_eq!(judge(true).level, Level::Ok, "{config}");
         }
     }
 }
