@@ -1,11 +1,17 @@
 //! What the tests of all members share.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::secret::reference;
+
+/// The longest that anything in a test may take: how long a failure takes to
+/// show, and so long that a busy machine is not one.
+pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Runs a scenario of several threads in many interleavings, and prints in how many:
 /// as many as the environment variable `SCHEDULES` says, by each of two schedulers.
@@ -124,6 +130,78 @@ impl Drop for TemporaryDirectory {
             use std::os::unix::fs::PermissionsExt;
             let _ = fs::set_permissions(&self.0, fs::Permissions::from_mode(0o700));
             let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+}
+
+/// A connection whose every wait ends, and that goes on after the process was
+/// stopped and continued: on a socket with a timeout Linux then ends what waits
+/// with `EINTR`, also where no signal has a handler (signal(7), "Interruption of
+/// system calls and library functions by stop signals").
+#[derive(Debug)]
+pub struct Socket(TcpStream);
+
+impl Socket {
+    /// Bounds every wait of a connection.
+    ///
+    /// # Panics
+    ///
+    /// The system does not take a socket option.
+    pub fn new(stream: TcpStream) -> Socket {
+        stream
+            .set_read_timeout(Some(MAX_WAIT))
+            .expect("a socket takes this option");
+        stream
+            .set_write_timeout(Some(MAX_WAIT))
+            .expect("a socket takes this option");
+        stream
+            .set_nodelay(true)
+            .expect("a socket takes this option");
+        Socket(stream)
+    }
+}
+
+impl Deref for Socket {
+    type Target = TcpStream;
+
+    fn deref(&self) -> &TcpStream {
+        &self.0
+    }
+}
+
+impl Read for Socket {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let limit = self.0.read_timeout()?.unwrap_or(MAX_WAIT);
+        uninterrupted(limit, || self.0.read(buffer))
+    }
+}
+
+impl Write for Socket {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let limit = self.0.write_timeout()?.unwrap_or(MAX_WAIT);
+        uninterrupted(limit, || self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// Makes a call that has this timeout again where it was ended in this way.
+///
+/// # Errors
+///
+/// Those of the call; `TimedOut` when it was ended in this way for so long.
+pub fn uninterrupted<T>(limit: Duration, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    let began = Instant::now();
+    loop {
+        match call() {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                if began.elapsed() >= limit {
+                    return Err(io::ErrorKind::TimedOut.into());
+                }
+            }
+            result => return result,
         }
     }
 }

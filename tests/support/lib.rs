@@ -29,9 +29,7 @@ pub mod tls;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The longest that anything in a test may take: how long a failure takes to
-/// show, and so long that a busy machine is not one.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
+pub use base::testing::MAX_WAIT;
 
 /// How often a state is looked at that no event announces: rarely enough for
 /// `limits.commands_per_second`, which is 50.

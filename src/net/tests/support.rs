@@ -2,20 +2,17 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
-use std::ops::Deref;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use crate::client_handler::{ClientHandler, HandlerFactory};
 use crate::http::{Admitted, Answer as HttpAnswer, Handler, Head, Request, Response};
 use crate::listener::{Listener, Listeners};
 use crate::outbox::{Close, Item, Outbox, Ticket};
 use base::error::Error;
+pub use base::testing::{MAX_WAIT, Socket};
 use config::{AddressPatterns, Config, Limits};
-
-/// Longest that a test waits for anything, on a busy machine.
-pub const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// The defaults of protocol section 7.
 pub fn limits() -> Limits {
@@ -269,50 +266,9 @@ impl ClientHandler for EchoHandler {
     }
 }
 
-/// A client's socket that survives a stop and continue of the process: Linux then
-/// interrupts calls on a socket with a timeout with `EINTR`, even if no signal has
-/// a handler (signal(7)).
-#[derive(Debug)]
-pub struct ClientSocket(TcpStream);
-
-impl Deref for ClientSocket {
-    type Target = TcpStream;
-
-    fn deref(&self) -> &TcpStream {
-        &self.0
-    }
-}
-
-impl Read for ClientSocket {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        uninterrupted(|| self.0.read(buffer))
-    }
-}
-
-impl Write for ClientSocket {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        uninterrupted(|| self.0.write(bytes))
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
-    }
-}
-
-fn uninterrupted<T>(mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let deadline = Instant::now() + MAX_WAIT;
-    loop {
-        match call() {
-            Err(error)
-                if error.kind() == io::ErrorKind::Interrupted && Instant::now() < deadline => {}
-            result => return result,
-        }
-    }
-}
-
 /// A plain client.
 pub struct Client {
-    pub stream: ClientSocket,
+    pub stream: Socket,
     unread: Vec<u8>,
 }
 
@@ -326,12 +282,8 @@ pub struct Answer {
 
 impl Client {
     pub fn connect(address: SocketAddr) -> Client {
-        let stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(MAX_WAIT)).unwrap();
-        stream.set_write_timeout(Some(MAX_WAIT)).unwrap();
-        stream.set_nodelay(true).unwrap();
         Client {
-            stream: ClientSocket(stream),
+            stream: Socket::new(TcpStream::connect(address).unwrap()),
             unread: Vec::new(),
         }
     }

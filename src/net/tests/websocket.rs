@@ -15,7 +15,7 @@ use config::Limits;
 
 const HANDSHAKE: &str = "GET /ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
-fn open(server: &TestServer) -> WebSocket<ClientSocket> {
+fn open(server: &TestServer) -> WebSocket<Socket> {
     let mut client = server.connect();
     client.send(HANDSHAKE);
     let answer = client.answer();
@@ -27,7 +27,7 @@ fn open(server: &TestServer) -> WebSocket<ClientSocket> {
     )
 }
 
-fn open_authenticated(server: &TestServer) -> WebSocket<ClientSocket> {
+fn open_authenticated(server: &TestServer) -> WebSocket<Socket> {
     let mut socket = open(server);
     socket.send("{auth}".into()).unwrap();
     assert_eq!(text(&mut socket), "hello 127.0.0.1 websocket");
@@ -35,7 +35,7 @@ fn open_authenticated(server: &TestServer) -> WebSocket<ClientSocket> {
 }
 
 /// The next text.
-fn text(socket: &mut WebSocket<ClientSocket>) -> String {
+fn text(socket: &mut WebSocket<Socket>) -> String {
     loop {
         if let Message::Text(text) = socket.read().unwrap() {
             return text.to_string();
@@ -44,7 +44,7 @@ fn text(socket: &mut WebSocket<ClientSocket>) -> String {
 }
 
 /// The code with which the server closes, and that it then ends.
-fn close_code(socket: &mut WebSocket<ClientSocket>) -> u16 {
+fn close_code(socket: &mut WebSocket<Socket>) -> u16 {
     let code = loop {
         match socket.read().unwrap() {
             Message::Close(Some(frame)) => break frame.code.into(),

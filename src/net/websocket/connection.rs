@@ -212,32 +212,29 @@ impl Channel<'_> {
     }
 
     /// Waits for input, a wake-up or the deadline. Returns whether there is input.
+    /// While the handler has no room, input stays in the system's buffers, which
+    /// slows the client down.
     fn await_input(&mut self, deadline: Instant) -> Result<bool, End> {
-        if !self.io.client_handler.has_room() {
-            self.paused = true;
-            return self.await_room(deadline);
-        }
-        if std::mem::take(&mut self.paused) {
+        let has_room = self.io.client_handler.has_room();
+        if has_room && std::mem::take(&mut self.paused) {
             // What was read before the pause may hold whole messages.
             return Ok(true);
         }
-        if self.pipe.stream.has_buffered() {
+        if has_room && self.pipe.stream.has_buffered() {
             self.pipe.may_read = true;
             return Ok(true);
         }
-        let socket = self.pipe.stream.as_fd();
-        let waker = Some(&*self.io.waker);
-        let woken = wait(socket, Interest::Read, waker, Some(deadline)).map_err(|_| End::Gone)?;
-        self.pipe.may_read = woken.ready;
-        Ok(woken.ready)
-    }
-
-    /// Waits for a wake-up or the deadline. Input stays in the system's buffers,
-    /// which slows the client down.
-    fn await_room(&mut self, deadline: Instant) -> Result<bool, End> {
-        let socket = self.pipe.stream.as_fd();
-        let waker = Some(&*self.io.waker);
-        match wait(socket, Interest::Hangup, waker, Some(deadline)) {
+        self.paused |= !has_room;
+        let interest = match has_room {
+            true => Interest::Read,
+            false => Interest::Hangup,
+        };
+        let (socket, waker) = (self.pipe.stream.as_fd(), Some(&*self.io.waker));
+        match wait(socket, interest, waker, Some(deadline)) {
+            Ok(woken) if has_room => {
+                self.pipe.may_read = woken.ready;
+                Ok(woken.ready)
+            }
             Ok(woken) if !woken.gone => Ok(false),
             _ => Err(End::Gone),
         }

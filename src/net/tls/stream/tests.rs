@@ -6,8 +6,7 @@ use std::thread::JoinHandle;
 use super::*;
 use crate::tls::Acceptor;
 use crate::tls::testing::{Certificates, Files};
-
-const MAX_WAIT: Duration = Duration::from_secs(60);
+use base::testing::MAX_WAIT;
 
 fn soon() -> Instant {
     Instant::now() + MAX_WAIT
