@@ -31,8 +31,14 @@ use crate::websocket;
 const REFUSED_TIME: Duration = Duration::from_secs(1);
 
 /// Serves a connection until it ends, and logs its end.
-pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered) {
-    let peer = serve_by_policy(&mut connection, socket, registered);
+pub fn serve(mut connection: Connection, mut socket: Socket, registered: &Registered) {
+    #[cfg(feature = "tls")]
+    let peer = match &Arc::clone(&connection.policy).tls {
+        Some(tls) => serve_tls(&mut connection, socket, registered, tls),
+        None => serve_protocol(&mut connection, &mut socket, registered),
+    };
+    #[cfg(not(feature = "tls"))]
+    let peer = serve_protocol(&mut connection, &mut socket, registered);
     // One line for each request would wear out the card of a small machine.
     let level = match connection.admission.transport() {
         Transport::Http => log::Level::Debug,
@@ -46,30 +52,6 @@ pub fn serve(mut connection: Connection, socket: Socket, registered: &Registered
         connection.begun.elapsed().as_secs_f32(),
         connection.received,
     );
-}
-
-/// Returns the client, for the log.
-#[cfg(not(feature = "tls"))]
-fn serve_by_policy(
-    connection: &mut Connection,
-    mut socket: Socket,
-    registered: &Registered,
-) -> Peer {
-    serve_protocol(connection, &mut socket, registered)
-}
-
-/// Returns the client, for the log.
-#[cfg(feature = "tls")]
-fn serve_by_policy(
-    connection: &mut Connection,
-    mut socket: Socket,
-    registered: &Registered,
-) -> Peer {
-    let policy = Arc::clone(&connection.policy);
-    match &policy.tls {
-        None => serve_protocol(connection, &mut socket, registered),
-        Some(tls) => serve_tls(connection, socket, registered, tls),
-    }
 }
 
 /// Returns the client, for the log. Not inlined: what a handshake needs would
