@@ -28,6 +28,7 @@ mod model_api;
 mod model_api_peers;
 mod models;
 mod noise;
+mod own_network;
 mod people;
 mod permissions;
 mod program;
