@@ -20,25 +20,26 @@ pub struct Toolbox {
 
 impl Toolbox {
     /// The built-in tools that `config` enables and its custom ones, in the
-    /// order of the file.
+    /// order of the file. The configuration has made sure that no two have one name.
     pub fn from_config(config: &Config) -> Toolbox {
         let trust = Trust::new(config.tls.ca_file.as_deref());
-        let tools = &config.tools;
-        let directory = tools.files.directory.as_deref();
-        let mut toolbox = Toolbox::builtin();
-        if tools.web_fetch.enabled {
-            toolbox.add(Arc::new(WebFetch::new(&tools.web_fetch, trust.clone())));
+        let settings = &config.tools;
+        let directory = settings.files.directory.as_deref();
+        let Toolbox { mut tools } = Toolbox::builtin();
+        if settings.web_fetch.enabled {
+            tools.push(Arc::new(WebFetch::new(&settings.web_fetch, trust.clone())));
         }
-        if tools.files.enabled {
-            files::all(directory)
-                .into_iter()
-                .for_each(|tool| toolbox.add(tool));
+        if settings.files.enabled {
+            tools.extend(files::all(directory));
         }
-        if tools.run_command.enabled {
-            toolbox.add(Arc::new(RunCommand::new(&tools.run_command, directory)));
+        if settings.run_command.enabled {
+            tools.push(Arc::new(RunCommand::new(&settings.run_command, directory)));
         }
-        toolbox.add_custom(&tools.custom, trust);
-        toolbox
+        let http_client = Arc::new(HttpClient::new().trusting(trust));
+        for tool in &settings.custom {
+            tools.push(Arc::new(CustomTool::new(tool, &http_client)));
+        }
+        Toolbox { tools }
     }
 
     /// The built-in tools alone that need no setting.
@@ -48,31 +49,21 @@ impl Toolbox {
         }
     }
 
-    fn add_custom(&mut self, custom: &[config::CustomTool], trust: Trust) {
-        let http_client = Arc::new(HttpClient::new().trusting(trust));
-        for tool in custom {
-            self.add(Arc::new(CustomTool::new(tool, &http_client)));
-        }
-    }
-
-    /// Adds a tool unless there is one of its name: a model API refuses a
-    /// request that offers two.
-    fn add(&mut self, tool: Arc<dyn Tool>) {
-        let name = &tool.spec().name;
-        if self.get(name).is_some() {
-            log::warn!("the tool {name:?} is left out: another tool has that name");
-        } else {
-            self.tools.push(tool);
-        }
-    }
-
-    /// The same tools, with `mcp` in place of any tools of MCP servers.
+    /// The same tools, with `mcp` in place of any tools of MCP servers, except those
+    /// whose name another tool has: a model API refuses a request that offers two.
     pub fn with_mcp(&self, mcp: Vec<Arc<dyn Tool>>) -> Toolbox {
         let is_own = |tool: &&Arc<dyn Tool>| !matches!(tool.definition().source, Source::Mcp(_));
         let mut toolbox = Toolbox {
             tools: self.tools.iter().filter(is_own).cloned().collect(),
         };
-        mcp.into_iter().for_each(|tool| toolbox.add(tool));
+        for tool in mcp {
+            let name = &tool.spec().name;
+            if toolbox.get(name).is_some() {
+                log::warn!("the tool {name:?} is left out: another tool has that name");
+            } else {
+                toolbox.tools.push(tool);
+            }
+        }
         toolbox
     }
 
@@ -92,7 +83,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use config::{CustomHttp, CustomRun};
+    use config::{BUILTIN_TOOLS, CustomHttp, CustomRun};
 
     fn custom(name: &str) -> config::CustomTool {
         config::CustomTool {
@@ -111,27 +102,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_order_is_stable_and_no_name_comes_twice() {
-        let mut toolbox = Toolbox::builtin();
-        toolbox.add_custom(&["b", "a", "recall", "b"].map(custom), Trust::default());
-        let names: Vec<&str> = toolbox
+    fn names(toolbox: &Toolbox) -> Vec<&str> {
+        toolbox
             .iter()
             .map(|tool| tool.spec().name.as_str())
-            .collect();
-        assert_eq!(
-            names,
-            [
-                "current_time",
-                "remember",
-                "recall",
-                "forget",
-                "search_conversations",
-                "schedule",
-                "b",
-                "a"
-            ]
-        );
+            .collect()
+    }
+
+    /// The configuration reserves the names of all built-in tools, and so keeps
+    /// others from taking them.
+    #[test]
+    fn the_order_is_stable_and_the_built_in_names_are_reserved() {
+        let mut config = Config::default();
+        config.tools.run_command.enabled = true;
+        assert_eq!(names(&Toolbox::from_config(&config)), BUILTIN_TOOLS);
+        config.tools.custom = vec![custom("b"), custom("a")];
+        let toolbox = Toolbox::from_config(&config);
+        assert_eq!(names(&toolbox), [&BUILTIN_TOOLS[..], &["b", "a"]].concat());
         let source = |name: &str| {
             toolbox
                 .get(name)
@@ -140,5 +127,16 @@ mod tests {
         assert_eq!(source("recall"), Some(Source::Builtin));
         assert_eq!(source("b"), Some(Source::Custom));
         assert_eq!(source("c"), None);
+    }
+
+    #[test]
+    fn no_name_comes_twice() {
+        let http_client = Arc::default();
+        let tool = |name| Arc::new(CustomTool::new(&custom(name), &http_client)) as Arc<dyn Tool>;
+        let mut config = Config::default();
+        config.tools.custom = vec![custom("b")];
+        let toolbox = Toolbox::from_config(&config);
+        let more = toolbox.with_mcp(["c", "b", "recall", "a", "c"].map(tool).into());
+        assert_eq!(names(&more), [&names(&toolbox)[..], &["c", "a"]].concat());
     }
 }
