@@ -11,7 +11,6 @@ use super::diagnosis::{Diagnosis, Installation};
 use crate::service::backups::{directory, nightly_backups};
 use config::Settings;
 
-const CHECK: &str = "backup";
 /// Age limit of the newest backup: a machine may be off for a night or two.
 const STALE: Duration = Duration::from_secs(3 * 24 * 60 * 60);
 
@@ -41,7 +40,7 @@ fn unwritable(place: &Path) -> Option<Diagnosis> {
             place.display(),
             existing.display()
         );
-        Diagnosis::problem(CHECK, text)
+        Diagnosis::problem(text)
             .advise("give it to the user who runs hearth, or change backup.directory")
     })
 }
@@ -55,13 +54,13 @@ fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path)
         .as_ref()
         .map(|(night, _)| today.duration_since(*night));
     match (backup.keep, found, age) {
-        (0, ..) => Diagnosis::ok(CHECK, "nightly backups are off").advise(format!(
+        (0, ..) => Diagnosis::ok("nightly backups are off").advise(format!(
             "hearth config set{} backup.keep 7",
             installation.option
         )),
         (_, Some((_, path)), Some(age)) if age.unsigned_abs() <= STALE => {
             let text = format!("the newest nightly backup is {}", path.display());
-            Diagnosis::ok(CHECK, text)
+            Diagnosis::ok(text)
         }
         (_, Some((night, _)), _) => {
             let text = format!("the newest nightly backup is from {night}");
@@ -69,11 +68,11 @@ fn newest(installation: &Installation<'_>, settings: &Settings, data_dir: &Path)
                 "run the server at night, or see its log for why {} has none",
                 place.display()
             );
-            Diagnosis::warning(CHECK, text).advise(why)
+            Diagnosis::warning(text).advise(why)
         }
         (_, None, _) => {
             let text = format!("there is no nightly backup in {} yet", place.display());
-            Diagnosis::ok(CHECK, text)
+            Diagnosis::ok(text)
         }
     }
 }

@@ -6,7 +6,6 @@ use base::clock::Clock;
 use config::{Settings, Tls};
 use net::tls::{fingerprint, inspect, load_certificates};
 
-const CHECK: &str = "tls";
 /// How long before its expiry to warn.
 const SOON: u64 = 14 * DAY;
 const DAY: u64 = 24 * 60 * 60;
@@ -22,7 +21,7 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
         && let Err(error) = load_certificates(path)
     {
         found.push(
-            Diagnosis::problem(CHECK, error.to_string()).advise(
+            Diagnosis::problem(error.to_string()).advise(
                 "correct tls.ca_file: until then https fails and the server does not start",
             ),
         );
@@ -34,28 +33,26 @@ fn server(installation: &Installation<'_>, tls: &Tls) -> Diagnosis {
     let option = &installation.option;
     let remedy = format!("renew it; if it is self-signed: hearth tls self-signed --force{option}");
     if let Err(error) = usable(tls) {
-        return Diagnosis::problem(CHECK, error).advise("correct \"tls\"");
+        return Diagnosis::problem(error).advise("correct \"tls\"");
     }
     let leaf = tls.cert.as_deref().map(load_certificates);
     let Some(Ok(certificates)) = leaf else {
-        return Diagnosis::problem(CHECK, "the certificate cannot be read");
+        return Diagnosis::problem("the certificate cannot be read");
     };
     let Some(inspected) = inspect(&certificates[0]) else {
-        return Diagnosis::problem(CHECK, "the certificate is not an X.509 certificate");
+        return Diagnosis::problem("the certificate is not an X.509 certificate");
     };
     let until = time(inspected.until);
     match inspected.until.since(Clock::system().now()).as_secs() {
-        0 => {
-            Diagnosis::problem(CHECK, format!("the certificate expired at {until}")).advise(remedy)
-        }
+        0 => Diagnosis::problem(format!("the certificate expired at {until}")).advise(remedy),
         left if left < SOON => {
             let text = format!("the certificate expires in {} days, at {until}", left / DAY);
-            Diagnosis::warning(CHECK, text).advise(remedy)
+            Diagnosis::warning(text).advise(remedy)
         }
         _ => {
             let print = fingerprint(&certificates[0]);
             let text = format!("the certificate is valid until {until}; SHA-256\n{print}");
-            Diagnosis::ok(CHECK, text)
+            Diagnosis::ok(text)
         }
     }
 }

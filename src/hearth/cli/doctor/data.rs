@@ -31,14 +31,13 @@ const SKEW: Duration = Duration::from_secs(10 * 60);
 
 /// Who owns the directory and its files, and who can read them.
 pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
-    const CHECK: &str = "data directory";
     let path = installation.directory.path();
     let shown = path.display();
     let status = match fs::metadata(path) {
         Ok(status) => status,
         Err(error) => {
             return vec![
-                Diagnosis::problem(CHECK, format!("{shown} cannot be read: {error}"))
+                Diagnosis::problem(format!("{shown} cannot be read: {error}"))
                     .advise("run this as the user who runs hearth"),
             ];
         }
@@ -46,14 +45,14 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     if access(path, Access::WRITE_OK | Access::EXEC_OK).is_err() {
         found.push(
-            Diagnosis::problem(CHECK, format!("{shown} is not writable by this user")).advise(
-                format!("chown -R USER {shown}, for the user who runs hearth"),
-            ),
+            Diagnosis::problem(format!("{shown} is not writable by this user")).advise(format!(
+                "chown -R USER {shown}, for the user who runs hearth"
+            )),
         );
     }
     if status.mode() & 0o077 != 0 {
         found.push(
-            Diagnosis::warning(CHECK, format!("others on this machine can read {shown}"))
+            Diagnosis::warning(format!("others on this machine can read {shown}"))
                 .advise(format!("chmod 700 {shown}")),
         );
     }
@@ -65,19 +64,18 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
         let file = file.display();
         if file_status.uid() != status.uid() {
             let text = format!("{file} and its directory have different owners");
-            found.push(
-                Diagnosis::problem(CHECK, text).advise(format!("chown --reference={shown} {file}")),
-            );
+            found
+                .push(Diagnosis::problem(text).advise(format!("chown --reference={shown} {file}")));
         }
         if file_status.mode() & 0o022 != 0 {
             found.push(
-                Diagnosis::warning(CHECK, format!("others can write {file}"))
+                Diagnosis::warning(format!("others can write {file}"))
                     .advise(format!("chmod 600 {file}")),
             );
         }
     }
     if found.is_empty() {
-        found.push(Diagnosis::ok(CHECK, format!("{shown} is private")));
+        found.push(Diagnosis::ok(format!("{shown} is private")));
     }
     found
 }
@@ -85,12 +83,11 @@ pub fn directory(installation: &Installation<'_>) -> Vec<Diagnosis> {
 /// Whether the database is intact, and its newest message is not from the future: a
 /// clock that is slow sorts new messages before old ones.
 pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
-    const CHECK: &str = "database";
     let path = installation.directory.database();
     let shown = path.display();
     if !path.exists() {
         return vec![
-            Diagnosis::warning(CHECK, format!("{shown} does not exist yet"))
+            Diagnosis::warning(format!("{shown} does not exist yet"))
                 .advise("`hearth serve` creates it at its first start"),
         ];
     }
@@ -101,25 +98,24 @@ pub fn database(installation: &Installation<'_>) -> Vec<Diagnosis> {
     let size = megabytes(fs::metadata(&path).map_or(0, |status| status.len()));
     match examine(&path, EXAMINATION) {
         Err(error) if error.is_damage() => {
-            vec![Diagnosis::problem(CHECK, error.to_string()).advise(restore.as_str())]
+            vec![Diagnosis::problem(error.to_string()).advise(restore.as_str())]
         }
         // The error says what to do.
-        Err(error) => vec![Diagnosis::problem(CHECK, error.to_string())],
+        Err(error) => vec![Diagnosis::problem(error.to_string())],
         Ok(Examination {
             faults,
             is_complete,
             last_message_at,
         }) => {
             let first = match (faults.as_slice(), is_complete) {
-                ([], true) => Diagnosis::ok(CHECK, format!("{shown} is intact ({size})")),
-                ([], false) => Diagnosis::warning(
-                    CHECK,
-                    format!("{shown} ({size}) could not be checked completely within a minute"),
-                )
+                ([], true) => Diagnosis::ok(format!("{shown} is intact ({size})")),
+                ([], false) => Diagnosis::warning(format!(
+                    "{shown} ({size}) could not be checked completely within a minute"
+                ))
                 .advise(format!("sqlite3 {shown} 'PRAGMA integrity_check'")),
                 (faults, _) => {
                     let text = format!("{shown} is damaged: {}", faults.join("; "));
-                    Diagnosis::problem(CHECK, text).advise(restore.as_str())
+                    Diagnosis::problem(text).advise(restore.as_str())
                 }
             };
             let mut found = vec![first];
@@ -139,7 +135,7 @@ fn backwards(newest: Timestamp, now: Timestamp) -> Option<Diagnosis> {
             time(now),
             time(newest)
         );
-        Diagnosis::problem("clock", text).advise(SET_CLOCK)
+        Diagnosis::problem(text).of("clock").advise(SET_CLOCK)
     })
 }
 
@@ -158,13 +154,12 @@ pub fn clock(_: &Installation<'_>) -> Vec<Diagnosis> {
 }
 
 fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
-    const CHECK: &str = "clock";
     if now < Timestamp::from_millis(BEGINNING) {
         let text = format!(
             "the clock says {}, which is wrong: secure connections will fail",
             time(now)
         );
-        return Diagnosis::problem(CHECK, text).advise(SET_CLOCK);
+        return Diagnosis::problem(text).advise(SET_CLOCK);
     }
     match installed {
         Some(installed) if installed.since(now) > SKEW => {
@@ -173,27 +168,25 @@ fn judge_clock(now: Timestamp, installed: Option<Timestamp>) -> Diagnosis {
                 time(now),
                 time(installed)
             );
-            Diagnosis::problem(CHECK, text).advise(SET_CLOCK)
+            Diagnosis::problem(text).advise(SET_CLOCK)
         }
-        _ => Diagnosis::ok(CHECK, format!("the clock says {}", time(now))),
+        _ => Diagnosis::ok(format!("the clock says {}", time(now))),
     }
 }
 
 /// Whether the disk is writable and has space.
 pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
-    const CHECK: &str = "disk space";
     let path = installation.directory.path();
     let shown = path.display();
     match statvfs(path) {
         Err(error) => {
             let error = io::Error::from(error);
-            vec![Diagnosis::warning(
-                CHECK,
-                format!("cannot read the state of the disk of {shown}: {error}"),
-            )]
+            vec![Diagnosis::warning(format!(
+                "cannot read the state of the disk of {shown}: {error}"
+            ))]
         }
         Ok(disk) if disk.f_flag.contains(StatVfsMountFlags::RDONLY) => vec![
-            Diagnosis::problem(CHECK, format!("the disk of {shown} is mounted read-only"))
+            Diagnosis::problem(format!("the disk of {shown} is mounted read-only"))
                 .advise("a failing SD card is mounted read-only: see `dmesg`, then copy it"),
         ],
         Ok(disk) => {
@@ -209,24 +202,22 @@ pub fn disk(installation: &Installation<'_>) -> Vec<Diagnosis> {
 }
 
 fn judge_disk(path: &Path, free: u64, files: Option<u64>) -> Diagnosis {
-    const CHECK: &str = "disk space";
     let shown = path.display();
     let text = format!("{} free for {shown}", megabytes(free));
     let look = format!("see what fills it: du -xh --max-depth=2 {shown}");
     if files.is_some_and(|files| files < FEW_FILES) {
         let text = format!("the disk of {shown} has no room for more files (inodes)");
-        return Diagnosis::problem(CHECK, text).advise("remove unneeded small files");
+        return Diagnosis::problem(text).advise("remove unneeded small files");
     }
     match free {
-        ..LITTLE_SPACE => Diagnosis::problem(CHECK, text).advise(look),
-        LITTLE_SPACE..SOME_SPACE => Diagnosis::warning(CHECK, text).advise(look),
-        _ => Diagnosis::ok(CHECK, text),
+        ..LITTLE_SPACE => Diagnosis::problem(text).advise(look),
+        LITTLE_SPACE..SOME_SPACE => Diagnosis::warning(text).advise(look),
+        _ => Diagnosis::ok(text),
     }
 }
 
 /// The size of the log.
 pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
-    const CHECK: &str = "log";
     let path = installation.directory.log();
     let entries = fs::read_dir(installation.directory.path())
         .into_iter()
@@ -245,9 +236,9 @@ pub fn log(installation: &Installation<'_>) -> Vec<Diagnosis> {
     );
     vec![match size {
         LARGE_LOG.. => {
-            Diagnosis::warning(CHECK, text).advise("remove unneeded parts; the server keeps 25 MB")
+            Diagnosis::warning(text).advise("remove unneeded parts; the server keeps 25 MB")
         }
-        _ => Diagnosis::ok(CHECK, text),
+        _ => Diagnosis::ok(text),
     }]
 }
 

@@ -48,27 +48,35 @@ pub struct Diagnosis {
 }
 
 impl Diagnosis {
-    pub fn ok(check: &'static str, text: impl AsRef<str>) -> Diagnosis {
+    pub fn ok(text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
-            check,
+            check: "",
             level: Level::Ok,
             text: without_numbers(text.as_ref()),
             advice: Vec::new(),
         }
     }
 
-    pub fn warning(check: &'static str, text: impl AsRef<str>) -> Diagnosis {
+    pub fn warning(text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
             level: Level::Warning,
-            ..Diagnosis::ok(check, text)
+            ..Diagnosis::ok(text)
         }
     }
 
-    pub fn problem(check: &'static str, text: impl AsRef<str>) -> Diagnosis {
+    pub fn problem(text: impl AsRef<str>) -> Diagnosis {
         Diagnosis {
             level: Level::Problem,
-            ..Diagnosis::ok(check, text)
+            ..Diagnosis::ok(text)
         }
+    }
+
+    /// Names its group of checks, unless it has one.
+    pub fn of(mut self, check: &'static str) -> Diagnosis {
+        if self.check.is_empty() {
+            self.check = check;
+        }
+        self
     }
 
     /// Adds a line of advice.

@@ -11,7 +11,6 @@ use config::{
 use net::process::has_landlock;
 use store::{UserRole, look_up_role};
 
-const CHECK: &str = "exposure";
 /// Addresses outside every private network (RFC 5737, RFC 3849).
 const PUBLIC_ADDRESSES: [IpAddr; 2] = [
     IpAddr::V4(Ipv4Addr::new(203, 0, 113, 7)),
@@ -47,7 +46,8 @@ fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagn
         ),
     };
     Some(
-        Diagnosis::problem("openai_api", text)
+        Diagnosis::problem(text)
+            .of("openai_api")
             .advise(remedy)
             .advise(format!(
                 "or hearth config set{option} openai_api.ollama_user null"
@@ -61,7 +61,6 @@ pub fn sandbox(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
 }
 
 fn judge_sandbox(config: &Config, has_landlock: bool) -> Diagnosis {
-    const CHECK: &str = "sandbox";
     const ADVICE: &str =
         "use Linux 5.13 or newer, with landlock among the modules in /sys/kernel/security/lsm";
     let tools = &config.tools;
@@ -69,11 +68,11 @@ fn judge_sandbox(config: &Config, has_landlock: bool) -> Diagnosis {
     let is_needed = tools.run_command.enabled || tools.custom.iter().any(is_confined);
     let lacking = "this kernel has no Landlock";
     match (has_landlock, is_needed) {
-        (true, _) => Diagnosis::ok(CHECK, "this kernel has Landlock, so tools can be confined"),
-        (false, false) => Diagnosis::ok(CHECK, format!("{lacking}; no tool is to be confined")),
+        (true, _) => Diagnosis::ok("this kernel has Landlock, so tools can be confined"),
+        (false, false) => Diagnosis::ok(format!("{lacking}; no tool is to be confined")),
         (false, true) => {
             let text = format!("{lacking}: tools can do whatever the server's user can");
-            Diagnosis::warning(CHECK, text).advise(ADVICE)
+            Diagnosis::warning(text).advise(ADVICE)
         }
     }
 }
@@ -85,14 +84,15 @@ fn judge(config: &Config, option: &str) -> Vec<Diagnosis> {
             Channel::Tcp(tcp) => found.extend(port(tcp, config)),
             Channel::Webhook(webhook) => {
                 let open = webhook.accounts.iter().filter(|account| account.enabled);
-                found.extend(open.flat_map(|one| account(one, config, option)));
+                let open = open.flat_map(|one| account(one, config, option));
+                found.extend(open.map(|one| one.of("webhook account")));
             }
             Channel::Relay(_) => {}
         }
     }
     if found.is_empty() {
         let text = "only private networks can connect, and every webhook account has a secret";
-        found.push(Diagnosis::ok(CHECK, text));
+        found.push(Diagnosis::ok(text));
     }
     found
 }
@@ -109,7 +109,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
             tcp.bind.map(|bind| bind.to_string()).unwrap_or_default()
         );
         found.push(
-            Diagnosis::warning(CHECK, text)
+            Diagnosis::warning(text)
                 .advise("listen on a private address, and put a reverse proxy in front"),
         );
     }
@@ -124,7 +124,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
              tokens can be intercepted"
         );
         found.push(
-            Diagnosis::warning(CHECK, text)
+            Diagnosis::warning(text)
                 .advise("remove allow_from, so that only private addresses may connect")
                 .advise("or encrypt: hearth tls self-signed, or a reverse proxy with TLS"),
         );
@@ -133,7 +133,7 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
         let text =
             format!("channel {name} is for a proxy on this machine, but no proxy is trusted");
         found.push(
-            Diagnosis::warning(CHECK, text).advise(
+            Diagnosis::warning(text).advise(
                 "set trusted_proxies to [\"127.0.0.1\"], so that limits count real clients",
             ),
         );
@@ -142,12 +142,11 @@ fn port(tcp: &TcpChannel, config: &Config) -> Vec<Diagnosis> {
 }
 
 fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagnosis> {
-    const CHECK: &str = "webhook account";
     let name = &account.name;
     let mut found = Vec::new();
     if account.secret.is_none() {
         let text = format!("webhook account {name} has no secret: anyone who can connect may post");
-        found.push(Diagnosis::warning(CHECK, text).advise(format!(
+        found.push(Diagnosis::warning(text).advise(format!(
             "hearth config set{option} channels.webhook.accounts.{name}.secret -"
         )));
     }
@@ -158,13 +157,13 @@ fn account(account: &WebhookAccount, config: &Config, option: &str) -> Vec<Diagn
             "messages to webhook account {name} can run every tool without asking \
              (permission_mode allow)"
         );
-        found.push(Diagnosis::warning(CHECK, text).advise(format!(
+        found.push(Diagnosis::warning(text).advise(format!(
             "hearth config set{option} channels.webhook.accounts.{name}.permission_mode ask"
         )));
     }
     if is_exposed(&account.outgoing_url) {
         let text = format!("replies to webhook account {name} cross the internet unencrypted");
-        found.push(Diagnosis::warning(CHECK, text).advise("give it an outgoing_url with https"));
+        found.push(Diagnosis::warning(text).advise("give it an outgoing_url with https"));
     }
     found
 }

@@ -12,7 +12,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 
 /// Starts them all as the server would, lists their tools, and stops them.
 pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
-    const CHECK: &str = "mcp server";
     let config = settings.current();
     if config.mcp_servers.is_empty() {
         return Vec::new();
@@ -26,14 +25,13 @@ pub fn check(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagno
         let name = &status.name;
         let file = settings.path().display();
         match (status.state, status.problem) {
-            (ServerState::Ready, _) => Diagnosis::ok(
-                CHECK,
-                format!("{name} answers and has {} tools", status.tools),
-            ),
-            (ServerState::Disabled, None) => Diagnosis::ok(CHECK, format!("{name} is disabled")),
+            (ServerState::Ready, _) => {
+                Diagnosis::ok(format!("{name} answers and has {} tools", status.tools))
+            }
+            (ServerState::Disabled, None) => Diagnosis::ok(format!("{name} is disabled")),
             (_, problem) => {
                 let why = problem.unwrap_or_else(|| "does not answer in time".to_owned());
-                Diagnosis::problem(CHECK, format!("{name}: {why}")).advise(format!(
+                Diagnosis::problem(format!("{name}: {why}")).advise(format!(
                     "correct mcp_servers.{name} in {file}, or set its \"disabled\" to true"
                 ))
             }

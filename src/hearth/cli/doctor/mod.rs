@@ -36,26 +36,30 @@ may differ from the server's.
 )
 .run(run);
 
+type SettingsCheck = fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>;
+
 /// Checks of the configuration and of what it refers to, in the order of the output.
-const CHECKS: &[fn(&Installation<'_>, &Settings) -> Vec<Diagnosis>] = &[
-    configuration,
-    exposure::check,
-    certificate::check,
-    providers::check,
-    mcp_servers::check,
-    relay::check,
-    backups::check,
-    exposure::sandbox,
+const CHECKS: [(&str, SettingsCheck); 8] = [
+    ("configuration", configuration),
+    ("exposure", exposure::check),
+    ("tls", certificate::check),
+    ("provider", providers::check),
+    ("mcp server", mcp_servers::check),
+    ("relay", relay::check),
+    ("backup", backups::check),
+    ("sandbox", exposure::sandbox),
 ];
 
+type InstallationCheck = fn(&Installation<'_>) -> Vec<Diagnosis>;
+
 /// Checks that need no configuration, in the order of the output, after the others.
-const INSTALLATION_CHECKS: &[fn(&Installation<'_>) -> Vec<Diagnosis>] = &[
-    data::directory,
-    data::database,
-    data::disk,
-    data::log,
-    data::clock,
-    server::check,
+const INSTALLATION_CHECKS: [(&str, InstallationCheck); 6] = [
+    ("data directory", data::directory),
+    ("database", data::database),
+    ("disk space", data::disk),
+    ("log", data::log),
+    ("clock", data::clock),
+    ("server", server::check),
 ];
 
 /// `hearth doctor`
@@ -67,21 +71,25 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         directory: &directory,
         option: directory.option(arguments.has("data-dir")),
     };
-    let mut diagnoses: Vec<Diagnosis> = match Settings::load(&path) {
-        Ok(settings) => CHECKS
-            .iter()
-            .flat_map(|check| check(&installation, &settings))
-            .collect(),
-        Err(problems) => vec![
-            Diagnosis::problem("configuration", problems.to_string())
-                .advise(format!("Fix {}", path.display())),
-        ],
+    let mut diagnoses: Vec<Diagnosis> = Vec::new();
+    let mut note = |name, found: Vec<Diagnosis>| {
+        diagnoses.extend(found.into_iter().map(|one| one.of(name)));
     };
-    diagnoses.extend(
-        INSTALLATION_CHECKS
-            .iter()
-            .flat_map(|check| check(&installation)),
-    );
+    match Settings::load(&path) {
+        Ok(settings) => {
+            for (name, check) in CHECKS {
+                note(name, check(&installation, &settings));
+            }
+        }
+        Err(problems) => {
+            let found = Diagnosis::problem(problems.to_string());
+            let fix = format!("Fix {}", path.display());
+            note("configuration", vec![found.advise(fix)]);
+        }
+    }
+    for (name, check) in INSTALLATION_CHECKS {
+        note(name, check(&installation));
+    }
     let has_problem = diagnoses.iter().any(|found| found.level == Level::Problem);
     if arguments.has("json") {
         table::print_json(context, &json!({ "ok": !has_problem, "checks": diagnoses }))?;
@@ -115,8 +123,7 @@ fn configuration(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let path = settings.path().display();
     let warnings = settings.warnings();
     if warnings.is_empty() {
-        return vec![Diagnosis::ok("configuration", format!("{path} is valid"))];
+        return vec![Diagnosis::ok(format!("{path} is valid"))];
     }
-    let warning = |text| Diagnosis::warning("configuration", text);
-    warnings.into_iter().map(warning).collect()
+    warnings.into_iter().map(Diagnosis::warning).collect()
 }

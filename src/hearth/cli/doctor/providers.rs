@@ -105,7 +105,7 @@ fn diagnose(
         }
     };
     Diagnosis {
-        check: "provider",
+        check: "",
         level,
         text: probe.to_string(),
         advice,

@@ -8,8 +8,6 @@ use base::url::Url;
 use config::{Config, RelayChannel, Settings};
 use net::tls::Trust;
 
-const CHECK: &str = "relay";
-
 /// Time limit of a relay's answer.
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -32,14 +30,14 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
     }
     let problem = match config.relay.token().map(Token::new) {
         Some(Ok(_)) => {
-            return Some(Diagnosis::ok(CHECK, "the server is also a relay"));
+            return Some(Diagnosis::ok("the server is also a relay"));
         }
         Some(Err(error)) => error.to_string(),
         None => "relay.enabled is set without an AUTH_TOKEN: the server cannot start".to_owned(),
     };
     let advice = format!("hearth config set{option} relay.auth_token -");
     Some(
-        Diagnosis::problem(CHECK, problem)
+        Diagnosis::problem(problem)
             .advise("hearth relay --show-token")
             .advise(advice),
     )
@@ -49,8 +47,7 @@ fn own(config: &Config, option: &str) -> Option<Diagnosis> {
 fn own(config: &Config, option: &str) -> Option<Diagnosis> {
     let problem = "relay.enabled is set, but this program was built without the relay";
     config.relay.enabled.then(|| {
-        Diagnosis::problem(CHECK, problem)
-            .advise(format!("hearth config set{option} relay.enabled false"))
+        Diagnosis::problem(problem).advise(format!("hearth config set{option} relay.enabled false"))
     })
 }
 
@@ -58,14 +55,13 @@ fn ask(relay: &RelayChannel, trust: &Trust) -> Diagnosis {
     let name = &relay.name;
     let Ok(url) = Url::parse(&relay.url) else {
         let text = format!("{name} has an invalid url");
-        return Diagnosis::problem(CHECK, text)
-            .advise(format!("correct the url of channel {name}"));
+        return Diagnosis::problem(text).advise(format!("correct the url of channel {name}"));
     };
     let server = &url.authority;
     let health = url.http("/health").text();
     match http::send(trust, "GET", &health, &[], None, LIMIT) {
-        Ok(_) => Diagnosis::ok(CHECK, format!("{name} answers at {server}")),
-        Err(error) => Diagnosis::problem(CHECK, format!("{name} ({server}): {error}"))
+        Ok(_) => Diagnosis::ok(format!("{name} answers at {server}")),
+        Err(error) => Diagnosis::problem(format!("{name} ({server}): {error}"))
             .advise("check that it is running, and that this machine can reach the internet")
             .advise(format!("correct the url of channel {name}")),
     }

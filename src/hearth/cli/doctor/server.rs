@@ -6,19 +6,18 @@ use crate::cli::running_server::RunningServer;
 
 /// Asks the server that runs on the data directory.
 pub fn check(installation: &Installation<'_>) -> Vec<Diagnosis> {
-    const CHECK: &str = "server";
     let Some(server) = RunningServer::find(installation.directory) else {
         let text = format!(
             "no server is running on {}",
             installation.directory.path().display()
         );
         return vec![
-            Diagnosis::warning(CHECK, text).advise(format!("hearth serve{}", installation.option)),
+            Diagnosis::warning(text).advise(format!("hearth serve{}", installation.option)),
         ];
     };
     let Some(url) = server.url() else {
         let text = format!("the server (process {}) is not listening", server.process());
-        return vec![Diagnosis::problem(CHECK, text).advise(format!(
+        return vec![Diagnosis::problem(text).advise(format!(
             "see the end of {}",
             installation.directory.log().display()
         ))];
@@ -26,12 +25,10 @@ pub fn check(installation: &Installation<'_>) -> Vec<Diagnosis> {
     vec![match health::ask(&url, &server.trust()) {
         Ok(_) => {
             let text = format!("the server (process {}) answers at {url}", server.process());
-            Diagnosis::ok(CHECK, text)
+            Diagnosis::ok(text)
         }
-        Err(said) => Diagnosis::problem(CHECK, format!("the server is not healthy: {said}"))
-            .advise(format!(
-                "see the end of {}",
-                installation.directory.log().display()
-            )),
+        Err(said) => Diagnosis::problem(format!("the server is not healthy: {said}")).advise(
+            format!("see the end of {}", installation.directory.log().display()),
+        ),
     }]
 }
