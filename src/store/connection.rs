@@ -101,12 +101,16 @@ fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
 
 /// Sets the PRAGMAs that every connection needs. SQLite stores only `journal_mode`
 /// in the file.
+///
+/// # Errors
+/// Those of SQLite; also when it stays without a write-ahead log, which is no error
+/// to it.
 pub(crate) fn prepare(connection: &Connection, purpose: Purpose) -> rusqlite::Result<()> {
     match purpose {
         Purpose::Write => {
+            set_journal_mode(connection, "wal")?;
             connection.execute_batch(
-                "PRAGMA journal_mode = WAL;
-                 PRAGMA synchronous = FULL;
+                "PRAGMA synchronous = FULL;
                  PRAGMA foreign_keys = ON;
                  PRAGMA journal_size_limit = 67108864;
                  PRAGMA wal_autocheckpoint = 0;
@@ -125,6 +129,27 @@ pub(crate) fn prepare(connection: &Connection, purpose: Purpose) -> rusqlite::Re
         }
     }
     Ok(())
+}
+
+/// Sets how the file is kept safe from a crash: `wal` or `delete`.
+///
+/// # Errors
+/// Those of SQLite; also when the mode stays another, which is no error to it.
+pub(crate) fn set_journal_mode(connection: &Connection, mode: &str) -> rusqlite::Result<()> {
+    let mut statement = connection.prepare(&format!("PRAGMA journal_mode = {mode}"))?;
+    let mut rows = statement.query([])?;
+    let mut found = String::new();
+    // To the end: the header is written only after the row, and an error of that
+    // leaves a connection that damages the file.
+    while let Some(row) = rows.next()? {
+        found = row.get(0)?;
+    }
+    if found == mode {
+        return Ok(());
+    }
+    let why = format!("the journal mode stays {found} instead of {mode}");
+    let error = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_IOERR);
+    Err(rusqlite::Error::SqliteFailure(error, Some(why)))
 }
 
 #[cfg(test)]
@@ -174,6 +199,14 @@ mod tests {
             share_permissions(&path);
             assert_eq!(mode(&index), expected);
         }
+    }
+
+    #[test]
+    fn a_database_without_a_write_ahead_log_is_refused() {
+        let connection = Connection::open_in_memory().unwrap();
+        let error = prepare(&connection, Purpose::Write).unwrap_err();
+        let why = "the journal mode stays memory instead of wal";
+        assert_eq!(error.to_string(), why);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::Path;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::BackupError;
-use crate::connection::log_of;
+use crate::connection::{log_of, set_journal_mode};
 use crate::integrity::{Progress, ProgressWatcher, run_check};
 use crate::schema;
 
@@ -165,8 +165,8 @@ pub fn unpack(
     }
     let unwritten = |error: rusqlite::Error| BackupError::sql(database, "written", &error);
     let connection = Connection::open(database).map_err(unwritten)?;
-    connection
-        .execute_batch("PRAGMA journal_mode = DELETE; DROP TABLE IF EXISTS backup_files;")
+    set_journal_mode(&connection, "delete")
+        .and_then(|()| connection.execute_batch("DROP TABLE IF EXISTS backup_files;"))
         .map_err(unwritten)?;
     connection.close().map_err(|(_, error)| unwritten(error))?;
     let found = inspect(database, true, watch).map_err(|error| match error {

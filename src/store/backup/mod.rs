@@ -215,7 +215,7 @@ fn copy_pages(
 
 /// Adds the other files, and turns the copy into one file without a log.
 fn enclose(copy: &mut Connection, files: &[BackupFile]) -> rusqlite::Result<()> {
-    copy.execute_batch("PRAGMA journal_mode = DELETE;")?;
+    connection::set_journal_mode(copy, "delete")?;
     let transaction = copy.transaction()?;
     transaction.execute_batch(ENCLOSE)?;
     for file in files {
