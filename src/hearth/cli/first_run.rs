@@ -1,6 +1,8 @@
 //! The first start creates a configuration and the first user.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::context::CliError;
@@ -15,6 +17,10 @@ use store::{Store, UserRole};
 /// The name of the first user.
 pub const ADMIN: &str = "admin";
 
+/// Exists while a first run is unfinished: the database is there before its first
+/// user is.
+const UNFINISHED: &str = "first-run";
+
 /// What a first run created.
 #[derive(Debug, Default)]
 pub struct FirstRun {
@@ -22,8 +28,6 @@ pub struct FirstRun {
     pub config: bool,
     /// The user `admin`.
     pub admin: bool,
-    /// That user's generated password, which must be shown now.
-    pub password: Option<Secret>,
 }
 
 /// The configuration with which the first start would serve; none when the first run
@@ -47,20 +51,27 @@ pub fn config_to_be(directory: &DataDirectory) -> Result<Option<Arc<Config>>, Cl
 fn is_complete(directory: &DataDirectory) -> bool {
     // A crash or a failed copy may leave an empty file.
     let has_database = fs::metadata(directory.database()).is_ok_and(|file| file.len() > 0);
-    directory.config().exists() && has_database
+    directory.config().exists() && has_database && !unfinished(directory).exists()
+}
+
+fn unfinished(directory: &DataDirectory) -> PathBuf {
+    directory.path().join(UNFINISHED)
 }
 
 /// Creates what a data directory lacks. `given` is the first user's password, if the
-/// owner chose one. The configuration is written last: once it exists, the first
-/// run is complete.
+/// owner chose one; else one is generated. `show` gets the generated one before the
+/// user exists: whatever stops the first run, nobody is locked out by a password
+/// that was never shown.
 ///
 /// # Errors
 ///
-/// A file is invalid or cannot be written, or the password is too short.
+/// A file is invalid or cannot be written, the password is too short, or it cannot
+/// be shown.
 pub fn prepare(
     directory: &DataDirectory,
     clock: &Clock,
     given: Option<Secret>,
+    show: &mut dyn FnMut(Option<&Secret>) -> io::Result<()>,
 ) -> Result<FirstRun, CliError> {
     let mut made = FirstRun::default();
     if is_complete(directory) {
@@ -79,17 +90,26 @@ pub fn prepare(
             other => other,
         })?;
     }
+    let unfinished = unfinished(directory);
+    let unwritable = |error| unwritable(&unfinished, &error);
+    File::create(&unfinished).map_err(unwritable)?;
     let store = Store::open(&directory.database(), clock.clone()).map_err(CliError::failed)?;
     if store.users()?.is_empty() {
-        let password = given.clone().unwrap_or_else(Secret::random_password);
-        let hash = service::password::hash(&password)?;
+        let generated = given.is_none().then(Secret::random_password);
+        let password = given.as_ref().or(generated.as_ref());
+        let hash = service::password::hash(password.expect("one of the two is there"))?;
+        show(generated.as_ref())?;
         store.add_user(ADMIN, UserRole::Admin, &hash)?;
         made.admin = true;
-        made.password = given.is_none().then_some(password);
     }
     store.close();
     made.config = config::write_first_run(&directory.config()).map_err(CliError::failed)?;
+    fs::remove_file(&unfinished).map_err(unwritable)?;
     Ok(made)
+}
+
+fn unwritable(path: &Path, error: &io::Error) -> CliError {
+    CliError::failed(format!("{} cannot be written: {error}", path.display()))
 }
 
 #[cfg(test)]
@@ -100,14 +120,25 @@ mod tests {
     use super::*;
     use crate::cli::tests::DataDirectoryUnderTest;
 
+    fn unseen(_: Option<&Secret>) -> io::Result<()> {
+        panic!("no user is made")
+    }
+
     #[test]
     fn a_first_run_happens_once() {
         let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         let clock = Clock::system();
-        let made = prepare(&directory, &clock, None).unwrap();
+        let mut shown = None;
+        let made = prepare(&directory, &clock, None, &mut |generated| {
+            let store = Store::open(&directory.database(), clock.clone()).unwrap();
+            assert!(store.users().unwrap().is_empty(), "shown before it counts");
+            shown = generated.cloned();
+            Ok(())
+        });
+        let made = made.unwrap();
         assert!(made.config && made.admin);
-        assert!(password::check(&made.password.unwrap()).is_ok());
+        assert!(password::check(&shown.unwrap()).is_ok());
         let mode = fs::metadata(directory.config())
             .unwrap()
             .permissions()
@@ -115,13 +146,28 @@ mod tests {
         assert_eq!(mode & 0o777, 0o600);
         Settings::load(&directory.config()).expect("the written configuration is valid");
 
-        let again = prepare(&directory, &clock, None).unwrap();
-        assert!(!again.config && !again.admin && again.password.is_none());
+        let again = prepare(&directory, &clock, None, &mut unseen).unwrap();
+        assert!(!again.config && !again.admin);
 
         // Without its configuration, a directory keeps its users.
         fs::remove_file(directory.config()).unwrap();
-        let again = prepare(&directory, &clock, None).unwrap();
+        let again = prepare(&directory, &clock, None, &mut unseen).unwrap();
         assert!(again.config && !again.admin);
+    }
+
+    #[test]
+    fn an_unfinished_first_run_is_finished() {
+        let root = DataDirectoryUnderTest::default();
+        let directory = root.data_directory();
+        let clock = Clock::system();
+        // A password that cannot be shown is nobody's.
+        let stopped = prepare(&directory, &clock, None, &mut |_| {
+            Err(io::ErrorKind::BrokenPipe.into())
+        });
+        assert!(stopped.is_err() && directory.database().exists());
+        config::write_first_run(&directory.config()).unwrap();
+        let made = prepare(&directory, &clock, None, &mut |_| Ok(())).unwrap();
+        assert!(made.admin && !unfinished(&directory).exists());
     }
 
     #[test]
@@ -129,10 +175,14 @@ mod tests {
         let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         let clock = Clock::system();
-        assert!(prepare(&directory, &clock, Some(Secret::new("short"))).is_err());
+        assert!(prepare(&directory, &clock, Some(Secret::new("short")), &mut unseen).is_err());
         assert!(!directory.database().exists(), "nothing was created");
-        let made = prepare(&directory, &clock, Some(Secret::new("correct horse"))).unwrap();
-        assert!(made.admin && made.password.is_none());
+        let given = Some(Secret::new("correct horse"));
+        let made = prepare(&directory, &clock, given, &mut |generated| {
+            assert!(generated.is_none());
+            Ok(())
+        });
+        assert!(made.unwrap().admin);
     }
 
     #[test]
@@ -140,7 +190,7 @@ mod tests {
         let root = DataDirectoryUnderTest::default();
         let directory = root.data_directory();
         fs::write(directory.config(), "{").unwrap();
-        assert!(prepare(&directory, &Clock::system(), None).is_err());
+        assert!(prepare(&directory, &Clock::system(), None, &mut unseen).is_err());
         assert!(!directory.database().exists());
     }
 }

@@ -72,7 +72,11 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if let Some(config) = first_run::config_to_be(&directory)? {
         server::check_ports(&config, bind, port).map_err(CliError::failed)?;
     }
-    let made = first_run::prepare(&directory, &Clock::system(), given)?;
+    let errors = &mut context.errors;
+    let made = first_run::prepare(&directory, &Clock::system(), given, &mut |generated| {
+        write!(errors, "{}", account(generated))?;
+        errors.flush()
+    })?;
     // The log level also applies to the start itself, which reports an invalid file.
     if let Ok(settings) = Settings::load(&directory.config()) {
         logging.apply(&settings.current());
@@ -83,43 +87,50 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         bind,
         port,
     });
-    let server = match started {
-        Ok(server) => server,
-        Err(error) => {
-            // The password is shown only once, even if the start fails after that.
-            write!(context.errors, "{}", account(&made))?;
-            return Err(CliError::failed(error));
-        }
-    };
+    let server = started.map_err(CliError::failed)?;
+    let manager = ServiceManager::find(context.environment);
+    manager.ready(&status(&server));
+    // A terminal that is gone, or a full disk, must not stop a server that runs.
+    if let Err(error) = announce(&server, &made, &directory, arguments, context) {
+        log::warn!("the start could not be announced: {error}");
+    }
+    wait(&server, signals, &manager, &logging)
+}
+
+/// Says where the server listens, and after a first run what to do.
+fn announce(
+    server: &Server,
+    made: &FirstRun,
+    directory: &DataDirectory,
+    arguments: &Arguments,
+    context: &mut CliContext,
+) -> io::Result<()> {
     let scheme = match server.is_secure() {
         true => "https",
         false => "http",
     };
-    let manager = ServiceManager::find(context.environment);
-    manager.ready(&status(&server));
+    let mut text = String::new();
     for address in server.addrs() {
-        writeln!(context.errors, "hearth listening on {scheme}://{address}")?;
+        text.push_str(&format!("hearth listening on {scheme}://{address}\n"));
     }
     let is_given = arguments.has("data-dir")
         || context.variable("HEARTH_DATA_DIR").is_some()
         || context.variable("STATE_DIRECTORY").is_some();
     if made.admin || made.config {
-        let text = welcome(&made, &directory, (scheme, server.addrs()), is_given);
-        write!(context.errors, "{text}")?;
+        let addresses = (scheme, server.addrs());
+        text.push_str(&welcome(directory, addresses, is_given));
     }
+    context.errors.write_all(text.as_bytes())?;
     context.errors.flush()?;
     // The server is running already, so the search delays nothing.
     if made.config {
         let command = format!("hearth config set{}", directory.option(is_given));
         let suggestions = local_models::search(|name| context.variable(name));
-        write!(
-            context.errors,
-            "{}",
-            local_models::text(&suggestions, &command)
-        )?;
+        let text = local_models::text(&suggestions, &command);
+        context.errors.write_all(text.as_bytes())?;
         context.errors.flush()?;
     }
-    wait(&server, signals, &manager, &logging)
+    Ok(())
 }
 
 /// Handles signals until the server has stopped: the first SIGTERM or SIGINT drains
@@ -228,29 +239,27 @@ pub fn raise_descriptor_limit() {
 }
 
 /// The credentials of the new user.
-fn account(made: &FirstRun) -> String {
-    match (&made.password, made.admin) {
-        (Some(password), _) => format!(
-            "\n  User      {}\n  Password  {}   (shown only once)\n",
+fn account(generated: Option<&Secret>) -> String {
+    match generated {
+        Some(password) => format!(
+            "\n  User      {}\n  Password  {}   (shown only once)\n\n",
             first_run::ADMIN,
             password.expose(),
         ),
-        (None, true) => format!(
-            "\n  User      {}\n  Password  the one in HEARTH_ADMIN_PASSWORD\n",
+        None => format!(
+            "\n  User      {}\n  Password  the one in HEARTH_ADMIN_PASSWORD\n\n",
             first_run::ADMIN
         ),
-        (None, false) => String::new(),
     }
 }
 
 /// What to do after a first start.
 fn welcome(
-    made: &FirstRun,
     directory: &DataDirectory,
     (scheme, addresses): (&str, &[SocketAddr]),
     is_given: bool,
 ) -> String {
-    let mut text = account(made);
+    let mut text = String::from("\n");
     if let Some(address) = addresses.first() {
         text.push_str(&format!("  Address   {scheme}://{}\n", reachable(*address)));
     }
@@ -293,34 +302,25 @@ mod tests {
     #[test]
     fn a_first_start_prints_what_to_do() {
         let root = DataDirectoryUnderTest::default();
-        let made = FirstRun {
-            config: true,
-            admin: true,
-            password: Some(Secret::new("abcde-fghij")),
-        };
         let addresses = ["192.0.2.7:5000".parse().unwrap()];
-        let text = welcome(&made, &root.data_directory(), ("http", &addresses), true);
+        let text = welcome(&root.data_directory(), ("http", &addresses), true);
         for part in [
             "http://192.0.2.7:5000",
-            "admin",
-            "abcde-fghij",
             "config.json",
             "hearth chat --data-dir ",
         ] {
             assert!(text.contains(part), "{part:?} in {text}");
         }
-        assert_eq!(text.matches("abcde-fghij").count(), 1);
     }
 
     #[test]
-    fn a_given_password_is_not_repeated() {
-        let made = FirstRun {
-            config: true,
-            admin: true,
-            password: None,
-        };
-        assert!(account(&made).contains("HEARTH_ADMIN_PASSWORD"));
-        assert_eq!(account(&FirstRun::default()), "");
+    fn only_a_generated_password_is_shown() {
+        assert!(account(None).contains("HEARTH_ADMIN_PASSWORD"));
+        let text = account(Some(&Secret::new("abcde-fghij")));
+        assert!(
+            text.contains("admin") && text.contains("abcde-fghij"),
+            "{text}"
+        );
     }
 
     #[test]

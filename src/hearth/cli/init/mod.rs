@@ -11,6 +11,8 @@ mod tests;
 
 use serde_json::{Value, json};
 
+use std::io;
+
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
@@ -96,11 +98,25 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         AdminPassword::Given(secret) | AdminPassword::Generated(secret) => Some(secret.clone()),
         AdminPassword::Kept => None,
     };
-    first_run::prepare(&directory, &Clock::system(), given)?;
+    first_run::prepare(&directory, &Clock::system(), given, &mut |_| {
+        show(&password, context)
+    })?;
     let settings = directory.settings()?;
     model::write(&settings, &chosen)?;
     write_channels(&settings, reach, relay.as_ref())?;
-    report(&directory, &chosen, &password, arguments, context)
+    report(&directory, &chosen, arguments, context)
+}
+
+/// Shows a generated password. It is the only output, for scripts.
+fn show(password: &AdminPassword, context: &mut CliContext) -> io::Result<()> {
+    let AdminPassword::Generated(secret) = password else {
+        return Ok(());
+    };
+    let admin = first_run::ADMIN;
+    writeln!(context.errors, "The password of {admin}, shown only once:")?;
+    context.errors.flush()?;
+    writeln!(context.output, "{}", secret.expose())?;
+    context.output.flush()
 }
 
 fn reach(
@@ -249,12 +265,10 @@ fn write_channels(
     Ok(())
 }
 
-/// Reports what was written and what to do next. A generated password is the only
-/// output, for scripts.
+/// Reports what was written and what to do next.
 fn report(
     directory: &DataDirectory,
     chosen: &ModelSetup,
-    password: &AdminPassword,
     arguments: &Arguments,
     context: &mut CliContext,
 ) -> CliResult {
@@ -271,14 +285,6 @@ fn report(
             writeln!(errors, "Restart it to apply changed channels.")?;
         }
         None => writeln!(errors, "Start the server: hearth serve{option}")?,
-    }
-    if let AdminPassword::Generated(secret) = password {
-        writeln!(
-            errors,
-            "The password of {}, shown only once:",
-            first_run::ADMIN
-        )?;
-        writeln!(context.output, "{}", secret.expose())?;
     }
     Ok(())
 }
