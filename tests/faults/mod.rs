@@ -3,6 +3,7 @@
 //! scenario takes its size: `tests/it` runs the short versions with every test,
 //! `tests/soak` the long ones with `make soak`. Each prints what it counted.
 
+pub mod crash;
 pub mod disk;
 pub mod kill;
 pub mod order;
@@ -82,6 +83,15 @@ impl Poster {
                 .into(),
             url: format!("http://{address}/webhook/ci"),
         }
+    }
+
+    /// Opens the connection that the next post goes over.
+    pub fn warm_up(&self) -> Result<(), String> {
+        let url = self.url.replace("/webhook/ci", "/health");
+        let answer = self.agent.get(url).call();
+        let mut answer = answer.map_err(|error| error.to_string())?;
+        let read = answer.body_mut().read_to_string();
+        read.map(drop).map_err(|error| error.to_string())
     }
 
     pub fn post(&self, headers: &[(&str, &str)], body: &Value) -> Posted {

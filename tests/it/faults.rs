@@ -1,6 +1,6 @@
 //! The short versions of the fault harness; `make soak` runs the long ones.
 
-use super::scenarios::{disk, kill, order, power, pressure, receivers};
+use super::scenarios::{crash, disk, kill, order, power, pressure, receivers};
 
 #[test]
 fn nothing_acknowledged_is_lost_by_kill_9() {
@@ -35,4 +35,14 @@ fn a_full_disk_is_told_and_survived() {
 #[test]
 fn what_was_acknowledged_survives_a_power_cut() {
     power::cuts(40, 16);
+}
+
+#[test]
+fn a_crash_at_some_steps() {
+    crash::kill_at_every_step(4);
+}
+
+#[test]
+fn an_error_at_some_steps() {
+    crash::fail_at_every_step(4);
 }

@@ -13,12 +13,24 @@ mod fuzz;
 mod relay_churn;
 mod signatures;
 
-use scenarios::{disk, kill, order, power, pressure, receivers};
+use scenarios::{crash, disk, kill, order, power, pressure, receivers};
 
 #[test]
 #[ignore = "long"]
 fn kill_9_in_200_rounds() {
     kill::rounds(200);
+}
+
+#[test]
+#[ignore = "long"]
+fn a_crash_at_every_step() {
+    crash::kill_at_every_step(usize::MAX);
+}
+
+#[test]
+#[ignore = "long"]
+fn an_error_at_every_step() {
+    crash::fail_at_every_step(usize::MAX);
 }
 
 #[test]

@@ -75,7 +75,19 @@ impl Program {
     }
 
     /// The same, looking so often whether it listens.
-    pub fn launch_looking(mut command: Command, folder: &Path, every: Duration) -> Program {
+    pub fn launch_looking(command: Command, folder: &Path, every: Duration) -> Program {
+        Program::try_launch(command, folder, every).unwrap_or_else(|why| panic!("{why}"))
+    }
+
+    /// The same; what it said when it ends before it listens.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub fn try_launch(
+        mut command: Command,
+        folder: &Path,
+        every: Duration,
+    ) -> Result<Program, String> {
         let log = folder.join("stderr.txt");
         let mut child = command
             .stdin(Stdio::null())
@@ -92,17 +104,16 @@ impl Program {
                 url.split_once("://")?.1.parse().ok()
             });
             if let Some(address) = address {
-                return Program {
+                return Ok(Program {
                     address,
                     said: lines.join("\n"),
                     child,
-                };
+                });
             }
-            assert!(
-                child.try_wait().unwrap().is_none(),
-                "it ended: {}",
-                lines.join("\n")
-            );
+            if let Some(status) = child.try_wait().unwrap() {
+                let said = fs::read_to_string(&log).unwrap();
+                return Err(format!("it ended ({status}): {said}"));
+            }
             assert!(
                 Instant::now() < deadline,
                 "it does not listen: {}",
@@ -114,6 +125,11 @@ impl Program {
 
     pub fn id(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Whether the process is there.
+    pub fn is_running(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_none()
     }
 
     /// kill -9.

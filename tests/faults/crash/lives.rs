@@ -1,0 +1,466 @@
+//! The lives of a running server: each goes on from what was acknowledged,
+//! whatever happened to the server in between.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::super::{Posted, Poster, check_integrity, count, look_into, within};
+use super::household::{Household, Template};
+use super::lines::Lines;
+use support::MAX_WAIT;
+use support::program::Program;
+
+/// One life in a data directory of its own.
+pub trait Life {
+    fn folder(&self) -> PathBuf;
+    /// Opens the connections to a server that was just started.
+    fn connect(&mut self, address: SocketAddr) -> Result<(), String>;
+    /// Does the next thing; `Ok` once all is done, else what is missing.
+    fn advance(&mut self) -> Result<(), String>;
+    /// The server was killed, and another one runs.
+    fn restarted(&mut self);
+    /// Everything that was acknowledged is there, once.
+    fn check(&mut self);
+    /// Whether its turn ended in an error, of which the caller was told.
+    fn has_failed(&self) -> bool {
+        false
+    }
+}
+
+pub type Begin = fn(&Template) -> Box<dyn Life>;
+
+pub const LIVES: [(&str, Begin); 4] = [
+    ("webhook", |template| Box::new(Webhook::begin(template))),
+    ("chat", |template| Box::new(Chat::begin(template))),
+    ("schedule", |template| Box::new(Scheduled::begin(template))),
+    ("settings", |template| Box::new(Settings::begin(template))),
+];
+
+/// The webhook's turn, cut off while its second tool ran: the start goes on from
+/// there.
+pub fn interrupted(template: &Template) -> Box<dyn Life> {
+    let mut life = Webhook::begin(template);
+    life.household.stick(true);
+    let program = Program::serve(&life.folder());
+    life.connect(program.address).unwrap();
+    within(MAX_WAIT, "the first tool has run", || {
+        let _ = life.advance();
+        life.household.has_rung().then_some(())
+    });
+    program.kill();
+    life.household.stick(false);
+    life.restarted();
+    Box::new(life)
+}
+
+/// POST, 202, two tools, reply, a callback that is refused and comes again.
+struct Webhook {
+    household: Household,
+    poster: Option<Poster>,
+    /// The turn of the 202, and whether this server has confirmed it.
+    accepted: Option<String>,
+    is_confirmed: bool,
+}
+
+impl Webhook {
+    fn begin(template: &Template) -> Webhook {
+        Webhook {
+            household: Household::new(template, json!({}), true),
+            poster: None,
+            accepted: None,
+            is_confirmed: false,
+        }
+    }
+
+    /// Posts until it is accepted, always with the same key.
+    fn post(&mut self) -> Result<(), String> {
+        let body = json!({ "message": "Ring and switch.", "conversation_id": "c" });
+        let poster = self.poster.as_ref().expect("it is connected");
+        match poster.post(&[("idempotency-key", "once")], &body) {
+            Posted::Answered(202, answer) => {
+                let turn = answer["data"]["turn_id"].as_str().unwrap().to_owned();
+                if let Some(earlier) = &self.accepted {
+                    assert_eq!(*earlier, turn, "the same key is another turn");
+                }
+                self.accepted = Some(turn);
+                self.is_confirmed = true;
+                Ok(())
+            }
+            Posted::Answered(status, answer) => {
+                assert!(status >= 500 || status == 429, "{status}: {answer}");
+                check_refusal(&answer);
+                Err(format!("{status}: {answer}"))
+            }
+            Posted::Unknown => Err("no answer to the POST".to_owned()),
+        }
+    }
+}
+
+impl Life for Webhook {
+    fn folder(&self) -> PathBuf {
+        self.household.path()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.household.has_failed()
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> Result<(), String> {
+        let poster = Poster::new(address);
+        // The connection is kept, and with it its thread.
+        poster.warm_up()?;
+        self.poster = Some(poster);
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), String> {
+        if !self.is_confirmed {
+            self.post()?;
+        }
+        if self.household.receiver.callbacks().is_empty() {
+            return Err("no callback came".to_owned());
+        }
+        self.household.is_delivered()
+    }
+
+    fn restarted(&mut self) {
+        self.is_confirmed = false;
+        self.household.relent();
+    }
+
+    fn check(&mut self) {
+        self.household.check_one_turn(self.accepted.as_deref());
+        self.household.check_callbacks();
+        self.household.check_effects();
+    }
+}
+
+/// A chat whose tools wait for the owner.
+struct Chat {
+    household: Household,
+    tokens: [String; 2],
+    address: Option<SocketAddr>,
+    user: Option<Lines>,
+    admin: Option<Lines>,
+    /// The number of the request that waits for its response.
+    asked: Option<i64>,
+    /// Approvals that were acknowledged.
+    approved: Vec<Value>,
+    response: Option<Value>,
+    is_confirmed: bool,
+}
+
+impl Chat {
+    fn begin(template: &Template) -> Chat {
+        let more = json!({ "permission_mode": "ask" });
+        Chat {
+            household: Household::new(template, more, false),
+            tokens: [template.tokens.user.clone(), template.tokens.admin.clone()],
+            address: None,
+            user: None,
+            admin: None,
+            asked: None,
+            approved: Vec::new(),
+            response: None,
+            is_confirmed: false,
+        }
+    }
+
+    fn ask(&mut self) -> Result<(), String> {
+        let request = json!({
+            "type": "chat", "message": "Ring and switch.", "idempotency_key": "once",
+        });
+        let user = self.user.as_mut().expect("it is connected");
+        self.asked = Some(user.send(request)?);
+        Ok(())
+    }
+
+    fn approve(&mut self) -> Result<(), String> {
+        let admin = self.admin.as_mut().expect("it is connected");
+        let list = admin.ask(json!({ "type": "list_approvals" }))?;
+        for approval in list["approvals"].as_array().unwrap() {
+            let id = &approval["approval_id"];
+            assert!(!self.approved.contains(id), "{id} is open again: {list}");
+            admin.ask(json!({ "type": "approve", "approval_id": id, "remember": "once" }))?;
+            self.approved.push(id.clone());
+        }
+        Ok(())
+    }
+
+    fn look_for_response(&mut self) -> Result<(), String> {
+        let asked = self.asked.expect("it has asked");
+        let user = self.user.as_mut().expect("it is connected");
+        let Some(response) = user.response(asked)? else {
+            return Err("no response to the chat".to_owned());
+        };
+        self.asked = None;
+        if response["status"] != "ok" {
+            check_refusal(&response);
+            self.is_confirmed = self.household.has_failed();
+            return Err(response.to_string());
+        }
+        let mut data = response["data"].clone();
+        data.as_object_mut().unwrap().remove("id");
+        if let Some(earlier) = &self.response {
+            assert_eq!(*earlier, data, "the same key has another answer");
+        }
+        self.response = Some(data);
+        self.is_confirmed = true;
+        Ok(())
+    }
+}
+
+impl Life for Chat {
+    fn folder(&self) -> PathBuf {
+        self.household.path()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.household.has_failed()
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> Result<(), String> {
+        self.address = Some(address);
+        self.user = Some(Lines::open(address, &self.tokens[0])?);
+        self.admin = Some(Lines::open(address, &self.tokens[1])?);
+        self.asked = None;
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), String> {
+        if self.is_confirmed {
+            return Ok(());
+        }
+        let done = (|| {
+            if self.asked.is_none() {
+                self.ask()?;
+            }
+            self.approve()?;
+            self.look_for_response()
+        })();
+        if done.is_err() && self.user.as_ref().is_some_and(|user| user.is_over) {
+            self.connect(self.address.expect("it was connected"))?;
+        }
+        done
+    }
+
+    fn restarted(&mut self) {
+        self.is_confirmed = false;
+    }
+
+    fn check(&mut self) {
+        let turn = self.response.as_ref().map(|data| data["turn_id"].clone());
+        self.household
+            .check_one_turn(turn.as_ref().and_then(Value::as_str));
+        self.household.check_effects();
+        let database = look_into(self.household.folder.path());
+        let approvals = count(
+            &database,
+            "SELECT count(*) FROM approvals WHERE verdict LIKE 'approved%'",
+        );
+        assert!(self.has_failed() || approvals == 2, "{approvals} approvals");
+    }
+}
+
+/// A reminder that is set, falls due, runs and is called back.
+struct Scheduled {
+    household: Household,
+    token: String,
+    client: Option<Lines>,
+    address: Option<SocketAddr>,
+    is_set: bool,
+}
+
+impl Scheduled {
+    fn begin(template: &Template) -> Scheduled {
+        Scheduled {
+            household: Household::new(template, json!({}), false),
+            token: template.tokens.user.clone(),
+            client: None,
+            address: None,
+            is_set: false,
+        }
+    }
+
+    fn set(&mut self) -> Result<(), String> {
+        let client = self.client.as_mut().expect("it is connected");
+        // What got no answer may have been stored, and even have run.
+        let listed = client.ask(json!({ "type": "list_schedules" }))?;
+        let database = look_into(self.household.folder.path());
+        let is_there = !listed["schedules"].as_array().unwrap().is_empty()
+            || count(&database, "SELECT count(*) FROM turns") > 0;
+        if !is_there {
+            client.ask(json!({
+                "type": "create_schedule", "prompt": "Ring and switch.", "at": "+1s",
+                "webhook": "ci",
+            }))?;
+        }
+        self.is_set = true;
+        Ok(())
+    }
+}
+
+impl Life for Scheduled {
+    fn folder(&self) -> PathBuf {
+        self.household.path()
+    }
+
+    fn has_failed(&self) -> bool {
+        self.household.has_failed()
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> Result<(), String> {
+        self.address = Some(address);
+        self.client = Some(Lines::open(address, &self.token)?);
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), String> {
+        if !self.is_set
+            && let Err(why) = self.set()
+        {
+            if self.client.as_ref().is_some_and(|client| client.is_over) {
+                self.connect(self.address.expect("it was connected"))?;
+            }
+            return Err(why);
+        }
+        if self.household.receiver.callbacks().is_empty() {
+            return Err("no callback came".to_owned());
+        }
+        self.household.is_delivered()
+    }
+
+    fn restarted(&mut self) {}
+
+    fn check(&mut self) {
+        self.household.check_one_turn(None);
+        self.household.check_callbacks();
+        self.household.check_effects();
+        let database = look_into(self.household.folder.path());
+        let left = count(&database, "SELECT count(*) FROM schedules");
+        assert_eq!(left, 0, "schedules");
+    }
+}
+
+/// Two changes of the configuration.
+struct Settings {
+    household: Household,
+    token: String,
+    client: Option<Lines>,
+    address: Option<SocketAddr>,
+    saved: usize,
+    is_confirmed: bool,
+}
+
+/// The system prompts that are saved, one after the other.
+const PROMPTS: [&str; 2] = ["Be brief.", "Be kind."];
+
+impl Settings {
+    fn begin(template: &Template) -> Settings {
+        let more = json!({ "//": "a remark that stays" });
+        Settings {
+            household: Household::new(template, more, false),
+            token: template.tokens.admin.clone(),
+            client: None,
+            address: None,
+            saved: 0,
+            is_confirmed: false,
+        }
+    }
+
+    /// The prompt in the file, which is always whole.
+    fn saved_prompt(&self) -> Option<String> {
+        let path = self.household.folder.path().join("config.json");
+        let text = fs::read_to_string(path).unwrap();
+        let config: Value = serde_json::from_str(&text).unwrap_or_else(|error| {
+            panic!("the configuration is broken: {error}: {text:?}");
+        });
+        assert_eq!(config["//"], "a remark that stays");
+        config["system_prompt"].as_str().map(str::to_owned)
+    }
+
+    fn save(&mut self) -> Result<(), String> {
+        while self.saved < PROMPTS.len() {
+            let client = self.client.as_mut().expect("it is connected");
+            let prompt = PROMPTS[self.saved];
+            client
+                .ask(json!({ "type": "update_config", "config": { "system_prompt": prompt } }))?;
+            self.saved += 1;
+            assert_eq!(self.saved_prompt().as_deref(), Some(prompt));
+        }
+        let client = self.client.as_mut().expect("it is connected");
+        let config = client.ask(json!({ "type": "get_config" }))?;
+        assert_eq!(config["system_prompt"], PROMPTS[1], "{config}");
+        self.is_confirmed = true;
+        Ok(())
+    }
+}
+
+impl Life for Settings {
+    fn folder(&self) -> PathBuf {
+        self.household.path()
+    }
+
+    fn connect(&mut self, address: SocketAddr) -> Result<(), String> {
+        self.address = Some(address);
+        self.client = Some(Lines::open(address, &self.token)?);
+        Ok(())
+    }
+
+    fn advance(&mut self) -> Result<(), String> {
+        if self.is_confirmed {
+            return Ok(());
+        }
+        self.save().inspect_err(|_| {
+            if self.client.as_ref().is_some_and(|client| client.is_over) {
+                let _ = self.connect(self.address.expect("it was connected"));
+            }
+        })
+    }
+
+    fn restarted(&mut self) {
+        self.is_confirmed = false;
+        let found = self.saved_prompt();
+        let place = PROMPTS
+            .iter()
+            .position(|known| found.as_deref() == Some(*known));
+        let saved = place.map_or(0, |place| place + 1);
+        assert!(saved >= self.saved, "{found:?} after {} saves", self.saved);
+    }
+
+    fn check(&mut self) {
+        assert_eq!(self.saved_prompt().as_deref(), Some(PROMPTS[1]));
+        let left = self.household.folder.path().join("config.json.new");
+        assert!(!left.exists(), "a temporary file is left");
+        check_integrity(&look_into(self.household.folder.path()));
+    }
+}
+
+/// A refusal has a code and says something to a person.
+pub fn check_refusal(answer: &Value) {
+    assert!(answer["code"].is_string(), "{answer}");
+    assert!(
+        answer["error"].as_str().is_some_and(|text| text.len() > 10),
+        "{answer}"
+    );
+}
+
+/// Advances a life until it is complete or `goes_on` says no.
+pub fn live(life: &mut dyn Life, limit: Duration, mut goes_on: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + limit;
+    loop {
+        let missing = match life.advance() {
+            Ok(()) => return true,
+            Err(missing) => missing,
+        };
+        if !goes_on() {
+            return false;
+        }
+        assert!(Instant::now() < deadline, "{missing}: not within {limit:?}");
+        std::thread::park_timeout(Duration::from_millis(20));
+    }
+}
