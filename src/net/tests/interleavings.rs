@@ -1,17 +1,18 @@
-//! Real WebSocket connections and their outboxes under many schedules: run with
-//! `make interleavings`. The sockets are pairs of the Unix domain, which deliver
+//! Real WebSocket connections with their outboxes, and cancellation, under many
+//! schedules: run with `make interleavings`. The sockets are pairs of the Unix domain, which deliver
 //! within the call that sends.
 
 use std::net::{IpAddr, Ipv4Addr, TcpStream};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, LazyLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tungstenite::protocol::{Role, WebSocket, WebSocketConfig};
 use tungstenite::{Error as WebSocketError, Message};
 
 use super::support::{echo_handler, patterns};
+use crate::cancel::Cancel;
 use crate::client_handler::ClientHandler;
 use crate::connection::admission::Admissions;
 use crate::connection::policy::ListenerPolicy;
@@ -21,6 +22,7 @@ use crate::outbox::{Backlog, Close, Direct, Item, Outbox, Ticket};
 use crate::stream::Socket;
 use crate::wait::{Interest, Waker, wait};
 use base::error::Error;
+use base::sync::channel::bounded;
 use base::sync::thread::{self, JoinHandle};
 use base::testing::explore;
 use config::Config;
@@ -280,5 +282,23 @@ fn a_connection_that_waits_for_room_reads_on_when_there_is_some() {
         }
         near.join().unwrap();
         far.join().unwrap();
+    });
+}
+
+#[test]
+fn cancelling_at_any_moment_interrupts_what_is_waited_for() {
+    explore("cancel: interruption", || {
+        let cancel = Cancel::default();
+        let waits = {
+            let cancel = cancel.clone();
+            thread::spawn(move || {
+                let (interrupt, interrupted) = bounded(1);
+                let hook = move || interrupt.send(()).unwrap();
+                cancel.guard(hook, || interrupted.recv().unwrap());
+                assert!(cancel.wait(Duration::from_secs(60)));
+            })
+        };
+        cancel.cancel();
+        waits.join().unwrap();
     });
 }

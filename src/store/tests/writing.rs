@@ -268,8 +268,8 @@ fn a_small_write_goes_on_beside_a_large_one_that_does_not_fit() {
 fn an_instant_turn_costs_one_commit() {
     let dir = TemporaryDirectory::new();
     let store = open(&dir);
-    // A slow machine may need more than 5 ms somewhere, but not every time.
-    let least = (0..20).map(|_| {
+    // A busy machine may need more than 5 ms somewhere, but not every time.
+    eventually("a turn in one commit", || {
         let before = commits(&dir);
         let begun = store.begin_turn_deferred(message(Target::New, "hello"));
         let begun = begun.unwrap().uncommitted();
@@ -278,9 +278,8 @@ fn an_instant_turn_costs_one_commit() {
         let finished = finish(&store, turn, "hi");
         assert_eq!(finished.turn.started_at, Some(turn.created_at));
         assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Done);
-        commits(&dir) - before
+        commits(&dir) - before == 1
     });
-    assert_eq!(least.min(), Some(1));
 }
 
 #[test]
