@@ -113,7 +113,8 @@ where
         }
     }
 
-    /// Accepts with the descriptors that were kept for it, and refuses.
+    /// Accepts with the descriptors that were kept for it, and refuses. While another
+    /// client holds them that is about to read why, the next one waits.
     fn refuse_next(&mut self) {
         self.spare = None;
         self.refused.clear(&self.policy);
@@ -121,6 +122,9 @@ where
             Ok((stream, address)) => {
                 let error = Error::overloaded("the server has no descriptor left", RETRY_SECONDS);
                 self.refuse(stream, address.ip().to_canonical(), error);
+            }
+            Err(_) if !self.refused.is_empty() => {
+                self.pause.until = Some(Instant::now() + FIRST_PAUSE);
             }
             Err(error) => self.back_off(&error),
         }

@@ -65,6 +65,7 @@ struct Refusal {
 impl Refused {
     const MOST: usize = 32;
     const TIME: Duration = Duration::from_secs(1);
+    const GRACE: Duration = Duration::from_millis(100);
 
     /// Answers `stream` with `error` as far as possible without waiting.
     pub fn add(&mut self, stream: TcpStream, error: Error, policy: &ListenerPolicy) {
@@ -94,11 +95,21 @@ impl Refused {
             .retain_mut(|refusal| refusal.advance(policy, responder, now));
     }
 
-    /// Answers and closes all of them, because they hold descriptors.
+    /// Closes those that are answered, or silent for longer than a client needs to
+    /// begin, because they hold descriptors.
     pub fn clear(&mut self, policy: &ListenerPolicy) {
-        for refusal in self.open.drain(..) {
-            refusal.end(policy, &mut self.responder);
+        let now = Instant::now();
+        for refusal in std::mem::take(&mut self.open) {
+            match refusal.is_answered || refusal.until <= now + Refused::TIME - Refused::GRACE {
+                true => refusal.end(policy, &mut self.responder),
+                false => self.open.push_back(refusal),
+            }
         }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
     }
 
     /// Those from which input is awaited.
