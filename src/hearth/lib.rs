@@ -48,6 +48,7 @@
 //! - Every wait has a deadline, every queue and buffer a bound.
 //! - What was acknowledged is on disk. `synchronous=FULL` everywhere; group
 //!   commit makes it fast.
+//! - Effects follow commits: what leaves the process takes a [`store::Durable`].
 //! - A turn that waits for a person holds no worker. The decision queues it
 //!   again, also after a restart.
 //! - Wire types ([`protocol`]) are not domain types ([`store`]'s records).

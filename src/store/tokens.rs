@@ -100,7 +100,7 @@ impl Store {
     }
 
     /// Whether this person has signed in with their present password from this place,
-    /// one of the last [`PLACES`].
+    /// one of the last `PLACES`.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.

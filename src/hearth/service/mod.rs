@@ -9,15 +9,15 @@
 //! 1. `receive` of [`session::Session`], on the connection's thread: parses the
 //!    message ([`protocol::command::Request::parse`]), checks rate, identity and role.
 //! 2. `commands::run`: the one match on the command.
-//! 3. `turns`: `chat` makes the new turn; `store_message` reserves a place in the
-//!    queue and stores it; the connection's [`caller::Responder`] becomes the turn's
+//! 3. `turns`: `chat` reserves a place in the queue and stores the message and its
+//!    turn, which are [`store::Provisional`] until the turn ends; the connection's [`caller::Responder`] becomes the turn's
 //!    watcher ([`hub::Hub::watch`]); `start` publishes the message and queues the
 //!    turn.
 //! 4. `workers`: a worker takes it from the queue.
 //! 5. `running`: `run_turn` runs [`agent::turn::run`] and publishes its progress
-//!    ([`hub::Hub::publish`]); `conclude` commits the turn's end
-//!    ([`store::Store::finish_turn`]), then publishes it and notifies the watchers
-//!    ([`hub::Hub::turn_ended`]).
+//!    ([`hub::Hub::publish_progress`]); `conclude` commits the turn's end
+//!    ([`store::Store::finish_turn`]), then publishes it, now [`store::Durable`], and
+//!    notifies the watchers ([`hub::Hub::turn_ended`]).
 //! 6. [`caller::Responder::send`] puts the response into the connection's outbox;
 //!    `arrange` of the session gives it its place in the order.
 //!
