@@ -40,29 +40,19 @@ impl Handler for HttpsRedirect {
 mod tests {
     use super::*;
     use crate::peer::Peer;
+    use base::testing::rows;
 
     #[test]
     fn only_a_get_is_sent_on_and_to_where_it_asked_for() {
-        for (method, host, path, query, status, location) in [
-            (
-                "GET",
-                Some("pi.local:5000"),
-                "/a%20b",
-                Some("c=d&e"),
-                308,
-                Some("https://pi.local:5000/a%20b?c=d&e"),
-            ),
-            (
-                "GET",
-                Some("[::1]:5000"),
-                "/",
-                None,
-                308,
-                Some("https://[::1]:5000/"),
-            ),
-            ("GET", None, "/", None, 400, None),
-            ("POST", Some("pi.local"), "/auth", None, 400, None),
-        ] {
+        let table = "
+            GET  | pi.local:5000 | /a%20b | c=d&e | 308 | https://pi.local:5000/a%20b?c=d&e
+            GET  | [::1]:5000    | /      | -     | 308 | https://[::1]:5000/
+            GET  | -             | /      | -     | 400 | -
+            POST | pi.local      | /auth  | -     | 400 | -
+        ";
+        for [method, host, path, query, status, location] in rows(table) {
+            let given = |cell| Some(cell).filter(|cell| *cell != "-");
+            let (host, query, location) = (given(host), given(query), given(location));
             let head = Head {
                 method: method.into(),
                 path: path.into(),
@@ -78,7 +68,7 @@ mod tests {
                 },
             };
             let response = HttpsRedirect.admit(&head).err().unwrap();
-            assert_eq!(response.status, status, "{method} {host:?}");
+            assert_eq!(response.status.to_string(), status, "{method} {host:?}");
             let found = response
                 .headers
                 .iter()

@@ -130,22 +130,21 @@ fn a_model_without_tools_is_told_of_none_and_the_person_learns_it() {
 fn failures_are_explained() {
     let begun = lines(&[json!({"message": {"content": "Half"}, "done": false})]);
     let broken = begun.clone() + "{\"error\":\"llama runner process has terminated\"}\n";
+    let streamed = |text: &str| streamed(NDJSON, text, 64);
+    let (missing, empty) = (
+        json!({"error": "model 'm' not found"}),
+        json!({"done": true}),
+    );
     for (script, expected) in [
-        (
-            answer(404, &json!({"error": "model 'm' not found"})),
-            "does not know the model \"m\" (404)",
-        ),
+        (answer(404, &missing), "does not know the model \"m\" (404)"),
         (
             whole(404, "", "404 page not found"),
             "has no chat API at this address",
         ),
-        (
-            streamed(NDJSON, &broken, 64),
-            "llama runner process has terminated",
-        ),
-        (streamed(NDJSON, &begun, 64), "cut the reply short"),
-        (streamed(NDJSON, "<html>\n", 64), "is not JSON"),
-        (answer(200, &json!({"done": true})), "without a reply in it"),
+        (streamed(&broken), "llama runner process has terminated"),
+        (streamed(&begun), "cut the reply short"),
+        (streamed("<html>\n"), "is not JSON"),
+        (answer(200, &empty), "without a reply in it"),
     ] {
         let server = TestServer::new(vec![script]);
         let public = Ask::hello(true).failure(&provider(&server)).0;

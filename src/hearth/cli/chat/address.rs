@@ -84,42 +84,37 @@ pub fn untrusted(url: &Url, reason: &str) -> CliError {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base::testing::rows;
 
     #[test]
     fn usual_parts_of_an_address_may_be_omitted() {
-        for (text, url) in [
-            ("ws://pi.local:5000/ws", Some("ws://pi.local:5000/ws")),
-            ("ws://pi.local/ws", Some("ws://pi.local:80/ws")),
-            ("http://pi.local:5000", Some("ws://pi.local:5000/ws")),
-            ("http://pi.local:5000/", Some("ws://pi.local:5000/ws")),
-            ("pi.local", Some("ws://pi.local:5000/ws")),
-            ("pi.local:81", Some("ws://pi.local:81/ws")),
-            (
-                "192.0.2.1:81/hearth/ws",
-                Some("ws://192.0.2.1:81/hearth/ws"),
-            ),
-            ("ws://[2001:db8::1]:81/ws", Some("ws://[2001:db8::1]:81/ws")),
-            ("[::1]", Some("ws://[::1]:5000/ws")),
-            (
-                "ws://relay:81/ws?machine_id=m",
-                Some("ws://relay:81/ws?machine_id=m"),
-            ),
-            (
-                "ws://relay:81?machine_id=m",
-                Some("ws://relay:81/ws?machine_id=m"),
-            ),
-            ("::1", None),
-            ("ws://", None),
-            ("ws://:5000", None),
-            ("ws://host:port", None),
-            ("ws://user@host", None),
-            ("ws://host\r\nX: y/", None),
-            ("ftp://host", None),
-            ("[::1", None),
-            ("wss://pi.local", Some("wss://pi.local:443/ws")),
-            ("https://pi.local:5000", Some("wss://pi.local:5000/ws")),
-            ("wss://", None),
-        ] {
+        let table = "
+            ws://pi.local:5000/ws         | ws://pi.local:5000/ws
+            ws://pi.local/ws              | ws://pi.local:80/ws
+            http://pi.local:5000          | ws://pi.local:5000/ws
+            http://pi.local:5000/         | ws://pi.local:5000/ws
+            pi.local                      | ws://pi.local:5000/ws
+            pi.local:81                   | ws://pi.local:81/ws
+            192.0.2.1:81/hearth/ws        | ws://192.0.2.1:81/hearth/ws
+            ws://[2001:db8::1]:81/ws      | ws://[2001:db8::1]:81/ws
+            [::1]                         | ws://[::1]:5000/ws
+            ws://relay:81/ws?machine_id=m | ws://relay:81/ws?machine_id=m
+            ws://relay:81?machine_id=m    | ws://relay:81/ws?machine_id=m
+            wss://pi.local                | wss://pi.local:443/ws
+            https://pi.local:5000         | wss://pi.local:5000/ws
+            ::1                           | -
+            ws://                         | -
+            ws://:5000                    | -
+            ws://host:port                | -
+            ws://user@host                | -
+            ws://host\\r\\nX: y/            | -
+            ftp://host                    | -
+            [::1                          | -
+            wss://                        | -
+        ";
+        for [text, url] in rows(table) {
+            let text = &text.replace("\\r\\n", "\r\n");
+            let url = Some(url).filter(|url| *url != "-");
             let parsed = parse(text).ok().map(|url| url.text());
             assert_eq!(parsed.as_deref(), url, "{text:?}");
         }
