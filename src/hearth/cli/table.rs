@@ -1,7 +1,5 @@
 //! Lists for people (aligned columns) and for scripts (JSON).
 
-use std::str::FromStr;
-
 use serde_json::Value;
 
 use super::arguments::Arguments;
@@ -73,14 +71,6 @@ pub fn print(
 /// A time as people read it, on the clocks of this machine: `22 Nov 2026 14:05`.
 pub fn time(time: Timestamp) -> String {
     Zone::system().readable(time)
-}
-
-/// The same for a time of the wire; anything else stays as it is.
-pub fn wire_time(text: &str) -> String {
-    match jiff::Timestamp::from_str(text) {
-        Ok(at) => time(Timestamp::from_millis(at.as_millisecond())),
-        Err(_) => text.to_owned(),
-    }
 }
 
 /// A text on one line, shortened to `most` characters.

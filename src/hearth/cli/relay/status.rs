@@ -11,6 +11,7 @@ use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::table;
+use base::clock::Timestamp;
 use serde_json::json;
 
 /// Time limit of the server's answer.
@@ -39,7 +40,7 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 text("url"),
                 text("state"),
                 relay["clients"].to_string(),
-                table::wire_time(&text("next_try")),
+                readable(&text("next_try")),
                 text("last_error"),
             ]
         })
@@ -54,6 +55,14 @@ pub fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     ];
     let nothing = "There are no links to relays; add one with `hearth relay join URL`.";
     table::print(context, &columns, &rows, nothing)
+}
+
+/// A time of the wire as people read it; anything else stays as it is.
+fn readable(text: &str) -> String {
+    match text.parse::<jiff::Timestamp>() {
+        Ok(time) => table::time(Timestamp::from_millis(time.as_millisecond())),
+        Err(_) => text.to_owned(),
+    }
 }
 
 /// From the running server.
