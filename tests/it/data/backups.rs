@@ -257,7 +257,7 @@ fn an_interrupted_restore_is_finished_by_the_next_start() {
     // The moment in which there is no database in place.
     fs::rename(folder.path().join("hearth.db"), ready.join("hearth.db")).unwrap();
     let told = refused(folder.path(), &["export", "--all"]);
-    assert!(told.contains("`hearth serve` completes it"), "{told}");
+    assert!(told.contains("hearth serve` completes it"), "{told}");
     let program = Program::serve(folder.path());
     assert!(
         !program.said.contains("Password"),
