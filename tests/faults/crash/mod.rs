@@ -15,6 +15,7 @@ mod commands;
 mod household;
 mod lines;
 mod lives;
+mod settings;
 mod starts;
 mod tracer;
 
@@ -34,10 +35,10 @@ use support::MAX_WAIT;
 use support::home::TemporaryDirectory;
 use support::http::get;
 use support::program::Program;
-use tracer::{CALLS, Event, Point, Tracer, read_log, threads_of};
+use tracer::{CALLS, Event, Point, Tracer, reachable, read_log, threads_of};
 
 /// Points that are tried at the same time: most of the time they wait.
-const TOGETHER: usize = 24;
+const TOGETHER: usize = 32;
 /// How long a fault that lasts does so.
 const LASTING: Duration = Duration::from_millis(1500);
 
@@ -79,6 +80,7 @@ enum Kind {
 struct Trial<'a> {
     subject: &'a Subject,
     point: Point,
+    is_followed: bool,
     fault: Fault,
 }
 
@@ -170,9 +172,11 @@ fn run(most: usize, faults: fn(&Event) -> Vec<Fault>) {
                     continue;
                 }
                 let point = event.point.clone();
+                let is_followed = event.is_followed;
                 all.push(Trial {
                     subject,
                     point,
+                    is_followed,
                     fault,
                 });
             }
@@ -276,7 +280,8 @@ fn try_all(template: &Template, trials: &[Trial<'_>]) -> Results {
 }
 
 /// Runs a life without faults under strace: the calls of the threads that are
-/// there at its begin, and how many other threads made.
+/// there at its begin, those of later threads where strace can hit them, and how
+/// many it cannot.
 fn record(begin: Begin, template: &Template) -> (Vec<Event>, usize) {
     let outside = TemporaryDirectory::new();
     let (log, all) = (outside.path().join("log"), outside.path().join("all"));
@@ -298,21 +303,28 @@ fn record(begin: Begin, template: &Template) -> (Vec<Event>, usize) {
     };
     run(&["-Y", "-y", "-s", "40", "-e", &trace], &log, false);
     run(&["-f", "-Y", "-y", "-s", "40", "-e", &trace], &all, true);
-    let events = read_log(&log);
-    let elsewhere = read_log(&all).into_iter().filter(|event| {
-        !events
-            .iter()
-            .any(|known| known.point.thread == event.point.thread)
-    });
-    let count = elsewhere.count();
-    (events, count)
+    let mut events = read_log(&log);
+    let known: Vec<String> = events
+        .iter()
+        .map(|event| event.point.thread.clone())
+        .collect();
+    let is_new = |event: &Event| !known.contains(&event.point.thread);
+    let (reachable, _) = reachable(read_log(&all));
+    let begun = read_log(&all).iter().filter(|event| is_new(event)).count();
+    let followed: Vec<Event> = reachable.into_iter().filter(is_new).collect();
+    let missed = begun - followed.len();
+    events.extend(followed.into_iter().map(|event| Event {
+        is_followed: true,
+        ..event
+    }));
+    (events, missed)
 }
 
 fn try_one(begin: Begin, template: &Template, trial: &Trial<'_>) -> Tried {
     let mut life = begin(template);
     let mut program = Program::serve(&life.folder());
     life.connect(program.address).unwrap();
-    let threads: Vec<u32> = threads_of(program.id())
+    let mut threads: Vec<u32> = threads_of(program.id())
         .into_iter()
         .filter(|(_, name)| *name == trial.point.thread)
         .map(|(number, _)| number)
@@ -321,9 +333,14 @@ fn try_one(begin: Begin, template: &Template, trial: &Trial<'_>) -> Tried {
     let trace = format!("trace={}", trial.point.call);
     let outside = TemporaryDirectory::new();
     let log = outside.path().join("log");
+    let mut arguments = vec!["-Y", "-e", &trace, "-e", &inject];
+    if threads.is_empty() && trial.is_followed {
+        threads.push(program.id());
+        arguments.push("-f");
+    }
     let tracer = match threads.is_empty() {
         true => None,
-        false => Tracer::attach(&threads, &["-Y", "-e", &trace, "-e", &inject], Some(&log)),
+        false => Tracer::attach(&threads, &arguments, Some(&log)),
     };
     let Some(tracer) = tracer else {
         return Tried::NoThread;
@@ -385,7 +402,7 @@ fn errors_of(event: &Event) -> Vec<Fault> {
         "anon_inode:[eventfd]",
         "hearth listening",
     ];
-    if spared.iter().any(|part| event.arguments.contains(part)) {
+    if event.is_followed || spared.iter().any(|part| event.arguments.contains(part)) {
         return Vec::new();
     }
     let is_file = event.arguments.contains("</") || event.arguments.contains("AT_FDCWD");

@@ -42,6 +42,8 @@ pub struct Event {
     pub point: Point,
     /// Its arguments as strace prints them, with the files behind the numbers.
     pub arguments: String,
+    /// Whether its thread begins within the life, so that strace follows it there.
+    pub is_followed: bool,
 }
 
 /// Whether strace is installed and may trace a process that is not its child;
@@ -167,6 +169,7 @@ pub fn read_log(log: &Path) -> Vec<Event> {
                 number: *count,
             },
             arguments: arguments.to_owned(),
+            is_followed: false,
         });
     }
     events
