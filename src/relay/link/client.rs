@@ -273,7 +273,12 @@ impl Conversation {
         if let Ok(close) = self.converse() {
             let Close { code, reason } = close;
             let frame = Frame::new(self.number, FrameKind::Close { code, reason });
-            self.push(vec![frame.encode()]);
+            let mut outlet = self.shared.outlet();
+            outlet.frames.push_back(frame.encode());
+            // At once, so that the place is free when the relay reads the close.
+            outlet.is_over = true;
+            drop(outlet);
+            self.common.waker.wake();
         }
     }
 

@@ -206,6 +206,19 @@ fn clients_that_flood_are_cut_and_those_too_many_refused() {
 }
 
 #[test]
+fn a_place_is_free_when_the_close_of_its_client_arrives() {
+    let relay = Relay::new();
+    let _home = Home::start(relay.config());
+    let mut link = relay.link_for(1);
+    for number in 1..=200 {
+        link.open(number, "203.0.113.7");
+        link.text(number, &super::auth("wrong").to_string());
+        assert_eq!(link.response(number)["code"], "invalid_token");
+        assert_eq!(link.closed(number).0, 1008);
+    }
+}
+
+#[test]
 fn a_relay_that_writes_and_does_not_read_is_read_all_the_same() {
     const CLIENTS: std::ops::Range<u32> = 2..34;
     let relay = Relay::new();
