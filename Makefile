@@ -15,6 +15,7 @@ BUILD ?=
 SECONDS ?= 60
 SCHEDULES ?= 500
 SEED ?=
+FAULT ?=
 BIN = $(DESTDIR)$(PREFIX)/bin
 SHARE = $(DESTDIR)$(PREFIX)/share
 INTERLEAVINGS = SCHEDULES="$(SCHEDULES)" $(CARGO) test --locked --features shuttle \
@@ -55,8 +56,8 @@ test-browser: tools ## Test the web page in a real browser (needs Chromium; BROW
 bench: tools ## Measure speed and memory (ONLY="health turns" for some; BUILD=1 for a clean build too)
 	$(CARGO) bench --locked --bench bench -- $(ONLY) $(BUILD:1=--build)
 
-soak: tools ## Run the long fault tests: kill -9, power cut, full disk, bad receivers, overload (minutes)
-	$(CARGO) test --locked --release --test soak -- --ignored --nocapture --skip fuzz::
+soak: tools ## Run the long fault tests: a crash at each system call, power cut, full disk, overload (FAULT=life/thread/call/1/kill for one)
+	FAULT="$(FAULT)" $(CARGO) test --locked --release --test soak -- --ignored --nocapture --skip fuzz::
 	$(MAKE) interleavings SCHEDULES=5000
 
 fuzz: tools ## Send broken input to the program for SECONDS=60 (SEED=N repeats it)
