@@ -76,7 +76,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     store.close();
     let next = zone.readable(schedule.timing.next_at);
     writeln!(context.output, "{}", schedule.id)?;
-    context.note(format_args!("It runs at {next}."))
+    context.note(format_args!("Next run: {next}"))
 }
 
 /// `hearth schedule list`
@@ -127,7 +127,7 @@ fn resume(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     store.pause_schedule(id, false, next_at)?;
     store.close();
     context.note(format_args!(
-        "Resumed {id}; it runs at {}.",
+        "Resumed {id}; next run: {}",
         zone.readable(next_at)
     ))
 }
@@ -197,7 +197,7 @@ mod tests {
         assert!(
             resumed
                 .errors
-                .starts_with(&format!("Resumed {id}; it runs at 2"))
+                .starts_with(&format!("Resumed {id}; next run: 2"))
         );
         let listed = root.run("schedule list --json", "").output;
         let listed: Value = serde_json::from_str(&listed).unwrap();
