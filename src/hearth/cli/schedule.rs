@@ -181,7 +181,7 @@ mod tests {
         ];
         let added = run_with(&words, "", &[]);
         assert_eq!(added.code, 0, "{}", added.errors);
-        assert!(added.errors.ends_with(" 08:00.\n"), "{}", added.errors);
+        assert!(added.errors.ends_with(" 08:00\n"), "{}", added.errors);
         let id = added.output.trim();
         let listed = root.run("schedule list", "").output;
         let row = listed.lines().nth(1).unwrap();
