@@ -10,8 +10,8 @@ use serde_json::json;
 
 use super::household::Template;
 use super::lives::{Begin, Life, interrupted, live};
-use super::tracer::{CALLS, Event, reachable, read_log};
-use super::{Fault, Trial, Tried, end_well};
+use super::tracer::{CALLS, Event, detach, reachable, read_log};
+use super::{Fault, LASTING, Trial, Tried, end_well};
 use support::MAX_WAIT;
 use support::home::TemporaryDirectory;
 use support::program::{Program, hearth};
@@ -105,7 +105,8 @@ fn launch(folder: &Path, log: &Path, expressions: &[&str]) -> Result<Program, St
     for (name, value) in inner.get_envs() {
         command.env(name, value.unwrap_or_default());
     }
-    command.args(["-D", "-f", "-Y", "-y", "-s", "40"]);
+    // It may be interrupted, so that it can let go.
+    command.args(["-D", "-I", "2", "-f", "-Y", "-y", "-s", "40"]);
     for expression in expressions {
         command.args(["-e", expression]);
     }
@@ -154,7 +155,15 @@ pub fn try_one(begin: Begin, template: &Template, trial: &Trial<'_>) -> Tried {
     if let Some(program) = &mut program {
         let connected = life.connect(program.address);
         if connected.is_ok() {
-            is_complete = live(life.as_mut(), MAX_WAIT, || program.is_running());
+            let until = Instant::now() + LASTING;
+            let lasts = matches!(trial.fault, Fault::Lasting(_));
+            is_complete = live(life.as_mut(), MAX_WAIT, || {
+                program.is_running() && !(lasts && Instant::now() >= until)
+            });
+        }
+        if trial.fault != Fault::Kill {
+            detach(&log);
+            is_complete = live(life.as_mut(), MAX_WAIT, || true);
         }
     }
     let text = fs::read_to_string(&log).unwrap_or_default();

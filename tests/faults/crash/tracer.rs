@@ -8,6 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use super::super::within;
+use support::MAX_WAIT;
 use support::program::{is_there, send_signal, skipped};
 
 /// The system calls after which the world or the process's view of it differs.
@@ -173,6 +175,26 @@ pub fn read_log(log: &Path) -> Vec<Event> {
         });
     }
     events
+}
+
+/// Makes the strace that writes this log, and is no child of ours, let go.
+pub fn detach(log: &Path) {
+    let log = log.to_str().unwrap();
+    within(MAX_WAIT, "strace has ended", || {
+        let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        let strace = processes.filter_map(|process| {
+            let line = fs::read(process.path().join("cmdline")).ok()?;
+            let is_it = line.starts_with(b"strace") && String::from_utf8_lossy(&line).contains(log);
+            let number = process.file_name().to_str()?.parse().ok()?;
+            is_it.then_some(number)
+        });
+        // It may have ended meanwhile.
+        let pid = strace.last().and_then(rustix::process::Pid::from_raw);
+        pid.map_or(Some(()), |pid| {
+            let _ = rustix::process::kill_process(pid, rustix::process::Signal::INT);
+            None
+        })
+    });
 }
 
 /// The calls at which `strace -f` can hit the thread that is meant: it counts for
