@@ -123,8 +123,8 @@ impl Service {
             return Ok(None);
         }
         let message = self.store.message(turn.message_id)?;
-        let is_resumed = turn.started_at.is_some();
-        Ok(Some((turn.into_inner(), message.into_inner(), is_resumed)))
+        // Not by `started_at`: its commit may have failed where that of a step did not.
+        Ok(Some((turn.into_inner(), message.into_inner(), true)))
     }
 
     /// Ends a turn: commits its state, reply and callback at once, then publishes the
