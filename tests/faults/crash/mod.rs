@@ -31,10 +31,10 @@ use commands::{COMMANDS, Task};
 use household::Template;
 use lives::{Begin, LIVES, Life, live};
 use starts::STARTS;
-use support::MAX_WAIT;
 use support::home::TemporaryDirectory;
 use support::http::get;
 use support::program::Program;
+use support::{MAX_WAIT, eventually};
 use tracer::{CALLS, Event, Point, Tracer, reachable, read_log, threads_of};
 
 /// Points that are tried at the same time: most of the time they wait.
@@ -385,7 +385,10 @@ fn try_one(begin: Begin, template: &Template, trial: &Trial<'_>) -> Tried {
 /// The server runs well, ends when told to, and left everything in order.
 fn end_well(life: &mut dyn Life, mut program: Program) {
     assert!(program.is_running(), "the server ended");
-    assert_eq!(get(program.address, "/health").status, 200);
+    // After a fault the writer finds out within a second that it is over.
+    eventually("the server is well", || {
+        (get(program.address, "/health").status == 200).then_some(())
+    });
     assert_eq!(program.signal("TERM"), Some(0));
     let said = std::fs::read_to_string(life.folder().join("stderr.txt")).unwrap();
     assert!(!said.contains("panicked"), "{said}");
