@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::key_path::KeyPath;
 use super::problems::Finding;
+use base::url::MASK;
 
 /// Looks up an environment variable; tests bring their own.
 pub(super) type Environment = dyn Fn(&str) -> Option<String> + Send + Sync;
@@ -191,6 +192,10 @@ impl<'e> Reader<'e> {
         let text = self.text(path, "a string", value)?;
         if text.is_empty() {
             self.refuse(path, "must not be empty");
+            return None;
+        }
+        if text == MASK {
+            self.refuse(path, "is masked; give the real secret in its place");
             return None;
         }
         Some(text)

@@ -336,6 +336,8 @@ fn keys_are_set_only_when_the_file_stays_good() {
         wokers  | 1          | unknown key "wokers" (did you mean "workers"?)
         model.x | 1          | there is no place for "model.x"
         api_key | ${NO_SUCH} | NO_SUCH, which is not set
+        api_key | ***        | "api_key" is masked; give the real secret in its place
+        fallback | [{"provider": "groq", "model": "m", "api_key": "***"}] | "fallback[0].api_key" is masked
     "#;
     for [key, value, says] in rows(table) {
         let error = settings.set(key, value).unwrap_err();

@@ -111,6 +111,7 @@ fn the_environment_is_named_but_never_shown() {
         {"workers":"${WORD}"}    | "workers" must be an integer from 1 to 256, not what the environment variable WORD holds
         {"provider":"${WORD}"}   | not what the environment variable WORD holds
         {"api_key":12345}        | "api_key" must be a string, or "${NAME}" to read it from the environment
+        {"api_key":"***"}        | "api_key" is masked; give the real secret in its place
     "#;
     for [text, says] in rows(table) {
         check_says(text, says);
