@@ -187,11 +187,17 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
     let provider = &choice.provider;
     let variable = Preset::of(provider).and_then(|preset| preset.key_variable);
     if let (Some(variable), None, None) = (variable, &choice.api_key, &choice.base_url) {
+        let key = path.key("api_key");
+        // A shell may take brackets for a pattern.
+        let word = match path.steps() {
+            [] => key.to_string(),
+            _ => format!("'{key}'"),
+        };
         reader.warn(
             &path.key("provider"),
             format!(
-                "\"api_key\" is not set, nor is {variable} in the environment; provider \
-                 {provider:?} refuses requests without a key: hearth config set api_key -"
+                "\"{key}\" is not set, nor is {variable} in the environment; provider \
+                 {provider:?} refuses requests without a key: hearth config set {word} -"
             ),
         );
     }

@@ -51,6 +51,12 @@ fn a_missing_key_is_warned_of_with_its_variable() {
         warnings[1].contains("MISTRAL_API_KEY") && warnings[1].contains("line 2"),
         "{warnings:?}"
     );
+    for (warning, advice) in warnings.iter().zip([
+        "hearth config set api_key -",
+        "hearth config set 'fallback[0].api_key' -",
+    ]) {
+        assert!(warning.ends_with(advice), "{warning}");
+    }
 }
 
 #[test]

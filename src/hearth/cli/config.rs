@@ -6,7 +6,8 @@ use serde_json::Value;
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::{DataDirectory, with_option};
+use super::local_models::quoted;
 use super::running_server::RunningServer;
 use super::{password, table};
 use crate::server;
@@ -46,8 +47,9 @@ fn check(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let settings = directory.settings()?;
     server::check(&settings.current()).map_err(CliError::failed)?;
+    let option = directory.option(arguments.has("data-dir"));
     for warning in settings.warnings() {
-        writeln!(context.errors, "{warning}")?;
+        context.note(with_option(&warning, &option))?;
     }
     context.print(format_args!("{} is valid.", directory.config().display()))
 }
@@ -94,16 +96,17 @@ fn set(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         "{key} saved in {}; {reloaded}.",
         path.display()
     ))?;
+    let option = directory.option(arguments.has("data-dir"));
     if let Some(removed) = removed {
-        let option = directory.option(arguments.has("data-dir"));
         context.note(format_args!(
             "{removed} is removed: it was given for another address. Set the new one: \
-             hearth config set{option} {removed} -"
+             hearth config set{option} {} -",
+            quoted(&removed)
         ))?;
     }
     for warning in settings.warnings() {
         if !known.contains(&warning) {
-            writeln!(context.errors, "{warning}")?;
+            context.note(with_option(&warning, &option))?;
         }
     }
     Ok(())
@@ -144,4 +147,38 @@ fn keys(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         ))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use crate::cli::tests::DataDirectoryUnderTest;
+
+    #[test]
+    fn advice_names_the_entry_of_fallback_and_the_data_directory() {
+        let root = DataDirectoryUnderTest::default();
+        let config = r#"{"fallback": [{"provider": "cerebras", "model": "m",
+            "base_url": "https://proxy.example/v1", "api_key": "sk-0123456789abcdef"}]}"#;
+        fs::write(root.data_directory().config(), config).unwrap();
+        let command = format!(
+            "hearth config set --data-dir {} 'fallback[0].api_key' -\n",
+            root.path().display()
+        );
+        for (line, times) in [
+            // For the key that is removed, and for the one that is missing.
+            ("config set fallback[0].base_url null", 2),
+            ("config check", 1),
+        ] {
+            let ran = root.run(line, "");
+            assert_eq!(ran.code, 0, "{line}: {}", ran.errors);
+            let found = ran.errors.matches(&command).count();
+            assert_eq!(found, times, "{line}: {}", ran.errors);
+        }
+        let config = r#"{"provider": "ollama", "base_url": "http://127.0.0.1:1"}"#;
+        fs::write(root.data_directory().config(), config).unwrap();
+        let doctor = root.run("doctor", "").output;
+        assert!(doctor.contains("\"model\" is not set"), "{doctor}");
+        assert!(!doctor.contains("hearth config set model"), "{doctor}");
+    }
 }

@@ -238,6 +238,13 @@ impl DataDirectory {
     }
 }
 
+/// A warning of the configuration, which knows no `--data-dir`, with `option` in the
+/// commands that it names.
+pub fn with_option(warning: &str, option: &str) -> String {
+    const COMMAND: &str = "hearth config set";
+    warning.replace(COMMAND, &format!("{COMMAND}{option}"))
+}
+
 /// The existing database of a command with `--data-dir`.
 ///
 /// # Errors

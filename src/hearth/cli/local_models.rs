@@ -91,7 +91,7 @@ pub fn text(suggestions: &[Suggestion], command: &str) -> String {
 }
 
 /// A word quoted for a shell.
-fn quoted(word: &str) -> String {
+pub fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.:/@+".contains(letter);
     if !word.is_empty() && word.chars().all(is_plain) {
         word.to_owned()

@@ -15,7 +15,7 @@ mod server;
 use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
+use super::data_directory::{DataDirectory, with_option};
 use super::table;
 use config::Settings;
 use diagnosis::{Diagnosis, Installation, Level};
@@ -119,11 +119,14 @@ fn print(found: &Diagnosis, context: &mut CliContext) -> CliResult {
 }
 
 /// The warnings about the configuration file.
-fn configuration(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+fn configuration(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
     let path = settings.path().display();
     let warnings = settings.warnings();
     if warnings.is_empty() {
         return vec![Diagnosis::ok(format!("{path} is valid"))];
     }
-    warnings.into_iter().map(Diagnosis::warning).collect()
+    warnings
+        .iter()
+        .map(|warning| Diagnosis::warning(with_option(warning, &installation.option)))
+        .collect()
 }
