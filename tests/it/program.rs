@@ -1,6 +1,7 @@
 //! The real binary, as a person uses it.
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
 
@@ -49,6 +50,34 @@ fn the_first_start_sets_everything_up_and_says_where_to_go() {
     assert!(!again.said.contains("Password"), "{}", again.said);
     assert_eq!(get(again.address, "/health").status, 200);
     assert_eq!(again.signal("INT"), Some(0));
+}
+
+#[test]
+fn a_refused_first_start_leaves_nothing() {
+    let folder = TemporaryDirectory::new();
+    let data = folder.join("data");
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = listener.local_addr().unwrap().port().to_string();
+    let cases = [
+        (taken.as_str(), None, "is in use by another program"),
+        ("0", Some(("HEARTH_LOG", "loud")), "HEARTH_LOG must be"),
+        (
+            "0",
+            Some(("HEARTH_ADMIN_PASSWORD", "short")),
+            "HEARTH_ADMIN_PASSWORD: ",
+        ),
+    ];
+    for (port, variable, says) in cases {
+        let mut command = hearth(&data);
+        command
+            .args(["serve", "--bind", "127.0.0.1", "--port", port])
+            .envs(variable);
+        let output = command.output().unwrap();
+        let said = printed(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains(says), "{said}");
+        assert!(!data.exists(), "{says}");
+    }
 }
 
 #[test]

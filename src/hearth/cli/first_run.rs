@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::context::CliError;
 use super::data_directory::DataDirectory;
 use super::password;
+use crate::server::restore;
 use crate::service;
 use base::clock::Clock;
 use base::secret::Secret;
@@ -31,15 +32,27 @@ pub struct FirstRun {
 }
 
 /// The configuration with which the first start would serve; none when the first run
-/// is complete.
+/// is complete, or an interrupted restore will bring one. `given` is the first user's
+/// password, if the owner chose one. Makes nothing; the directory may be missing.
 ///
 /// # Errors
 ///
-/// The existing configuration is invalid.
-pub fn config_to_be(directory: &DataDirectory) -> Result<Option<Arc<Config>>, CliError> {
+/// The existing configuration is invalid, or the password is too short.
+pub fn config_to_be(
+    directory: &DataDirectory,
+    given: Option<&Secret>,
+) -> Result<Option<Arc<Config>>, CliError> {
     let path = directory.config();
-    if is_complete(directory) {
+    if is_complete(directory) || restore::is_pending(directory.path()) {
         return Ok(None);
+    }
+    if let Some(password) = given {
+        password::check(password).map_err(|failure| match failure {
+            CliError::Failed(message) => {
+                CliError::Failed(format!("HEARTH_ADMIN_PASSWORD: {message}"))
+            }
+            other => other,
+        })?;
     }
     let settings = match path.exists() {
         true => Settings::load(&path),
@@ -74,21 +87,10 @@ pub fn prepare(
     show: &mut dyn FnMut(Option<&Secret>) -> io::Result<()>,
 ) -> Result<FirstRun, CliError> {
     let mut made = FirstRun::default();
-    if is_complete(directory) {
+    // If an existing configuration is invalid, the start must fail before it generates
+    // a password.
+    if config_to_be(directory, given.as_ref())?.is_none() {
         return Ok(made);
-    }
-    if directory.config().exists() {
-        // If an existing configuration is invalid, the start must fail before it
-        // generates a password.
-        Settings::load(&directory.config()).map_err(CliError::failed)?;
-    }
-    if let Some(password) = &given {
-        password::check(password).map_err(|failure| match failure {
-            CliError::Failed(message) => {
-                CliError::Failed(format!("HEARTH_ADMIN_PASSWORD: {message}"))
-            }
-            other => other,
-        })?;
     }
     let unfinished = unfinished(directory);
     let unwritable = |error| unwritable(&unfinished, &error);

@@ -50,9 +50,17 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let port = port.map(|port| u16::try_from(port).expect("the range of --port is that of u16"));
     let directory = DataDirectory::of(arguments, context)?;
     limit_arenas(context);
+    let filter = context.variable("HEARTH_LOG");
+    logging::checked(filter.as_deref())?;
+    let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
+    // Before anything is made, so that a start that cannot serve prints no password and
+    // leaves no files.
+    if let Some(config) = first_run::config_to_be(&directory, given.as_ref())? {
+        server::check_ports(&config, bind, port).map_err(CliError::failed)?;
+    }
     directory.create()?;
     let logging = logging::start(
-        context.variable("HEARTH_LOG").as_deref(),
+        filter.as_deref(),
         Some(&directory.log()),
         context.environment,
     )?;
@@ -67,11 +75,6 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))?;
 
     server::prepare(directory.path()).map_err(CliError::failed)?;
-    let given = context.variable("HEARTH_ADMIN_PASSWORD").map(Secret::new);
-    // Before anything is made, so that a start that cannot serve prints no password.
-    if let Some(config) = first_run::config_to_be(&directory)? {
-        server::check_ports(&config, bind, port).map_err(CliError::failed)?;
-    }
     let errors = &mut context.errors;
     let made = first_run::prepare(&directory, &Clock::system(), given, &mut |generated| {
         write!(errors, "{}", account(generated))?;

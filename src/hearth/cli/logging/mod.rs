@@ -182,7 +182,11 @@ impl Write for SharedFile {
 
 /// Checks the value of `HEARTH_LOG`: env_logger takes an unknown word for the name of
 /// a module, so a mistyped level would turn the log off.
-fn checked(filter: Option<&str>) -> Result<&str, CliError> {
+///
+/// # Errors
+///
+/// It is neither a level nor directives.
+pub fn checked(filter: Option<&str>) -> Result<&str, CliError> {
     let filter = filter.unwrap_or(DEFAULT_LEVEL);
     match filter.trim().parse::<LevelFilter>().is_ok() || filter.contains('=') {
         true => Ok(filter),
