@@ -64,8 +64,9 @@ section! {
         pub provider: String = ProviderName.or(OFFLINE.to_owned()), writable;
         /// The provider's API key. If it is missing and the provider is at its usual address,
         /// Hearth reads the provider's usual environment variable (OPENAI_API_KEY,
-        /// ANTHROPIC_API_KEY, ...). It belongs to the address that it was given for: whoever moves
-        /// `provider` or `base_url` to another one removes it, or gives a new one.
+        /// ANTHROPIC_API_KEY, ...). It belongs to the address that it was given for: a change of
+        /// `provider` or `base_url` to another scheme, host or port removes it, unless the same
+        /// change sets a new one.
         pub api_key: Option<Secret> = SecretText.optional("the usual environment variable"), writable;
         /// The model's name at the provider.
         pub model: String = Text(1..=200).or(OFFLINE.to_owned()), writable;

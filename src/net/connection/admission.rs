@@ -107,8 +107,9 @@ impl Admissions {
     /// `server_error` 503 when `limits.connections` are open.
     pub fn enter(self: &Arc<Admissions>, limits: &Limits) -> Result<Admission, Error> {
         let mut counts = self.lock();
-        if counts.open.total() >= limits.connections.min(self.most) {
-            return Err(full("the server has as many connections as it may"));
+        let limit = limits.connections.min(self.most);
+        if counts.open.total() >= limit {
+            return Err(full("too many connections", limit));
         }
         counts.open.http += 1;
         Ok(Admission {
@@ -129,8 +130,8 @@ impl Admissions {
     }
 }
 
-fn full(message: &str) -> Error {
-    Error::overloaded(message, RETRY_SECONDS)
+fn full(message: &str, limit: usize) -> Error {
+    Error::overloaded(format!("{message} (the limit is {limit})"), RETRY_SECONDS)
 }
 
 /// One counted connection; dropping it counts down.
@@ -155,7 +156,10 @@ impl Admission {
         if count.open >= limits.connections_per_address {
             // The limit may be 0; then the entry is new and must not stay.
             counts.forget_if_empty(address);
-            return Err(full("your address has as many connections as it may"));
+            return Err(full(
+                "too many connections from your address",
+                limits.connections_per_address,
+            ));
         }
         count.open += 1;
         self.address = Some(address);
@@ -186,7 +190,8 @@ impl Admission {
             let left = time_left(deadline);
             if left.is_zero() {
                 return Err(full(
-                    "your address has as many unauthenticated connections as it may",
+                    "too many unauthenticated connections from your address",
+                    limits.unauthenticated_per_address,
                 ));
             }
             counts.waiting += 1;
@@ -277,12 +282,16 @@ mod tests {
         let mut first = admissions.enter(&limits).unwrap();
         let mut second = admissions.enter(&limits).unwrap();
         let mut third = admissions.enter(&limits).unwrap();
-        assert_eq!(admissions.enter(&limits).err().unwrap().status(), 503);
+        let error = admissions.enter(&limits).err().unwrap();
+        assert_eq!(error.status(), 503);
+        assert_eq!(error.message(), "too many connections (the limit is 3)");
 
         first.belong_to(key("192.0.2.1"), &limits).unwrap();
         second.belong_to(key("192.0.2.1"), &limits).unwrap();
         let error = third.belong_to(key("192.0.2.1"), &limits).unwrap_err();
         assert_eq!(error.retry_after(), Some(RETRY_SECONDS));
+        let said = "too many connections from your address (the limit is 2)";
+        assert_eq!(error.message(), said);
         third.belong_to(key("192.0.2.2"), &limits).unwrap();
 
         first.speaks(Transport::WebSocket);
