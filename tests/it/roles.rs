@@ -15,7 +15,11 @@ use support::http::post;
 #[test]
 fn each_command_needs_its_role() {
     let home = Home::start(json!({
-        "limits": { "commands_per_second": 100_000, "commands_burst": 100_000 },
+        "limits": {
+            "commands_per_second": 100_000, "commands_burst": 100_000,
+            // A stranger's closed connection may count for a moment longer.
+            "connections_per_address": 1000, "unauthenticated_per_address": 1000,
+        },
     }));
     let conversation = "conv_0000000000001";
     let commands = [
@@ -119,6 +123,24 @@ fn each_command_needs_its_role() {
                     roles[rank]
                 );
             }
+        }
+    }
+    // Without a sign-in, they are all the same, and so is one that does not exist.
+    let unknown = ("nobody", json!({ "type": "list_secrets" }));
+    for (_, command) in commands.iter().chain([&unknown]) {
+        let malformed = json!({ "type": command["type"], "conversation_id": "nope", "limit": [] });
+        for command in [command, &malformed] {
+            let mut stranger = Client::websocket(home.address());
+            stranger.send(command);
+            let response = stranger.response();
+            let said = (&response["code"], &response["error"]);
+            let expected = "the first message must be \"auth\" with a token";
+            assert_eq!(
+                said,
+                (&json!("invalid_token"), &json!(expected)),
+                "{command}"
+            );
+            assert_eq!(stranger.next(), Err(End::Code(1008)), "{command}");
         }
     }
 }

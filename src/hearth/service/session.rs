@@ -145,6 +145,7 @@ impl ClientHandler for Session {
     fn receive(&mut self, text: &str) {
         let Request {
             id,
+            needs_identity,
             needed_role,
             command,
         } = Request::parse(text);
@@ -157,14 +158,16 @@ impl ClientHandler for Session {
             Instant::now(),
         );
         let responder = self.responder(id);
+        // Before the fields and the role: which commands there are and what their
+        // fields must be is no business of strangers.
+        if needs_identity && self.identity.is_none() {
+            return self.reject(
+                responder,
+                Error::invalid_token("the first message must be \"auth\" with a token"),
+            );
+        }
         let command = match command {
             Ok(Command::Auth(credential)) => return self.authenticate(credential, responder),
-            Ok(_) if self.identity.is_none() => {
-                return self.reject(
-                    responder,
-                    Error::invalid_token("the first message must be \"auth\" with a token"),
-                );
-            }
             Err(error) if self.identity.is_none() => return self.reject(responder, error),
             command => command,
         };

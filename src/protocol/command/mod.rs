@@ -40,6 +40,9 @@ pub use values::{
 pub struct Request {
     /// Returned with the response. Without one, responses keep request order.
     pub id: Option<RequestId>,
+    /// Whether it is a command other than `auth`, known or not: its sender must be
+    /// signed in to learn anything about it.
+    pub needs_identity: bool,
     /// The least role that may send this command, also one with malformed fields.
     pub needed_role: UserRole,
     /// What to do, or why it cannot be done.
@@ -283,16 +286,18 @@ impl Request {
     /// Parses one message. A message whose `id` can be read keeps it even when
     /// the rest is wrong, so that the client can match the error.
     pub fn parse(text: &str) -> Request {
-        let mut id = None;
+        let (mut id, mut needs_identity) = (None, false);
         let mut read = || {
             let mut fields = Fields::parse(text)?;
             id = RequestId::from_member(fields.get("id"))?;
             let name = fields.string("type")?;
+            needs_identity = name != "auth";
             Ok(Command::read(&name, &mut fields))
         };
         let (needed_role, command) = read().unwrap_or_else(|error| (UserRole::Viewer, Err(error)));
         Request {
             id,
+            needs_identity,
             needed_role,
             command,
         }

@@ -92,3 +92,22 @@ fn a_declaration_says_what_a_command_takes_and_needs() {
     assert!(parsed.is_ok());
     assert_eq!(needed_role, UserRole::User);
 }
+
+#[test]
+fn each_command_but_auth_needs_an_identity() {
+    for (text, needs_identity) in [
+        (r#"{"type":"ping"}"#, true),
+        (r#"{"type":"chat"}"#, true),
+        (r#"{"type":"nonsense"}"#, true),
+        (r#"{"type":"auth","token":"x"}"#, false),
+        (r#"{"type":"auth"}"#, false),
+        (r#"{"type":7}"#, false),
+        ("{not json", false),
+    ] {
+        assert_eq!(
+            Request::parse(text).needs_identity,
+            needs_identity,
+            "{text}"
+        );
+    }
+}
