@@ -1,5 +1,5 @@
-//! What waits when the system's clock is set: it goes on to wait as long as it had
-//! to, because its due time moves with the clock.
+//! What waits when the system's clock is set: it keeps waiting as long as it had to,
+//! because its due time moves with the clock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -27,8 +27,14 @@ const WAITS: [&str; 5] = [
 ];
 
 /// Each brings the times to `?1`, the present, that lie in the future now: else
-/// retention, for one, would wait until then.
-const AHEAD: [&str; 3] = [
+/// retention, for one, would wait until then. The first undoes that where the clock
+/// was wrong only then.
+const AHEAD: [&str; 4] = [
+    "UPDATE conversations NOT INDEXED
+     SET updated_at = max(conversations.created_at, last.created_at)
+     FROM messages last WHERE last.id = latest
+         AND updated_at < max(conversations.created_at, last.created_at)
+         AND ?1 >= max(conversations.created_at, last.created_at)",
     "UPDATE conversations SET updated_at = ?1 WHERE updated_at > ?1",
     "UPDATE schedules SET planned_at = ?1 WHERE planned_at > ?1",
     "UPDATE meta SET value = ?1 WHERE key = 'last_attempt' AND value > ?1",

@@ -196,13 +196,15 @@ fn title(message: &str) -> String {
 }
 
 fn conversation_from_row(row: &Row<'_>) -> rusqlite::Result<Conversation> {
+    let created_at: Timestamp = row.get("created_at")?;
     Ok(Conversation {
         id: row.get("id")?,
         title: row.get("title")?,
         channel: row.get("channel")?,
         external_name: row.get("external_name")?,
-        created_at: row.get("created_at")?,
-        updated_at: row.get("updated_at")?,
+        created_at,
+        // Earlier in the row of one that was created while the clock was ahead.
+        updated_at: created_at.max(row.get("updated_at")?),
         message_count: row.get::<_, i64>("message_count")?.unsigned_abs(),
         latest: row.get("latest")?,
     })

@@ -152,3 +152,34 @@ fn conversations_of_a_clock_that_was_ahead_go_in_time() {
     assert!(store.delete_idle_conversation(days(30)).unwrap());
     assert!(!store.delete_idle_conversation(days(30)).unwrap());
 }
+
+#[test]
+fn a_conversation_keeps_its_time_when_the_clock_was_wrong_for_a_moment() {
+    let dir = TemporaryDirectory::new();
+    let clock = Clock::system();
+    clock.run_evenly();
+    let store = open_with(&dir, &clock);
+    let follow = |step| {
+        clock.set_by(step);
+        store.follow_clock(clock.step().unwrap()).unwrap();
+    };
+    let turn = begin(&store, Target::New, "hello");
+    clock.advance(Duration::from_secs(3600));
+    finish(&store, &turn, "hello");
+    let (id, other) = (turn.conversation_id, conversation(&store, "wrong"));
+    let before = store.conversation(id).unwrap();
+    assert!(before.updated_at > before.created_at);
+    clock.advance(Duration::from_secs(1));
+
+    for step in [-DAY, DAY] {
+        follow(step);
+        let meanwhile = [id, other].map(|id| store.conversation(id).unwrap());
+        let is_in_order = |one: &Conversation| one.updated_at >= one.created_at;
+        assert!(meanwhile.iter().all(is_in_order), "{meanwhile:?}");
+        begin(&store, Target::Existing(other), "during it");
+        follow(-step);
+        let after = store.conversation(id).unwrap();
+        assert_eq!(after.updated_at, before.updated_at, "set by {step}");
+        assert!(is_in_order(&store.conversation(other).unwrap()));
+    }
+}
