@@ -101,6 +101,16 @@ fn detail(error: &rusqlite::Error) -> String {
     }
 }
 
+/// The error of a write that is not tried, because the last one failed.
+pub(crate) fn unwritable() -> Error {
+    Error::new(
+        Code::ServerError,
+        "the database cannot be written now, so nothing new is accepted",
+    )
+    .with_status(503)
+    .with_retry_after(RETRY_SECONDS)
+}
+
 /// The error of every call after `Store::close`.
 pub(crate) fn closed() -> Error {
     Error::new(

@@ -5,7 +5,7 @@ use rusqlite::params;
 use crate::conversations::{self, Placement};
 use crate::database::Store;
 use crate::durability::{Durable, Provisional};
-use crate::failure::Outcome;
+use crate::failure::{Outcome, unwritable};
 use crate::idempotency::{self, IdempotencyKey};
 use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
@@ -90,8 +90,12 @@ impl Store {
     /// not see the turn, and if the commit fails, its next write is `not_found`.
     ///
     /// # Errors
-    /// As [`Store::begin_turn`].
+    /// As [`Store::begin_turn`]; and `server_error` 503 while the database cannot be
+    /// written: the turn would ask the model, and then be lost.
     pub fn begin_turn_deferred(&self, new: NewTurn) -> Result<Provisional<Begun>> {
+        if !self.is_writable() {
+            return Err(unwritable());
+        }
         self.deferred_write(|write| begin(write, new))
     }
 }

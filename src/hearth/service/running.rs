@@ -90,7 +90,10 @@ impl Service {
             }
             // It failed because the disk did, not the model.
             Outcome::Failed(error) if !self.store.is_writable() => {
-                log::warn!("{id}: put off until the database can be written");
+                log::warn!(
+                    "{id}: failed, because the database cannot be written; it is tried again \
+                     once it can, unless its message was not stored either"
+                );
                 self.hub.turn_ended(id, &TurnEnded::from(Err(error)));
                 self.defer(Deferred::Run {
                     turn: id,

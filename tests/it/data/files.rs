@@ -8,9 +8,11 @@ use std::process::Command;
 
 use serde_json::json;
 
+use support::client::Client;
 use support::eventually;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
+use support::model::Model;
 use support::program::{Program, hearth, printed};
 
 /// A user with no rights, for what root may do in any case.
@@ -62,11 +64,11 @@ fn a_refused_start_leaves_nothing_that_makes_later_ones_fail() {
 
 #[test]
 fn a_server_whose_data_directory_is_taken_away_says_so_and_stores_nothing() {
-    let folder = TemporaryDirectory::new();
+    let (folder, model) = (TemporaryDirectory::new(), Model::saying("fine"));
     let data = folder.join("data");
     fs::create_dir(&data).unwrap();
-    write_config(&data, json!({}));
-    make_people(&data);
+    write_config(&data, model.config());
+    let tokens = make_people(&data);
     let mut command = hearth(&data);
     command.args(["serve", "--bind", "127.0.0.1", "--port", "0"]);
     let program = Program::launch(command, &folder);
@@ -76,15 +78,24 @@ fn a_server_whose_data_directory_is_taken_away_says_so_and_stores_nothing() {
         });
     };
     becomes(200);
+    let mut client = Client::websocket(program.address);
+    client.authenticate(&tokens.user);
     let elsewhere = folder.join("elsewhere");
     fs::rename(&data, &elsewhere).unwrap();
     becomes(503);
     let said = fs::read_to_string(folder.join("stderr.txt")).unwrap();
     let expected = format!("{}/hearth.db was moved, deleted", data.display());
     assert_eq!(said.matches(&expected).count(), 1, "once: {said}");
+    client.send(&json!({ "type": "chat", "message": "hello" }));
+    let refused = client.response();
+    assert_eq!(refused["code"], "server_error", "{refused}");
+    assert!(refused["retry_after"].is_number(), "{refused}");
+    assert_eq!(model.requests().len(), 0, "nothing can keep an answer");
 
     fs::rename(&elsewhere, &data).unwrap();
     becomes(200);
+    client.chat("hello");
+    assert_eq!(model.requests().len(), 1);
     fs::remove_dir_all(&data).unwrap();
     becomes(503);
 }
