@@ -185,10 +185,11 @@ function sections(all) {
 /** Headings that have the words come first. */
 const rank = (section, words) => words.filter((word) => section.title.toLowerCase().includes(word)).length;
 
-/** What is around the first of the words, with the words marked. */
+/** What is around the longest of the words, which says most, with the words marked. */
 function extract(body, words) {
-  const places = words.map((word) => body.toLowerCase().indexOf(word)).filter((place) => place >= 0);
-  const from = Math.max(0, Math.min(body.length, ...places) - 60);
+  const text = body.toLowerCase();
+  const [longest = ""] = words.filter((word) => text.includes(word)).sort((one, other) => other.length - one.length);
+  const from = Math.max(0, text.indexOf(longest) - 60);
   let part = body.slice(from, from + 200);
   const nodes = [from > 0 ? "…" : ""];
   while (part) {
