@@ -17,6 +17,7 @@ pub(super) struct ProcessGroup {
     child: Child,
     /// Its process id, which is also that of its group.
     leader: Pid,
+    sandbox: Option<Sandbox>,
     /// Readable once the program has exited. None after [`ProcessGroup::has_exited`]
     /// has said so, and without pidfds (Linux before 5.3, some sandboxes).
     pub(super) exit: Option<OwnedFd>,
@@ -40,6 +41,7 @@ impl ProcessGroup {
         Ok(ProcessGroup {
             child,
             leader,
+            sandbox: sandbox.cloned(),
             exit: pidfd_open(leader, PidfdFlags::empty()).ok(),
             is_done: false,
         })
@@ -94,6 +96,9 @@ impl Drop for ProcessGroup {
         if !self.is_done {
             self.signal(Signal::KILL);
             let _ = self.child.wait();
+        }
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.restore_mode();
         }
     }
 }

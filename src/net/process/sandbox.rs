@@ -2,8 +2,9 @@
 //! kernel has Landlock (<https://docs.kernel.org/userspace-api/landlock.html>).
 
 use std::env;
-use std::fs;
+use std::fs::{self, Permissions};
 use std::io;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
@@ -38,15 +39,12 @@ const SYSTEM: [&str; 17] = [
     "/sys",
     "/usr",
 ];
-/// Devices that are only a facility of the kernel.
-const DEVICES: [&str; 9] = [
+/// Devices that are only a facility of the kernel. Not terminals: a program could
+/// type into that of the owner. Not /dev/shm: it holds the memory of others.
+const DEVICES: [&str; 5] = [
     "/dev/full",
     "/dev/null",
-    "/dev/ptmx",
-    "/dev/pts",
     "/dev/random",
-    "/dev/shm",
-    "/dev/tty",
     "/dev/urandom",
     "/dev/zero",
 ];
@@ -59,6 +57,10 @@ const DEVICES: [&str; 9] = [
 pub struct Sandbox {
     /// The server's own data, which nothing here opens.
     data_dir: PathBuf,
+    /// Its settings, where a link in the data directory leads to them.
+    settings: PathBuf,
+    /// Whether only its owner could reach the data directory at first.
+    is_private: bool,
     workspace: PathBuf,
     temporary: PathBuf,
     /// Further files and directories that may be read.
@@ -70,18 +72,24 @@ impl Sandbox {
     /// `directory`. It may also read what `words` name, the command line that an
     /// owner wrote, never a model: the files with their directories.
     ///
-    /// Temporary files go to the workspace if `data_dir` is in the temporary
-    /// directory.
+    /// Temporary files go to the workspace if the server's data is in the
+    /// temporary directory.
     pub fn new(data_dir: &Path, workspace: &Path, words: &[&str], directory: &Path) -> Sandbox {
         let data_dir = canonical(data_dir);
         let workspace = canonical(workspace);
         let temporary = canonical(&env::temp_dir());
+        let settings = canonical(&data_dir.join("config.json"));
+        let holds_data = [&data_dir, &settings]
+            .iter()
+            .any(|own| own.starts_with(&temporary));
         let mut sandbox = Sandbox {
-            temporary: match data_dir.starts_with(&temporary) {
+            temporary: match holds_data {
                 true => workspace.clone(),
                 false => temporary,
             },
+            is_private: is_private(&data_dir),
             data_dir,
+            settings,
             workspace,
             own: vec![directory.to_owned()],
         };
@@ -139,6 +147,22 @@ impl Sandbox {
         })
     }
 
+    /// The directory that the program may write to.
+    pub fn workspace(&self) -> &Path {
+        &self.workspace
+    }
+
+    /// Undoes what the program may have done to the mode of the data directory,
+    /// because Landlock does not cover that.
+    pub(super) fn restore_mode(&self) {
+        if self.is_private
+            && !is_private(&self.data_dir)
+            && let Err(error) = fs::set_permissions(&self.data_dir, Permissions::from_mode(0o700))
+        {
+            log::warn!("{} is no longer private: {error}", self.data_dir.display());
+        }
+    }
+
     fn restrict_thread(&self) -> Result<(), RulesetError> {
         let mut readable = Vec::new();
         for directory in SYSTEM.iter().map(Path::new) {
@@ -149,7 +173,7 @@ impl Sandbox {
         }
         let writable = [&self.workspace, &self.temporary];
         let writable = writable.map(PathBuf::as_path).into_iter();
-        let writable = writable.filter(|path| !self.data_dir.starts_with(path));
+        let writable = writable.filter(|path| !self.holds_data(path));
         let writable = writable.chain(DEVICES.iter().map(Path::new));
         Ruleset::default()
             .handle_access(AccessFs::from_all(VERSION))?
@@ -161,12 +185,17 @@ impl Sandbox {
         Ok(())
     }
 
+    /// Whether `path` is above the server's data, or is that.
+    fn holds_data(&self, path: &Path) -> bool {
+        self.data_dir.starts_with(path) || self.settings.starts_with(path)
+    }
+
     /// Adds `path` without the server's data: where it holds that, its other
     /// entries instead. Of the data directory only subdirectories can be opened,
     /// because Hearth's own files are those in it.
     fn collect(&self, path: &Path, readable: &mut Vec<PathBuf>) {
         let path = canonical(path);
-        if self.data_dir.starts_with(&path) {
+        if self.holds_data(&path) {
             let entries = fs::read_dir(&path).into_iter().flatten().flatten();
             for entry in entries.filter(|_| path != self.data_dir) {
                 // What a link leads to is opened by its own place.
@@ -196,6 +225,10 @@ pub fn keep_only(command: &mut Command, names: &[&str]) {
             command.env(name, value);
         }
     }
+}
+
+fn is_private(directory: &Path) -> bool {
+    fs::metadata(directory).is_ok_and(|status| status.mode() & 0o777 == 0o700)
 }
 
 /// The path without symbolic links, where it exists.

@@ -1,4 +1,7 @@
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
 use std::process::Command;
 
 use super::*;
@@ -148,6 +151,71 @@ fn what_cannot_start_is_named() {
     }
 }
 
+/// A program could type into a terminal, and change what other programs share.
+#[test]
+fn a_sandbox_opens_no_terminal_and_no_shared_memory() {
+    if !has_landlock() {
+        skipped("this kernel has no Landlock");
+        return;
+    }
+    let home = TemporaryDirectory::new();
+    let mut scripts = vec![": </dev/tty".to_owned(), ": </dev/ptmx".to_owned()];
+    let pty = fs::File::open("/dev/ptmx").and_then(|pty| {
+        let about = fs::read_to_string(format!("/proc/self/fdinfo/{}", pty.as_raw_fd()))?;
+        Ok((pty, about))
+    });
+    match pty
+        .as_ref()
+        .map(|(_, about)| about.split_once("tty-index:"))
+    {
+        Ok(Some((_, number))) => {
+            let path = format!("/dev/pts/{}", number.trim());
+            scripts.extend([format!(": <{path}"), format!(": >>{path}")]);
+        }
+        _ => skipped("no pseudoterminal can be made"),
+    }
+    let shared = format!("/dev/shm/hearth-test-{}", std::process::id());
+    match fs::write(&shared, "text") {
+        Ok(()) => scripts.extend([
+            "ls /dev/shm".to_owned(),
+            format!("cat {shared}"),
+            format!("echo x >>{shared}"),
+        ]),
+        Err(_) => skipped("/dev/shm cannot be written"),
+    }
+    let run_script = |script: &String| {
+        let sandbox = Sandbox::new(&home, &home.join("files"), &[], Path::new("/usr"));
+        let mut command = Command::new("sh");
+        command.args(["-c", &format!("exec 2>&1; {script}")]);
+        command.env("LC_ALL", "C");
+        let process = Process::start(&mut command, Some(&sandbox)).unwrap();
+        process.control().end_input();
+        format!("{script}: {}", run(process, within(LONG)).1)
+    };
+    let said: Vec<String> = scripts.iter().map(run_script).collect();
+    let _ = fs::remove_file(shared);
+    for output in said {
+        assert!(output.contains("Permission denied"), "{output}");
+    }
+}
+
+/// Landlock lets a program change the mode of any file of its user.
+#[test]
+fn a_private_data_directory_is_private_again_after_a_run_in_a_sandbox() {
+    for (before, after) in [(0o700, 0o700), (0o750, 0o777)] {
+        let home = TemporaryDirectory::new();
+        fs::set_permissions(home.path(), Permissions::from_mode(before)).unwrap();
+        let sandbox = Sandbox::new(&home, &home.join("files"), &[], Path::new("/usr"));
+        let mut command = Command::new("chmod");
+        command.arg("777").arg(home.path());
+        let process = Process::start(&mut command, Some(&sandbox)).unwrap();
+        let (end, _) = run(process, within(LONG));
+        assert!(matches!(end, ExitReason::Exited(status) if status.success()));
+        let mode = fs::metadata(home.path()).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, after);
+    }
+}
+
 /// Everything that a program may and may not do, as a shell finds it.
 #[test]
 fn a_sandbox_opens_the_system_its_own_directory_and_the_workspace() {
@@ -172,12 +240,15 @@ fn a_sandbox_opens_the_system_its_own_directory_and_the_workspace() {
         "data/x.sh",
         "tool/bin/x",
         "tool/lib/x",
+        "tool/lib/settings",
         "other/x",
     ] {
         fs::write(place.join(file), "text").unwrap();
     }
     let data = place.join("data");
-    std::os::unix::fs::symlink(&data, place.join("tool/link")).unwrap();
+    let link = |to: &str, from: &str| symlink(place.join(to), place.join(from)).unwrap();
+    link("data", "tool/link");
+    link("tool/lib/settings", "data/config.json");
     let try_it = |words: &[&str], directory: &str, script: &str| {
         let sandbox = Sandbox::new(&data, &data.join("files"), words, &place.join(directory));
         let mut command = Command::new("sh");
@@ -204,6 +275,8 @@ fn a_sandbox_opens_the_system_its_own_directory_and_the_workspace() {
         ),
         ("cat tool/bin/x tool/lib/x", true),
         ("echo x >tool/lib/x", false),
+        ("cat tool/lib/settings", false),
+        ("cat data/config.json", false),
         ("cat other/x", false),
         ("ls .", false),
         ("ls data", false),
