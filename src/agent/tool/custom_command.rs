@@ -29,6 +29,10 @@ pub(super) fn run(
     let (directory, sandbox) = workspace.confine(&words, directory, command.sandbox);
     let mut child = process::command(program);
     child.args(rest).current_dir(directory);
+    if let Some(sandbox) = &sandbox {
+        // It cannot read the owner's, and git and others fail without one.
+        child.env("HOME", sandbox.workspace());
+    }
     for (name, value) in &command.environment {
         child.env(name, value.expose());
     }

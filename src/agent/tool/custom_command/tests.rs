@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use base::secret::Secret;
-use base::testing::{TemporaryDirectory, rows};
+use base::testing::{TemporaryDirectory, rows, skipped};
 use config::CustomRun;
 
 /// Most time for something that should happen immediately.
@@ -185,6 +185,26 @@ fn a_program_sees_only_the_environment_that_is_meant_for_it() {
             process::INHERITED.contains(&name) || ["LAMP_KEY", "TMPDIR"].contains(&name),
             "{name} leaked"
         );
+    }
+}
+
+#[test]
+fn the_home_of_a_program_is_one_that_it_can_read() {
+    let owner = std::env::var("HOME").unwrap_or_default();
+    let mut tool = shell("test \"$HOME\" = \"$(pwd -P)\" && echo workspace || echo \"$HOME\"");
+    assert_eq!(run(&tool, json!({})).unwrap(), "workspace");
+    tool.command.sandbox = false;
+    assert_eq!(run(&tool, json!({})).unwrap(), owner);
+    for sandbox in [true, false] {
+        tool.command.sandbox = sandbox;
+        let environment = &mut tool.command.environment;
+        environment.insert("HOME".to_owned(), Secret::new("/srv/lamps"));
+        assert_eq!(run(&tool, json!({})).unwrap(), "/srv/lamps");
+    }
+    let git = shell("git init -q . && git config --global user.name Ada && git config user.name");
+    match std::process::Command::new("git").arg("--version").output() {
+        Ok(_) => assert_eq!(run(&git, json!({})).as_deref(), Ok("Ada")),
+        Err(_) => skipped("git is not installed"),
     }
 }
 
