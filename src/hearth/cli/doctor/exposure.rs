@@ -1,6 +1,8 @@
 //! Who can reach the server, and what may happen without a question.
 
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::unix::fs::MetadataExt;
 
 use super::diagnosis::{Diagnosis, Installation};
 use base::address::is_local_host;
@@ -56,11 +58,14 @@ fn ollama_user(installation: &Installation<'_>, config: &Config) -> Option<Diagn
 }
 
 /// Whether programs of tools are kept from the server's files.
-pub fn sandbox(_: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
-    vec![judge_sandbox(&settings.current(), has_landlock())]
+pub fn sandbox(installation: &Installation<'_>, settings: &Settings) -> Vec<Diagnosis> {
+    // Whose server it is: root may look after that of another user.
+    let status = fs::metadata(installation.directory.path());
+    let is_root = status.is_ok_and(|status| status.uid() == 0);
+    vec![judge_sandbox(&settings.current(), has_landlock(), is_root)]
 }
 
-fn judge_sandbox(config: &Config, has_landlock: bool) -> Diagnosis {
+fn judge_sandbox(config: &Config, has_landlock: bool, is_root: bool) -> Diagnosis {
     const ADVICE: &str =
         "use Linux 5.13 or newer, with landlock among the modules in /sys/kernel/security/lsm";
     let tools = &config.tools;
@@ -68,6 +73,11 @@ fn judge_sandbox(config: &Config, has_landlock: bool) -> Diagnosis {
     let is_needed = tools.run_command.enabled || tools.custom.iter().any(is_confined);
     let lacking = "this kernel has no Landlock";
     match (has_landlock, is_needed) {
+        (true, _) if is_root => Diagnosis::warning(
+            "the server is root's: its tools may read the keys in its environment, although \
+             this kernel has Landlock",
+        )
+        .advise("run hearth as a user of its own: hearth help operating"),
         (true, _) => Diagnosis::ok("this kernel has Landlock, so tools can be confined"),
         (false, false) => Diagnosis::ok(format!("{lacking}; no tool is to be confined")),
         (false, true) => {
@@ -213,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_without_landlock_matters_where_a_tool_is_to_be_confined() {
+    fn a_sandbox_holds_neither_without_landlock_nor_against_root() {
         let tool = r#"{"name":"t","description":"d","command":["x"]"#;
         let table = r#"
             {}                                             | ok
@@ -223,10 +233,13 @@ mod tests {
         "#;
         for [config, level] in rows(&table.replace("TOOL", tool)) {
             let settings = Settings::from_text(Path::new("c.json"), config, |_| None).unwrap();
-            let judge = |has_landlock| judge_sandbox(&settings.current(), has_landlock);
+            let judge = |has_landlock| judge_sandbox(&settings.current(), has_landlock, false);
             assert_eq!(judge(false).level.as_str(), level, "{config}");
             assert!(judge(false).text.contains("no Landlock"), "{config}");
             assert_eq!(judge(true).level, Level::Ok, "{config}");
+            let of_root = judge_sandbox(&settings.current(), true, true);
+            assert_eq!(of_root.level, Level::Warning, "{config}");
+            assert!(of_root.text.contains("root"), "{config}");
         }
     }
 }
