@@ -257,7 +257,7 @@ pub fn json_problem(error: &serde_json::Error) -> String {
         ("key must be a string", "a name must be in double quotes"),
         (
             "control character",
-            "a line break or another control character stands in a string",
+            "a line break or another control character is inside a string",
         ),
         (
             "invalid escape",

@@ -53,7 +53,7 @@ enum Fault {
 }
 
 impl Fault {
-    /// What strace is told.
+    /// The fault, in the syntax of strace.
     fn injection(self, point: &Point) -> String {
         let Point { call, number, .. } = point;
         match self {
