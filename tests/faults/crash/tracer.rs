@@ -10,7 +10,8 @@ use std::process::{Child, Command, Stdio};
 
 use super::super::within;
 use support::MAX_WAIT;
-use support::program::{is_there, send_signal, skipped};
+use support::home::{TemporaryDirectory, make_people};
+use support::program::{Program, is_there, send_signal, skipped};
 
 /// The system calls after which the world or the process's view of it differs.
 /// Left out are those that only its own threads and memory notice (`futex`,
@@ -48,18 +49,19 @@ pub struct Event {
     pub is_followed: bool,
 }
 
-/// Whether strace is installed and may trace a process that is not its child;
-/// says that the test is skipped otherwise.
+/// Whether strace is installed and may trace a server, which is not dumpable; says
+/// that the test is skipped otherwise.
 pub fn can_trace() -> bool {
     if !is_there("strace") {
         return false;
     }
-    let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
-    let attached = Tracer::attach(&[sleeper.id()], &["-e", "trace=none"], None).is_some();
-    sleeper.kill().unwrap();
-    sleeper.wait().unwrap();
+    let folder = TemporaryDirectory::new();
+    make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let attached = Tracer::attach(&[program.id()], &["-e", "trace=none"], None).is_some();
+    program.kill();
     if !attached {
-        skipped("strace cannot attach to a process here");
+        skipped("strace cannot attach to the server here: perhaps only root may");
     }
     attached
 }
