@@ -147,6 +147,13 @@ ids! {
     UserId = "user_";
     /// A session or API token (its row, not the token itself).
     TokenId = "tok_";
+    /// Those who may see a thing. Not in the order of time.
+    AudienceId = "aud_";
+}
+
+impl AudienceId {
+    /// Everybody with the role user or admin.
+    pub const HOUSEHOLD: AudienceId = AudienceId(1);
 }
 
 fn write_id(f: &mut fmt::Formatter<'_>, prefix: &str, number: i64) -> fmt::Result {

@@ -24,6 +24,9 @@
 //! [`Durable`], which only a reader or a commit gives.
 
 mod approvals;
+// Until every query takes a viewer.
+#[allow(dead_code)]
+mod audience;
 mod backup;
 mod clock_step;
 mod commit;
@@ -59,6 +62,9 @@ mod steps;
 mod tokens;
 mod turns;
 mod usage;
+#[allow(dead_code)]
+#[allow(unused_macros, unused_imports)]
+mod viewer;
 mod words;
 mod writer;
 
@@ -68,6 +74,7 @@ mod testing;
 mod tests;
 
 pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
+pub use audience::{Audience, Readers};
 pub use backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,
     inspect, unpack,
@@ -98,3 +105,4 @@ pub use steps::{Step, ToolCall};
 pub use tokens::{Identity, NewToken, SESSION, Token, UserRole};
 pub use turns::{Finished, StartedCall, Turn, TurnEnd, TurnState};
 pub use usage::{Period, Usage, UsageRow};
+pub use viewer::Viewer;

@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 8] = [
+const MIGRATIONS: [&str; 9] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -35,6 +35,7 @@ const MIGRATIONS: [&str; 8] = [
     include_str!("migrations/0006_model_api.sql"),
     include_str!("migrations/0007_sign_ins.sql"),
     include_str!("migrations/0008.sql"),
+    include_str!("migrations/0009_audiences.sql"),
 ];
 
 /// Why a database cannot be opened. The text names the path and what to do.
@@ -357,7 +358,7 @@ mod tests {
         )
         .unwrap();
         let newer = format!(
-            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 9; CREATE TABLE t (a)"
+            "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 99; CREATE TABLE t (a)"
         );
         let damaged = format!(
             "PRAGMA application_id = {APPLICATION_ID}; PRAGMA user_version = 1;
@@ -376,7 +377,7 @@ mod tests {
             ),
             (
                 sql("newer.db", &newer),
-                "was written by a newer Hearth (schema 9; this one knows",
+                "was written by a newer Hearth (schema 99; this one knows",
             ),
             (sql("damaged.db", &damaged), "is damaged"),
         ] {

@@ -1,0 +1,205 @@
+//! Audiences: the sets of people who may see a thing.
+
+use std::collections::BTreeSet;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{row, rows};
+use base::error::Error;
+use base::ids::{AudienceId, UserId};
+use base::role::UserRole;
+
+/// Who may see a thing, as people write it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Audience {
+    /// Its owner alone.
+    Private,
+    /// Everybody with the role user or admin.
+    Household,
+    /// Its owner and the people of these names, guests too.
+    People(Vec<String>),
+}
+
+/// Who may see a thing, for what is sent to many: no query is needed to tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Readers {
+    /// Everybody with the role user or admin.
+    Household,
+    /// These people.
+    People(Arc<[UserId]>),
+}
+
+impl Readers {
+    /// Whether a person with this role is one of them.
+    pub fn include(&self, id: UserId, role: UserRole) -> bool {
+        match self {
+            Readers::Household => role >= UserRole::User,
+            Readers::People(people) => people.contains(&id),
+        }
+    }
+}
+
+/// What to do with a name that nobody has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnknownName {
+    /// Refuse the request.
+    Refuse,
+    /// Leave it out: a configuration may name somebody who is not added yet.
+    Skip,
+}
+
+/// The id of an audience, which is stored if it is new.
+///
+/// # Errors
+/// `invalid_request` for a name that nobody has, and for a private thing without an
+/// owner, which nobody could see.
+pub(crate) fn intern(
+    write: &Write<'_>,
+    owner: Option<UserId>,
+    audience: &Audience,
+    unknown: UnknownName,
+) -> Outcome<AudienceId> {
+    let names = match (audience, owner) {
+        (Audience::Household, _) => return Ok(AudienceId::HOUSEHOLD),
+        (Audience::Private, None) => {
+            return Err(Error::invalid_request(
+                "what has no owner cannot be private: name the people who may see it",
+            )
+            .into());
+        }
+        (Audience::Private, Some(_)) => &[][..],
+        (Audience::People(names), _) => names,
+    };
+    let mut people: BTreeSet<UserId> = owner.into_iter().collect();
+    for name in names {
+        let found = row(
+            write.connection,
+            "SELECT id FROM users WHERE folded_name = ?",
+            params![name.to_lowercase()],
+            |row| row.get::<_, UserId>(0),
+        )?;
+        match (found, unknown) {
+            (Some(id), _) => {
+                people.insert(id);
+            }
+            (None, UnknownName::Skip) => {}
+            (None, UnknownName::Refuse) => {
+                return Err(Error::invalid_request(format!(
+                    "there is no user {name:?} to share with"
+                ))
+                .into());
+            }
+        }
+    }
+    of_people(write, &people)
+}
+
+/// The audience of exactly these people.
+fn of_people(write: &Write<'_>, people: &BTreeSet<UserId>) -> Outcome<AudienceId> {
+    let ids: Vec<String> = people.iter().map(|id| id.as_i64().to_string()).collect();
+    let key = ids.join(",");
+    let known = row(
+        write.connection,
+        "SELECT id FROM audiences WHERE members = ?",
+        params![key],
+        |row| row.get(0),
+    )?;
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    write.execute("INSERT INTO audiences (members) VALUES (?)", params![key])?;
+    let id = AudienceId::from(write.connection.last_insert_rowid());
+    for person in people {
+        write.execute(
+            "INSERT INTO audience_members (user_id, audience_id) VALUES (?1, ?2)",
+            params![person, id],
+        )?;
+    }
+    Ok(id)
+}
+
+/// Makes sure that no audience with a person who is removed is found by its members
+/// again: another person might get the same id.
+pub(crate) fn retire_those_with(write: &Write<'_>, person: UserId) -> Outcome<()> {
+    write.execute(
+        "UPDATE audiences SET members = 'retired ' || id
+         WHERE id IN (SELECT audience_id FROM audience_members WHERE user_id = ?)",
+        params![person],
+    )?;
+    Ok(())
+}
+
+/// Those who may see what has this audience.
+pub(crate) fn readers(connection: &Connection, id: AudienceId) -> Outcome<Readers> {
+    match id {
+        AudienceId::HOUSEHOLD => Ok(Readers::Household),
+        id => {
+            let people = rows(connection, MEMBERS, params![id], |row| row.get(0))?;
+            Ok(Readers::People(people.into()))
+        }
+    }
+}
+
+/// The names of users and the members of audiences, each read once.
+#[derive(Default)]
+pub(crate) struct Directory {
+    names: HashMap<UserId, Option<String>>,
+    readers: HashMap<AudienceId, Readers>,
+}
+
+impl Directory {
+    /// The name of a user; none if there is no owner.
+    pub fn name(
+        &mut self,
+        connection: &Connection,
+        user: Option<UserId>,
+    ) -> Outcome<Option<String>> {
+        let Some(user) = user else { return Ok(None) };
+        if let Some(known) = self.names.get(&user) {
+            return Ok(known.clone());
+        }
+        let name = row(connection, NAME, params![user], |row| row.get(0))?;
+        self.names.insert(user, name.clone());
+        Ok(name)
+    }
+
+    /// Those who may see what has this audience.
+    pub fn readers(&mut self, connection: &Connection, id: AudienceId) -> Outcome<Readers> {
+        if let Some(known) = self.readers.get(&id) {
+            return Ok(known.clone());
+        }
+        let found = readers(connection, id)?;
+        self.readers.insert(id, found.clone());
+        Ok(found)
+    }
+
+    /// The audience of a thing of `owner`, as people write it.
+    pub fn audience(
+        &mut self,
+        connection: &Connection,
+        owner: Option<UserId>,
+        id: AudienceId,
+    ) -> Outcome<Audience> {
+        let Readers::People(people) = self.readers(connection, id)? else {
+            return Ok(Audience::Household);
+        };
+        let mut names = Vec::new();
+        for &person in people.iter().filter(|&&person| Some(person) != owner) {
+            names.extend(self.name(connection, Some(person))?);
+        }
+        names.sort();
+        Ok(match names.is_empty() && owner.is_some() {
+            true => Audience::Private,
+            false => Audience::People(names),
+        })
+    }
+}
+
+pub(crate) const MEMBERS: &str = "SELECT user_id FROM audience_members \
+     INDEXED BY audience_members_by_audience WHERE audience_id = ? ORDER BY user_id";
+
+const NAME: &str = "SELECT name FROM users WHERE id = ?";

@@ -1,0 +1,324 @@
+//! Who reads, and which things they may see and change.
+//!
+//! Every statement that reads for somebody selects the columns of [`seen_columns`],
+//! and drops the rows that their [`Sight`] does not include.
+
+use rusqlite::{Connection, Row, params};
+
+use crate::failure::{Failure, Outcome};
+use crate::query::{row, rows};
+use base::error::Error;
+use base::ids::{AudienceId, ConversationId, UserId};
+use base::role::UserRole;
+
+/// Who reads. What they may not see does not exist for them.
+#[derive(Clone, Debug)]
+pub struct Viewer(Scope);
+
+#[derive(Clone, Debug)]
+enum Scope {
+    Server,
+    Person(Person),
+    Account(String),
+    ReadersOf {
+        conversation: ConversationId,
+        asker: Option<Person>,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Person {
+    id: UserId,
+    role: UserRole,
+    household_only: bool,
+}
+
+impl Viewer {
+    /// Sees and changes everything: the server's own work, and whoever owns the
+    /// machine.
+    pub fn server() -> Viewer {
+        Viewer(Scope::Server)
+    }
+
+    /// A person: what is shared with them, and what is the household's unless the
+    /// role is that of a guest.
+    pub fn person(id: UserId, role: UserRole) -> Viewer {
+        Viewer(Scope::Person(Person {
+            id,
+            role,
+            household_only: false,
+        }))
+    }
+
+    /// The same without what is not the household's. New things are then the
+    /// household's.
+    #[must_use]
+    pub fn household_only(mut self) -> Viewer {
+        if let Scope::Person(person)
+        | Scope::ReadersOf {
+            asker: Some(person),
+            ..
+        } = &mut self.0
+        {
+            person.household_only = true;
+        }
+        self
+    }
+
+    /// A webhook account: its conversations, but for those that a person keeps to
+    /// themselves and has sent there.
+    pub fn account(name: &str) -> Viewer {
+        Viewer(Scope::Account(name.to_owned()))
+    }
+
+    /// The model in a conversation: what everybody who reads the conversation may
+    /// see. It changes nothing that has an owner.
+    pub fn readers_of(conversation: ConversationId) -> Viewer {
+        Viewer(Scope::ReadersOf {
+            conversation,
+            asker: None,
+        })
+    }
+
+    /// The model in a conversation, asked by a person: what it sees stays the same,
+    /// and it changes what that person may change.
+    #[must_use]
+    pub fn asked_by(mut self, id: UserId, role: UserRole) -> Viewer {
+        if let Scope::ReadersOf { asker, .. } = &mut self.0 {
+            *asker = Some(Person {
+                id,
+                role,
+                household_only: false,
+            });
+        }
+        self
+    }
+
+    /// The person who reads, if it is one.
+    pub fn user_id(&self) -> Option<UserId> {
+        match &self.0 {
+            Scope::Person(person) => Some(person.id),
+            _ => None,
+        }
+    }
+
+    /// Whether only what is the household's is seen and made.
+    pub(crate) fn is_household_only(&self) -> bool {
+        matches!(&self.0, Scope::Person(person) if person.household_only)
+    }
+
+    /// What is seen at this moment.
+    pub(crate) fn sight(&self, connection: &Connection) -> Outcome<Sight> {
+        let (seen, actor) = match &self.0 {
+            Scope::Server => (Seen::All, Actor::Server),
+            Scope::Account(name) => (Seen::OfAccount(name.clone()), Actor::Account(name.clone())),
+            Scope::Person(person) => (
+                Seen::Of(audiences_of(connection, *person)?),
+                Actor::Person(*person),
+            ),
+            Scope::ReadersOf {
+                conversation,
+                asker,
+            } => (
+                Seen::Of(audiences_within(connection, *conversation)?),
+                asker.map_or(Actor::Nobody, Actor::Person),
+            ),
+        };
+        Ok(Sight { seen, actor })
+    }
+}
+
+/// What a [`Viewer`] sees at one moment.
+pub(crate) struct Sight {
+    seen: Seen,
+    actor: Actor,
+}
+
+enum Seen {
+    All,
+    /// Things of these audiences, in rising order.
+    Of(Vec<AudienceId>),
+    OfAccount(String),
+}
+
+enum Actor {
+    Server,
+    Person(Person),
+    Account(String),
+    Nobody,
+}
+
+/// To whom a thing belongs.
+#[derive(Clone, Debug)]
+pub(crate) struct Belongs {
+    pub owner_id: Option<UserId>,
+    pub audience_id: AudienceId,
+    pub account: Option<String>,
+}
+
+/// The columns of [`Belongs`], of the table with this name in the statement. First
+/// among the columns, so that they are found without comparing names.
+macro_rules! seen_columns {
+    ($table:literal) => {
+        concat!(
+            $table,
+            ".audience_id, ",
+            $table,
+            ".owner_id, ",
+            $table,
+            ".account"
+        )
+    };
+}
+
+pub(crate) use seen_columns;
+
+impl Belongs {
+    /// From the first three columns of a row.
+    pub fn from_row(row: &Row<'_>) -> rusqlite::Result<Belongs> {
+        Ok(Belongs {
+            audience_id: row.get(0)?,
+            owner_id: row.get(1)?,
+            account: row.get(2)?,
+        })
+    }
+}
+
+impl Sight {
+    /// The audiences whose things are seen; none where that does not tell.
+    pub fn audiences(&self) -> Option<&[AudienceId]> {
+        match &self.seen {
+            Seen::Of(audiences) => Some(audiences),
+            Seen::All | Seen::OfAccount(_) => None,
+        }
+    }
+
+    /// Whether the thing of a row is seen, whose first columns are [`seen_columns`].
+    pub fn sees_row(&self, row: &Row<'_>) -> rusqlite::Result<bool> {
+        Ok(match &self.seen {
+            Seen::All => true,
+            Seen::Of(audiences) => audiences.binary_search(&row.get(0)?).is_ok(),
+            Seen::OfAccount(_) => self.sees(&Belongs::from_row(row)?),
+        })
+    }
+
+    /// Whether a thing is seen.
+    pub fn sees(&self, thing: &Belongs) -> bool {
+        match &self.seen {
+            Seen::All => true,
+            Seen::Of(audiences) => audiences.binary_search(&thing.audience_id).is_ok(),
+            Seen::OfAccount(name) => {
+                thing.account.as_deref() == Some(name)
+                    && (thing.owner_id.is_none() || thing.audience_id == AudienceId::HOUSEHOLD)
+            }
+        }
+    }
+
+    /// Checks that a thing that is seen may also be changed: by its owner, and where
+    /// it is the household's or nobody's by an admin.
+    ///
+    /// # Errors
+    /// `unauthorized`, with the owner's name.
+    pub fn check_change(
+        &self,
+        connection: &Connection,
+        what: &str,
+        thing: &Belongs,
+    ) -> Result<(), Failure> {
+        let may = match &self.actor {
+            Actor::Server => true,
+            Actor::Person(person) => {
+                let is_shared_by_all =
+                    thing.audience_id == AudienceId::HOUSEHOLD || thing.owner_id.is_none();
+                thing.owner_id == Some(person.id)
+                    || (person.role == UserRole::Admin && is_shared_by_all)
+            }
+            Actor::Account(name) => {
+                thing.owner_id.is_none() && thing.account.as_deref() == Some(name)
+            }
+            Actor::Nobody => false,
+        };
+        if may {
+            return Ok(());
+        }
+        let owner: Option<String> = match thing.owner_id {
+            Some(owner) => row(
+                connection,
+                "SELECT name FROM users WHERE id = ?",
+                params![owner],
+                |row| row.get(0),
+            )?,
+            None => None,
+        };
+        let who = match (owner, thing.audience_id) {
+            (Some(owner), AudienceId::HOUSEHOLD) => format!("{owner} or an admin"),
+            (Some(owner), _) => owner,
+            (None, _) => "an admin".to_owned(),
+        };
+        Err(Error::unauthorized(format!("only {who} may change this {what}")).into())
+    }
+}
+
+/// The audiences that a person belongs to.
+fn audiences_of(connection: &Connection, person: Person) -> Outcome<Vec<AudienceId>> {
+    let mut audiences = match person.household_only {
+        true => Vec::new(),
+        false => rows(connection, AUDIENCES_OF, params![person.id], |row| {
+            row.get(0)
+        })?,
+    };
+    if person.role >= UserRole::User {
+        // The lowest of all ids.
+        audiences.insert(0, AudienceId::HOUSEHOLD);
+    }
+    Ok(audiences)
+}
+
+/// The audiences that include all readers of a conversation.
+fn audiences_within(
+    connection: &Connection,
+    conversation: ConversationId,
+) -> Outcome<Vec<AudienceId>> {
+    let own = row(
+        connection,
+        "SELECT audience_id FROM conversations WHERE id = ?",
+        params![conversation],
+        |row| row.get::<_, AudienceId>(0),
+    )?;
+    match own {
+        None => Ok(Vec::new()),
+        // A narrower audience could lose to whoever joins the household.
+        Some(AudienceId::HOUSEHOLD) => Ok(vec![AudienceId::HOUSEHOLD]),
+        Some(own) => {
+            let mut audiences = rows(connection, AUDIENCES_WITHIN, params![own], |row| row.get(0))?;
+            if audiences.is_empty() {
+                // All its people are removed.
+                return Ok(vec![own]);
+            }
+            let guest = row(
+                connection,
+                A_GUEST_OF,
+                params![own, UserRole::Viewer],
+                |_| Ok(()),
+            )?;
+            if guest.is_none() {
+                audiences.insert(0, AudienceId::HOUSEHOLD);
+            }
+            Ok(audiences)
+        }
+    }
+}
+
+pub(crate) const AUDIENCES_OF: &str =
+    "SELECT audience_id FROM audience_members WHERE user_id = ? ORDER BY audience_id";
+
+pub(crate) const AUDIENCES_WITHIN: &str = "SELECT audience_id FROM audience_members \
+     WHERE user_id IN (SELECT user_id FROM audience_members \
+         INDEXED BY audience_members_by_audience WHERE audience_id = ?1) \
+     GROUP BY audience_id \
+     HAVING count(*) = (SELECT count(*) FROM audience_members \
+         INDEXED BY audience_members_by_audience WHERE audience_id = ?1) \
+     ORDER BY audience_id";
+
+const A_GUEST_OF: &str = "SELECT 1 FROM audience_members m INDEXED BY audience_members_by_audience \
+     CROSS JOIN users u ON u.id = m.user_id WHERE m.audience_id = ?1 AND u.role = ?2";
