@@ -183,8 +183,8 @@ impl ProviderError {
     }
 }
 
-/// An id for a call to which the model gave none: 9 alphanumeric characters, the
-/// strictest rule of any server (Mistral's).
+/// An id for a call: 9 alphanumeric characters, the strictest rule of any model's
+/// server (Mistral's).
 pub(crate) fn make_call_id() -> String {
     random_bytes::<9>()
         .iter()

@@ -77,6 +77,7 @@ mod tests {
                 .enumerate()
                 .map(|(place, (tool, arguments, _))| ToolCall {
                     id: id(place),
+                    provider_id: None,
                     tool: (*tool).to_owned(),
                     arguments: (*arguments).to_owned(),
                     extra: None,

@@ -7,6 +7,7 @@ use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
+use crate::steps::ToolCall;
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -24,7 +25,7 @@ pub struct Approval {
     pub turn_id: TurnId,
     /// The turn's conversation.
     pub conversation_id: ConversationId,
-    /// The tool call, by its id in the model's reply.
+    /// The [`ToolCall::id`](crate::ToolCall::id).
     pub call_id: String,
     /// The tool that would run.
     pub tool: String,
@@ -40,10 +41,18 @@ pub struct Approval {
     pub decision: Option<Decision>,
 }
 
+impl Approval {
+    /// Whether it was asked about this call: its id, its tool, and its arguments byte
+    /// for byte.
+    pub fn is_for(&self, call: &ToolCall) -> bool {
+        self.call_id == call.id && self.tool == call.tool && self.arguments == call.arguments
+    }
+}
+
 /// A request to store.
 #[derive(Clone, Debug)]
 pub struct NewApproval {
-    /// The tool call, by its id in the model's reply.
+    /// The [`ToolCall::id`](crate::ToolCall::id).
     pub call_id: String,
     /// The tool that would run.
     pub tool: String,

@@ -18,8 +18,12 @@ const MOST_STEPS: i64 = 10_000;
 /// One tool call of a model's reply.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// The model's id of the call; unique within a reply.
+    /// The server's own id of the call; unique within the turn. (In turns of older
+    /// versions it is the model's.)
     pub id: String,
+    /// The model's id of the call, for the model alone: it may be anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
     /// The tool's name as the model wrote it; the tool may not exist.
     pub tool: String,
     /// The arguments as the model wrote them: JSON text, possibly invalid.
@@ -27,6 +31,17 @@ pub struct ToolCall {
     /// Members that the provider wants back unchanged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extra: Option<Value>,
+}
+
+impl ToolCall {
+    /// The call as its model knows it.
+    pub fn for_provider(&self) -> ToolCall {
+        let mut call = self.clone();
+        if let Some(id) = call.provider_id.take() {
+            call.id = id;
+        }
+        call
+    }
 }
 
 /// One step of a turn. It is stored before anything with an effect depends on it.

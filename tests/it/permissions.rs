@@ -10,7 +10,7 @@ use support::client::Client;
 use support::eventually;
 use support::home::Home;
 use support::http::post;
-use support::model::{Act, Model};
+use support::model::{Act, Model, whole};
 use support::receiver::Receiver;
 
 fn asking(model: &Model, more: Value) -> Home {
@@ -257,4 +257,61 @@ fn a_webhook_account_narrows_what_may_be_done() {
     assert_eq!(waiting["tool"], "remember");
     // And the household itself is not asked.
     assert_eq!(admin.chat("remember x")["response"], "done");
+}
+
+/// What was allowed for one call holds for no other, whatever ids the model gives:
+/// these once made the second call look like the first.
+#[test]
+fn a_decision_holds_for_one_call() {
+    let model = Model::start(|_, number| {
+        let calls = match number {
+            0 => json!([
+                { "id": "q", "function": { "name": "current_time", "arguments": "{}" } },
+                { "id": "q_3_0", "function": {
+                    "name": "web_fetch", "arguments": "{\"url\":\"http://127.0.0.1:1/\"}",
+                } },
+            ]),
+            1 => json!([
+                { "id": "q", "function": {
+                    "name": "run_command", "arguments": "{\"command\":\"echo ran\"}",
+                } },
+            ]),
+            _ => return Act::say("done"),
+        };
+        Act::Raw(whole(
+            &json!({ "role": "assistant", "content": "", "tool_calls": calls }),
+            "tool_calls",
+        ))
+    });
+    let more = json!({
+        "tools": { "run_command": { "enabled": true } },
+        "tool_permissions": { "current_time": "allow" },
+    });
+    let home = asking(&model, more);
+    let mut client = home.admin();
+    client.ask(json!({
+        "type": "subscribe",
+        "events": ["approval.requested", "chat.tool_call", "chat.tool_result"],
+    }));
+    client.send(&json!({ "type": "chat", "message": "go", "id": 1 }));
+    let called: Vec<Value> = (0..2)
+        .map(|_| client.event("chat.tool_call")["call_id"].clone())
+        .collect();
+    let first = client.event("approval.requested");
+    assert_eq!(first["tool"], "web_fetch");
+    client.send(&json!({ "type": "approve", "approval_id": first["approval_id"], "id": 2 }));
+    assert_eq!(client.event("chat.tool_result")["call_id"], called[1]);
+    let command = client.event("chat.tool_call");
+    assert_eq!(command["tool"], "run_command");
+    assert!(!called.contains(&command["call_id"]));
+    let second = client.event("approval.requested");
+    assert_eq!(second["tool"], "run_command");
+    client.send(&json!({ "type": "deny", "approval_id": second["approval_id"], "id": 3 }));
+    assert_eq!(client.event("chat.tool_result")["ok"], false);
+    while client.response()["id"] != 1 {}
+    // The model gets its own ids back, each with its own result.
+    let messages = model.requests()[2]["messages"].to_string();
+    for id in ["\"q\"", "\"q_3_0\""] {
+        assert_eq!(messages.matches(id).count(), 2, "{messages}");
+    }
 }

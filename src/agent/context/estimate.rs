@@ -158,6 +158,7 @@ mod tests {
     fn messages_and_tools_cost_what_is_sent_of_them() {
         let call = ToolCall {
             id: "1".to_owned(),
+            provider_id: None,
             tool: "look".to_owned(),
             arguments: "{\"a\":1}".to_owned(),
             extra: None,

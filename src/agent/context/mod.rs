@@ -181,7 +181,7 @@ fn turn_messages(
         if let Step::Reply { text, calls, extra } = step {
             messages.push(ChatMessage::Assistant {
                 text: text.clone(),
-                calls: calls.clone(),
+                calls: calls.iter().map(ToolCall::for_provider).collect(),
                 extra: extra.clone(),
             });
             push_results(
@@ -232,7 +232,7 @@ fn push_results(
             None => (false, INTERRUPTED, false),
         };
         messages.push(ChatMessage::ToolResult {
-            call_id: call.id.clone(),
+            call_id: call.for_provider().id,
             tool: call.tool.clone(),
             content: match (outside, result_text(content, shown)) {
                 (true, text) => fenced(OUTSIDE_TAG, &text),

@@ -35,6 +35,7 @@ pub fn past(question: &str, steps: Vec<Step>, answer: Option<&str>) -> PastTurn 
 pub fn call(id: &str, tool: &str) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
+        provider_id: None,
         tool: tool.to_owned(),
         arguments: "{}".to_owned(),
         extra: None,

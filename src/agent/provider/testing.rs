@@ -141,6 +141,7 @@ pub fn usage(input: u64, output: u64, cached: u64) -> Usage {
 pub fn call(id: &str, tool: &str, arguments: &str) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
+        provider_id: None,
         tool: tool.to_owned(),
         arguments: arguments.to_owned(),
         extra: None,

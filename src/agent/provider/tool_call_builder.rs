@@ -99,6 +99,7 @@ pub fn finish_calls(builders: Vec<ToolCallBuilder>, origin: &str) -> Vec<ToolCal
             }
             calls.push(ToolCall {
                 id: std::mem::take(&mut id),
+                provider_id: None,
                 tool: builder.name.clone(),
                 arguments,
                 extra: wrap_members(std::mem::take(&mut members), origin),

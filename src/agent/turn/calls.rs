@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
-use crate::model::ModelReply;
+use crate::model::{ModelReply, make_call_id};
 use crate::parallel::run_parallel;
 use crate::permission;
 use crate::tool::{Start, Tool, ToolContext, check_arguments, output};
@@ -38,19 +38,27 @@ type Settled<'a> = (ToolCall, std::result::Result<Runnable<'a>, String>);
 type Runnable<'a> = (Arc<dyn Tool>, Map<String, Value>, ToolContext<'a>);
 
 impl<'a> TurnLoop<'a, '_> {
-    /// Adds a reply with calls. Makes their ids unique within the turn, because some
-    /// models count from one again in each reply.
+    /// Adds a reply with calls, and gives each call an id of the server's own: what
+    /// is decided about a call must hold for no other, whatever ids a model makes up.
     pub(super) fn add_calls(&mut self, mut reply: ModelReply) {
-        let round = self.steps.len();
         for place in 0..reply.calls.len() {
             let (earlier, rest) = reply.calls.split_at_mut(place);
             let call = &mut rest[0];
-            let in_steps = self.steps.iter().any(|step| {
-                matches!(step, Step::Reply { calls, .. } if calls.iter().any(|c| c.id == call.id))
+            let in_steps = self.steps.iter().filter_map(|step| match step {
+                Step::Reply { calls, .. } => Some(calls),
+                _ => None,
             });
-            if in_steps || earlier.iter().any(|other| other.id == call.id) {
-                call.id = format!("{}_{round}_{place}", call.id);
+            let known = || in_steps.clone().flatten().chain(earlier.iter());
+            let is_known = |id: &str| {
+                known().any(|call| call.id == id || call.provider_id.as_deref() == Some(id))
+            };
+            let mut id = make_call_id();
+            while is_known(&id) {
+                id = make_call_id();
             }
+            let provider_id = std::mem::replace(&mut call.id, id);
+            // Some models count from one again in each reply.
+            call.provider_id = (!is_known(&provider_id)).then_some(provider_id);
         }
         for call in &reply.calls {
             (self.observe)(Progress::ToolCall(call));
@@ -151,9 +159,7 @@ impl<'a> TurnLoop<'a, '_> {
             Ok(arguments) => arguments,
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
-        let asked = approvals
-            .iter()
-            .find(|approval| approval.call_id == call.id);
+        let asked = approvals.iter().find(|approval| approval.is_for(call));
         let verdict = asked.and_then(|approval| approval.decision.as_ref());
         let is_allowed_here = match verdict {
             Some(decision) if decision.verdict.is_approval() => true,

@@ -197,6 +197,7 @@ impl Numbers {
             let calls: Vec<ToolCall> = (0..count)
                 .map(|place| ToolCall {
                     id: format!("{round}-{place}"),
+                    provider_id: None,
                     tool: "look".to_owned(),
                     arguments: format!("{{\"at\":\"{}\"}}", "x".repeat(self.below(40))),
                     extra: None,

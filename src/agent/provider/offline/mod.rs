@@ -41,6 +41,7 @@ impl Provider for Offline {
             Answer::Call(tool, arguments) => {
                 let call = ToolCall {
                     id: make_call_id(),
+                    provider_id: None,
                     tool,
                     arguments,
                     extra: None,
