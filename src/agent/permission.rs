@@ -5,18 +5,15 @@
 //! webhook account may narrow the outcome but never widen it; and a person may
 //! have allowed a tool for the rest of one conversation.
 
+mod reason;
+
 use std::collections::BTreeMap;
 
-use super::tool::output::shorten;
-use super::tool::{Arguments, Source, Tool, Toolbox};
+use super::tool::Toolbox;
 use crate::model::ToolSpec;
 use config::{Permission, WebhookAccount};
-use store::Store;
 
-/// Characters of the arguments that a question to a person shows.
-const ARGUMENT_CHARS: usize = 300;
-/// Characters of a tool's [`Tool::intent`]: people should see a whole command.
-const INTENT_CHARS: usize = 1_000;
+pub use reason::reason;
 
 /// How a webhook account restricts its turns.
 #[derive(Clone, Copy, Debug, Default)]
@@ -90,40 +87,6 @@ pub fn offered(toolbox: &Toolbox, rules: &Rules<'_>) -> Vec<ToolSpec> {
         .collect()
 }
 
-/// The question for a person: what the tool is going to do, in its own words or
-/// by its name and arguments. It is one line, cannot change the direction of the
-/// text, and says how much is missing where it is cut.
-pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store) -> String {
-    if let Some(intent) = tool.intent(arguments, store) {
-        return format!("The assistant wants to {}", shown(&intent, INTENT_CHARS));
-    }
-    let name = printable(&tool.spec().name);
-    let action = match &tool.definition().source {
-        Source::Builtin | Source::Custom => format!("run \"{name}\""),
-        Source::Mcp(server) => {
-            let server = printable(server);
-            format!("use \"{name}\" of the MCP server \"{server}\"")
-        }
-    };
-    if arguments.is_empty() {
-        return format!("The assistant wants to {action}");
-    }
-    let arguments = serde_json::to_string(arguments).unwrap_or_default();
-    let arguments = shown(&arguments, ARGUMENT_CHARS);
-    format!("The assistant wants to {action} with {arguments}")
-}
-
-/// The beginning of an untrusted text, and how much is missing.
-fn shown(text: &str, most: usize) -> String {
-    let text = printable(text);
-    let text = text.trim();
-    let shortened = shorten(text, most);
-    match text.chars().count().saturating_sub(most) {
-        0 => shortened.into_owned(),
-        missing => format!("{shortened} ({missing} more characters)"),
-    }
-}
-
 /// The lesser of two permissions.
 fn lesser(one: Permission, other: Permission) -> Permission {
     match (one, other) {
@@ -133,31 +96,10 @@ fn lesser(one: Permission, other: Permission) -> Permission {
     }
 }
 
-/// The text with a space for each line break, control character and mark of
-/// writing direction.
-fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| match character {
-            '\u{200B}'..='\u{200F}'
-            | '\u{2028}'..='\u{202E}'
-            | '\u{2060}'..='\u{2069}'
-            | '\u{061C}'
-            | '\u{FEFF}' => ' ',
-            control if control.is_control() => ' ',
-            other => other,
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
-
     use super::Permission::{Allow, Ask, Deny};
     use super::*;
-    use crate::tool::testing::Household;
-    use crate::tool::{Definition, ToolContext};
-    use base::testing::rows;
 
     /// What is decided once a person has allowed the tool for the conversation: an
     /// approval answers a question and widens nothing else.
@@ -298,74 +240,5 @@ mod tests {
         assert_eq!(known.tools.map(<[String]>::len), Some(1));
         let gone = Narrowing::of_account(None);
         assert_eq!((gone.mode, gone.tools), (Some(Ask), None));
-    }
-
-    /// A tool that never runs.
-    struct Switch {
-        definition: Definition,
-        intent: Option<String>,
-    }
-
-    impl Tool for Switch {
-        fn definition(&self) -> &Definition {
-            &self.definition
-        }
-
-        fn intent(&self, _: &Arguments, _: &Store) -> Option<String> {
-            self.intent.clone()
-        }
-
-        fn run(&self, _: &Arguments, _: &ToolContext<'_>) -> Result<String, String> {
-            Err("it never runs".to_owned())
-        }
-    }
-
-    fn reason_of(source: Source, intent: Option<&str>, arguments: Value) -> String {
-        let switch = Switch {
-            definition: Definition {
-                spec: ToolSpec {
-                    name: "light_switch".to_owned(),
-                    description: String::new(),
-                    parameters: json!({}).into(),
-                },
-                source,
-                is_read_only: false,
-                brings_outside_text: false,
-            },
-            intent: intent.map(str::to_owned),
-        };
-        reason(
-            &switch,
-            arguments.as_object().unwrap(),
-            Household::new().store(),
-        )
-    }
-
-    #[test]
-    fn a_reason_is_one_honest_line() {
-        let table = r#"
-            custom  |              | {"room": "kitchen"} | run "light_switch" with {"room":"kitchen"}
-            custom  |              | {}                  | run "light_switch"
-            mcp     |              | {"a": "\u202E1"}    | use "light_switch" of the MCP server "lights" with {"a":" 1"}
-            custom  |              | {"a": "LONG"}       | run "light_switch" with {"a":"SHORT… (108 more characters)
-            builtin | run the command: ls¶rm -rf← x | {"a": 1} | run the command: ls  rm -rf  x
-            builtin | VERY_LONG    | {}                  | LESS… (3 more characters)
-        "#;
-        for [source, intent, arguments, expected] in rows(table) {
-            let source = match source {
-                "custom" => Source::Custom,
-                "mcp" => Source::Mcp("lights".to_owned()),
-                _ => Source::Builtin,
-            };
-            let intent = intent.replace('¶', "\n\u{200B}").replace('←', "\u{202E}");
-            let intent = intent.replace("VERY_LONG", &"x".repeat(1_003));
-            let intent = Some(intent.as_str()).filter(|intent| !intent.is_empty());
-            let arguments = arguments.replace("LONG", &"ü".repeat(400));
-            let arguments = arguments.parse().unwrap();
-            let expected = expected.replace("SHORT", &"ü".repeat(294));
-            let expected = expected.replace("LESS", &"x".repeat(1_000));
-            let found = reason_of(source, intent, arguments);
-            assert_eq!(found, format!("The assistant wants to {expected}"));
-        }
     }
 }

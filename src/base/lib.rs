@@ -9,6 +9,7 @@
 //!   of local and other special addresses.
 //! - [`measure`], [`threads`], [`sync`]: counters and histograms, starting threads, locks.
 //! - [`nearest`]: what a mistyped word was meant to be.
+//! - [`visible`]: text that a person must judge, with nothing hidden in it.
 
 pub mod address;
 pub mod calendar;
@@ -26,3 +27,4 @@ pub mod sync;
 pub mod testing;
 pub mod threads;
 pub mod url;
+pub mod visible;

@@ -46,7 +46,7 @@ fn a_question_says_in_words_what_would_run() {
         (
             "write_file",
             json!({ "path": "notes.txt", "content": "hello" }),
-            "The assistant wants to write the file notes.txt (5 bytes)",
+            "The assistant wants to write the file notes.txt (5 bytes): hello",
         ),
         (
             "web_fetch",
@@ -56,7 +56,7 @@ fn a_question_says_in_words_what_would_run() {
         (
             "run_command",
             json!({ "command": "ls -l\nrm x" }),
-            "The assistant wants to run the command: ls -l rm x",
+            "The assistant wants to run the command: ls -l‹↵›rm x",
         ),
         (
             "remember",

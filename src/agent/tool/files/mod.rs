@@ -89,8 +89,12 @@ impl Tool for FileTool {
             },
             Action::Read => format!("read the file {}", path?),
             Action::Write => {
-                let bytes = arguments.get("content")?.as_str()?.len();
-                format!("write the file {} ({bytes} bytes)", path?)
+                let content = arguments.get("content")?.as_str()?;
+                format!(
+                    "write the file {} ({} bytes): {content}",
+                    path?,
+                    content.len()
+                )
             }
         })
     }
@@ -241,7 +245,7 @@ mod tests {
             (
                 "write_file",
                 json!({"path": "notes.txt", "content": "hü"}),
-                "write the file notes.txt (3 bytes)",
+                "write the file notes.txt (3 bytes): hü",
             ),
         ] {
             let tools = all(None);
