@@ -231,11 +231,7 @@ impl Handler for Router {
         if matches!(route, Route::Extension(_)) && head.method != "OPTIONS" {
             return Ok(admitted);
         }
-        Ok(Admitted::new(admitted.body_bytes, move |request| {
-            admitted
-                .respond(request)
-                .map(|response| finish(route, &request.head, &config, response))
-        }))
+        Ok(admitted.map(move |head, response| finish(route, head, &config, response)))
     }
 
     fn admit_upgrade(&self, head: &Head) -> Result<Option<HandlerFactory>, Response> {

@@ -48,75 +48,142 @@ fn too_large(limit: usize) -> Error {
     Error::too_large(format!("the body may have at most {limit} bytes"))
 }
 
-/// Reads a whole body of at most `limit` bytes.
-///
-/// # Errors
-/// 413 over the limit, 408 at the deadline, 400 for malformed chunks and for a body
-/// that ends too early.
-pub fn read(
-    framing: Framing,
-    limit: usize,
-    deadline: Instant,
-    inbox: &mut Inbox,
-    stream: &mut dyn Stream,
-) -> Result<Vec<u8>, BodyError> {
-    check_length(framing, limit)?;
-    stream.set_read_timeout(ReadTimeout::Until(deadline));
-    let mut reader = BodyReader {
-        inbox,
-        stream,
-        body: Vec::new(),
-    };
-    match framing {
-        // It fits: `check_length` has compared it with a usize.
-        Framing::Length(length) => reader.take(length as usize)?,
-        Framing::Chunked => reader.take_chunks(limit)?,
-    }
-    Ok(reader.body)
+/// What is left of a body.
+enum Left {
+    /// So many bytes of one whose length is known.
+    Bytes(u64),
+    /// So many bytes of a chunk.
+    Chunk(u64),
+    /// The line that announces the next chunk.
+    NextChunk,
+    Nothing,
 }
 
-struct BodyReader<'a> {
+/// A request's body as it arrives.
+pub struct RequestBody<'a> {
     inbox: &'a mut Inbox,
     stream: &'a mut dyn Stream,
-    body: Vec<u8>,
+    /// What has arrived and was not taken yet.
+    arrived: Vec<u8>,
+    left: Left,
+    limit: usize,
+    /// Bytes that further chunks may have.
+    room: u64,
 }
 
-impl BodyReader<'_> {
-    /// Appends the next `count` bytes to the body. Memory grows with what has
-    /// arrived, not with what was announced.
-    fn take(&mut self, mut count: usize) -> Result<(), BodyError> {
-        let arrived = count.min(self.inbox.unread().len());
-        self.body.extend_from_slice(&self.inbox.unread()[..arrived]);
-        self.inbox.consume(arrived);
-        count -= arrived;
-        while count > 0 {
-            let before = self.body.len();
-            self.body.resize(before + count.min(STEP), 0);
-            let result = self.stream.read(&mut self.body[before..]);
-            let read = result.as_ref().copied().unwrap_or(0);
-            self.body.truncate(before + read);
-            count -= read;
-            check_read(result)?;
+impl<'a> RequestBody<'a> {
+    /// A body of at most `limit` bytes, which must arrive by the deadline. What it
+    /// announces has been checked.
+    pub(super) fn new(
+        framing: Framing,
+        limit: usize,
+        deadline: Instant,
+        inbox: &'a mut Inbox,
+        stream: &'a mut dyn Stream,
+    ) -> RequestBody<'a> {
+        stream.set_read_timeout(ReadTimeout::Until(deadline));
+        RequestBody {
+            inbox,
+            stream,
+            arrived: Vec::new(),
+            left: match framing {
+                Framing::Length(length) => Left::Bytes(length),
+                Framing::Chunked => Left::NextChunk,
+            },
+            limit,
+            room: limit as u64,
+        }
+    }
+
+    /// How long the body is, unless it comes in chunks.
+    pub fn length(&self) -> Option<u64> {
+        match self.left {
+            Left::Bytes(length) => Some(length + self.arrived.len() as u64),
+            Left::Nothing => Some(self.arrived.len() as u64),
+            Left::Chunk(_) | Left::NextChunk => None,
+        }
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// As [`RequestBody::next_piece`].
+    pub(super) fn read_all(&mut self) -> Result<Vec<u8>, BodyError> {
+        self.fill(usize::MAX)?;
+        Ok(std::mem::take(&mut self.arrived))
+    }
+
+    /// The next piece, of `most` bytes, or fewer at the end; none after it.
+    ///
+    /// # Errors
+    /// 413 over the limit, 408 at the deadline, 400 for malformed chunks and for a body
+    /// that ends too early. The handler returns it, and the connection is closed.
+    pub fn next_piece(&mut self, most: usize) -> Result<Option<Vec<u8>>, BodyError> {
+        self.fill(most)?;
+        let piece = std::mem::take(&mut self.arrived);
+        Ok((!piece.is_empty()).then_some(piece))
+    }
+
+    /// Whether it was read to its end, so that the next request follows.
+    pub(super) fn is_read(&self) -> bool {
+        matches!(self.left, Left::Nothing | Left::Bytes(0)) && self.arrived.is_empty()
+    }
+
+    /// Reads until `most` bytes have arrived, or all.
+    fn fill(&mut self, most: usize) -> Result<(), BodyError> {
+        while self.arrived.len() < most {
+            match self.left {
+                Left::Nothing => return Ok(()),
+                Left::Bytes(0) => self.left = Left::Nothing,
+                Left::Bytes(count) => self.left = Left::Bytes(self.take(count, most)?),
+                Left::Chunk(0) => {
+                    if !self.line(0)?.is_empty() {
+                        return Err(malformed("a chunk is longer than it says").into());
+                    }
+                    self.end_line();
+                    self.left = Left::NextChunk;
+                }
+                Left::Chunk(count) => self.left = Left::Chunk(self.take(count, most)?),
+                Left::NextChunk => {
+                    let size = chunk_size(self.line(CHUNK_LINE)?)?;
+                    self.end_line();
+                    if size == 0 {
+                        self.skip_trailers()?;
+                        self.left = Left::Nothing;
+                        return Ok(());
+                    }
+                    let room = self.room.checked_sub(size);
+                    self.room = room.ok_or_else(|| too_large(self.limit))?;
+                    self.left = Left::Chunk(size);
+                }
+            }
         }
         Ok(())
     }
 
-    fn take_chunks(&mut self, limit: usize) -> Result<(), BodyError> {
-        loop {
-            let size = chunk_size(self.line(CHUNK_LINE)?)?;
-            self.end_line();
-            if size == 0 {
-                return self.skip_trailers();
-            }
-            if size > (limit - self.body.len()) as u64 {
-                return Err(too_large(limit).into());
-            }
-            self.take(size as usize)?;
-            if !self.line(0)?.is_empty() {
-                return Err(malformed("a chunk is longer than it says").into());
-            }
-            self.end_line();
-        }
+    /// Takes some of the next `count` bytes, until `most` have arrived; returns how
+    /// many of them are left. Memory grows with what has arrived, not with what was
+    /// announced.
+    fn take(&mut self, count: u64, most: usize) -> Result<u64, BodyError> {
+        let before = self.arrived.len();
+        let wanted = usize::try_from(count)
+            .unwrap_or(usize::MAX)
+            .min(most - before);
+        let unread = self.inbox.unread();
+        let read = if unread.is_empty() {
+            self.arrived.resize(before + wanted.min(STEP), 0);
+            let result = self.stream.read(&mut self.arrived[before..]);
+            let read = result.as_ref().copied().unwrap_or(0);
+            self.arrived.truncate(before + read);
+            check_read(result)?;
+            read
+        } else {
+            let read = wanted.min(unread.len());
+            self.arrived.extend_from_slice(&unread[..read]);
+            self.inbox.consume(read);
+            read
+        };
+        Ok(count - read as u64)
     }
 
     /// Trailers must be well-formed headers. Not inlined: their array would stay on
@@ -144,7 +211,7 @@ impl BodyReader<'_> {
     }
 
     /// The next line, without its CR LF, once it has arrived. It stays in the
-    /// inbox until [`BodyReader::end_line`].
+    /// inbox until [`RequestBody::end_line`].
     fn line(&mut self, most: usize) -> Result<&[u8], BodyError> {
         loop {
             let unread = self.inbox.unread();

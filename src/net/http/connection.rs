@@ -6,11 +6,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::body::{self, BodyError};
+use super::body::{self, BodyError, RequestBody};
 use super::head::{Framing, HeadLimits, ParsedHead, parse};
-use super::message::{Admitted, Answer, Request, Response};
+use super::message::{Admitted, Answer, Handling, Head, Request, Response};
 use super::response_writer::{Persistence, Responder};
-use super::{deferred, forwarded};
+use super::{deferred, forwarded, pieces};
 use crate::connection::admission::Transport;
 use crate::connection::registry::Registered;
 use crate::connection::{Connection, ConnectionIo, seconds};
@@ -231,21 +231,77 @@ impl<'a> HttpConnection<'a> {
             Err(response) if has_body => return self.reject(&response, is_head),
             Err(response) => return self.respond(&response, is_head, persistence),
         };
-        let body = match has_body {
-            true => match self.read_body(framing, admitted.body_bytes, expects_continue) {
-                Ok(body) => body,
-                Err(BodyError::Refused(error)) if !self.registered.is_stopping() => {
-                    return self.refuse(&error, is_head);
-                }
-                // A listener that stops ends the input of its connections.
-                Err(_) => return AfterResponse::Close,
-            },
-            false => Vec::new(),
+        let expects_continue = expects_continue && has_body;
+        match self.handle(admitted, head, framing, expects_continue) {
+            Ok((answer, true)) => self.send(answer, is_head, is_current, persistence),
+            Ok((answer, false)) => {
+                // Behind a body that was not read the next request cannot be found.
+                self.send(answer, is_head, is_current, Persistence::Close);
+                linger(self.stream);
+                AfterResponse::Close
+            }
+            Err(BodyError::Refused(error)) if !self.registered.is_stopping() => {
+                self.refuse(&error, is_head)
+            }
+            // A listener that stops ends the input of its connections.
+            Err(_) => AfterResponse::Close,
+        }
+    }
+
+    /// Reads the body, or lets the handler do so, and has the request answered. Also
+    /// returns whether the body was read to its end.
+    fn handle(
+        &mut self,
+        admitted: Admitted<'_>,
+        head: Head,
+        framing: Framing,
+        expects_continue: bool,
+    ) -> Result<(Answer, bool), BodyError> {
+        let limit = admitted.body_bytes;
+        body::check_length(framing, limit)?;
+        // A client that did not wait needs no permission (RFC 9110 section 10.1.1).
+        if expects_continue && self.inbox.unread().is_empty() {
+            self.stream
+                .set_write_deadline(self.connection.write_deadline());
+            self.stream
+                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
+                .map_err(|_| BodyError::Lost)?;
+        }
+        let time = match &admitted.handling {
+            Handling::Whole(_) => seconds(self.connection.limits().body_seconds),
+            Handling::Streamed(time, _) => *time,
         };
-        let request = Request { head, body };
-        let result = catch_unwind(AssertUnwindSafe(|| admitted.respond(&request)));
-        match result {
-            Ok(Answer::Deferred(deferred_response)) => {
+        let deadline = Instant::now() + time;
+        let mut body = RequestBody::new(framing, limit, deadline, &mut self.inbox, self.stream);
+        let mut request = Request {
+            head,
+            body: Vec::new(),
+        };
+        let result = catch_unwind(AssertUnwindSafe(|| match admitted.handling {
+            Handling::Whole(respond) => {
+                request.body = body.read_all()?;
+                Ok(respond(&request))
+            }
+            Handling::Streamed(_, respond) => respond(&request.head, &mut body),
+        }));
+        let answer = result.unwrap_or_else(|_| {
+            let Head { method, path, .. } = &request.head;
+            let place = format_args!("a panic at {method} {path}");
+            Err(Error::server("the request could not be answered", place).into())
+        })?;
+        Ok((answer, body.is_read()))
+    }
+
+    /// Sends an answer.
+    fn send(
+        &mut self,
+        answer: Answer,
+        is_head: bool,
+        is_current: bool,
+        persistence: Persistence,
+    ) -> AfterResponse {
+        match answer {
+            Answer::Deferred(deferred_response) => {
                 let framing = deferred::Framing {
                     is_head,
                     is_current,
@@ -267,40 +323,28 @@ impl<'a> HttpConnection<'a> {
                     Ok(Err(_)) | Err(_) => AfterResponse::Close,
                 }
             }
-            Ok(Answer::Now(response)) => self.respond(&response, is_head, persistence),
-            Ok(Answer::Confirmed(response, confirm)) => {
+            Answer::Now(response) => self.respond(&response, is_head, persistence),
+            Answer::Confirmed(response, confirm) => {
                 let is_there = !self.stream.has_left();
                 let written = self.write(&response, is_head, persistence);
                 confirm(is_there && written.is_ok());
                 self.after_response(written, persistence)
             }
-            Err(_) => {
-                let error = Error::server(
-                    "the request could not be answered",
-                    format_args!("a panic at {} {}", request.head.method, request.head.path),
-                );
-                self.refuse(&error, is_head)
+            Answer::Pieces(response, length, mut next) => {
+                let (connection, responder) = (&*self.connection, &mut self.responder);
+                let head = pieces::Head {
+                    response: &response,
+                    length,
+                    is_head,
+                    persistence,
+                };
+                let written = catch_unwind(AssertUnwindSafe(|| {
+                    pieces::send(head, &mut *next, connection, responder, self.stream)
+                }));
+                let panicked = |_| Err(io::ErrorKind::Other.into());
+                self.after_response(written.unwrap_or_else(panicked), persistence)
             }
         }
-    }
-
-    fn read_body(
-        &mut self,
-        framing: Framing,
-        limit: usize,
-        expects_continue: bool,
-    ) -> Result<Vec<u8>, BodyError> {
-        body::check_length(framing, limit)?;
-        // A client that did not wait needs no permission (RFC 9110 section 10.1.1).
-        if expects_continue && self.inbox.unread().is_empty() {
-            self.stream
-                .set_write_deadline(self.connection.write_deadline());
-            self.stream
-                .write_all(b"HTTP/1.1 100 Continue\r\n\r\n")
-                .map_err(|_| BodyError::Lost)?;
-        }
-        let deadline = Instant::now() + seconds(self.connection.limits().body_seconds);
-        body::read(framing, limit, deadline, &mut self.inbox, self.stream)
     }
 
     /// Upgrades the connection to a WebSocket, or returns the response that refuses

@@ -1,8 +1,9 @@
 //! HTTP requests, responses and the handler that answers them.
 
 use std::borrow::Cow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
+use super::body::{BodyError, RequestBody};
 use crate::client_handler::HandlerFactory;
 use crate::peer::Peer;
 use crate::wait::Waker;
@@ -101,6 +102,10 @@ pub enum Answer {
     Confirmed(Response, Box<dyn FnOnce(bool)>),
     /// A response that is not complete yet.
     Deferred(Box<dyn DeferredResponse>),
+    /// A response whose body of this many bytes is produced piece by piece, so that
+    /// it is never in memory as a whole; its own body is ignored. An empty piece or
+    /// an error before the end closes the connection.
+    Pieces(Response, u64, Box<dyn FnMut() -> Result<Vec<u8>>>),
 }
 
 impl Answer {
@@ -110,6 +115,9 @@ impl Answer {
             Answer::Now(response) => Answer::Now(change(response)),
             Answer::Confirmed(response, confirm) => Answer::Confirmed(change(response), confirm),
             Answer::Deferred(deferred_response) => Answer::Deferred(deferred_response),
+            Answer::Pieces(response, length, next) => {
+                Answer::Pieces(change(response), length, next)
+            }
         }
     }
 }
@@ -149,8 +157,18 @@ pub enum ResponsePart {
 pub struct Admitted<'a> {
     /// Largest size of the body, in bytes.
     pub body_bytes: usize,
-    respond: Box<dyn FnOnce(&Request) -> Answer + 'a>,
+    pub(super) handling: Handling<'a>,
 }
+
+/// How the body of a request is read.
+pub(super) enum Handling<'a> {
+    /// At once, before the request is answered.
+    Whole(Box<dyn FnOnce(&Request) -> Answer + 'a>),
+    /// By the handler, as it arrives, within this time.
+    Streamed(Duration, Box<StreamHandler<'a>>),
+}
+
+type StreamHandler<'a> = dyn FnOnce(&Head, &mut RequestBody<'_>) -> Result<Answer, BodyError> + 'a;
 
 impl<'a> Admitted<'a> {
     /// Accepts a body of at most `body_bytes`. `respond` answers the complete
@@ -158,13 +176,38 @@ impl<'a> Admitted<'a> {
     pub fn new(body_bytes: usize, respond: impl FnOnce(&Request) -> Answer + 'a) -> Admitted<'a> {
         Admitted {
             body_bytes,
-            respond: Box::new(respond),
+            handling: Handling::Whole(Box::new(respond)),
         }
     }
 
-    /// Answers the request, whose body is complete.
-    pub fn respond(self, request: &Request) -> Answer {
-        (self.respond)(request)
+    /// Accepts a body of at most `body_bytes` that must arrive within `time`.
+    /// `respond` reads it piece by piece. If it returns an error, the client gets
+    /// that and the connection is closed.
+    pub fn streamed(
+        body_bytes: usize,
+        time: Duration,
+        respond: impl FnOnce(&Head, &mut RequestBody<'_>) -> Result<Answer, BodyError> + 'a,
+    ) -> Admitted<'a> {
+        Admitted {
+            body_bytes,
+            handling: Handling::Streamed(time, Box::new(respond)),
+        }
+    }
+
+    /// Changes the response, unless it is deferred.
+    pub fn map(self, change: impl FnOnce(&Head, Response) -> Response + 'a) -> Admitted<'a> {
+        let handling = match self.handling {
+            Handling::Whole(respond) => Handling::Whole(Box::new(move |request: &Request| {
+                respond(request).map(|response| change(&request.head, response))
+            })),
+            Handling::Streamed(time, respond) => Handling::Streamed(
+                time,
+                Box::new(move |head: &Head, body: &mut RequestBody<'_>| {
+                    Ok(respond(head, body)?.map(|response| change(head, response)))
+                }),
+            ),
+        };
+        Admitted { handling, ..self }
     }
 }
 

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! HttpConnection::serve -> head::parse -> forwarded::client -> Handler::admit
-//!     -> body::read -> Admitted::respond -> Responder::write, or deferred::send
+//!     -> body::read, or RequestBody as it arrives -> the handler's answer
+//!     -> Responder::write, deferred::send, or pieces::send
 //! ```
 
 mod body;
@@ -14,8 +15,10 @@ pub(crate) mod head;
 #[cfg(feature = "tls")]
 pub(crate) mod https_redirect;
 pub(crate) mod message;
+mod pieces;
 pub(crate) mod response_writer;
 
+pub use body::{BodyError, RequestBody};
 pub use message::{
     Admitted, Answer, DeferredResponse, Handler, Head, Request, Response, ResponsePart,
 };

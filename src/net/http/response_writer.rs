@@ -84,6 +84,22 @@ impl Responder {
         stream.write_all(&self.buffer)
     }
 
+    /// Writes the head of a response whose body of `length` bytes follows.
+    pub fn write_head_of(
+        &mut self,
+        response: &Response,
+        length: u64,
+        persistence: Persistence,
+        stream: &mut dyn Write,
+    ) -> io::Result<()> {
+        let upgrade = None;
+        self.print_head(response, upgrade)?;
+        self.strip(format!("Content-Length: {}\r\n\r\n", response.body.len()).as_bytes());
+        write!(self.buffer, "Content-Length: {length}\r\n")?;
+        self.end_head(persistence);
+        stream.write_all(&self.buffer)
+    }
+
     /// Writes a piece of a body, which must not be empty.
     pub fn write_piece(
         &mut self,

@@ -5,5 +5,6 @@ mod http;
 mod interleavings;
 mod lines;
 mod listen;
+mod pieces;
 pub mod support;
 mod websocket;

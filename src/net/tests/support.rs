@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::client_handler::{ClientHandler, HandlerFactory};
 use crate::http::{Admitted, Answer as HttpAnswer, Handler, Head, Request, Response};
@@ -148,10 +148,14 @@ impl Handler for Echo {
         let body_bytes = match head.path.as_str() {
             "/refused" => return Err(Response::error(&Error::not_found("no such path"))),
             "/small" => 10,
+            "/streamed" => return Ok(streamed()),
             _ => 1024 * 1024,
         };
         Ok(Admitted::new(body_bytes, |request| {
-            HttpAnswer::Now(self.answer(request))
+            match request.head.path.as_str() {
+                "/pieces" => in_pieces(request.head.query.as_deref()),
+                _ => HttpAnswer::Now(self.answer(request)),
+            }
         }))
     }
 
@@ -161,6 +165,35 @@ impl Handler for Echo {
             None => Ok(None),
         }
     }
+}
+
+/// Takes up to 300,000 bytes in pieces of 4,096 and answers with their number and
+/// sum; at the byte `!` it stops reading and answers.
+fn streamed<'a>() -> Admitted<'a> {
+    Admitted::streamed(300_000, Duration::from_secs(1), |_, body| {
+        let (length, mut pieces, mut bytes) = (body.length(), 0, 0);
+        while let Some(piece) = body.next_piece(4096)? {
+            assert!(piece.capacity() <= 16 * 1024, "a small buffer");
+            pieces += 1;
+            bytes += piece.len();
+            if piece.contains(&b'!') {
+                break;
+            }
+        }
+        let text = format!("{length:?} {pieces} {bytes}");
+        Ok(HttpAnswer::Now(Response::json(200, text)))
+    })
+}
+
+/// `/pieces?N`: a body of 10,000 bytes, of which N come, in pieces of 999.
+fn in_pieces(query: Option<&str>) -> HttpAnswer {
+    let mut left: usize = query.and_then(|count| count.parse().ok()).unwrap();
+    let next = move || {
+        let piece = vec![b'p'; left.min(999)];
+        left -= piece.len();
+        Ok(piece)
+    };
+    HttpAnswer::Pieces(Response::empty(200), 10_000, Box::new(next))
 }
 
 impl Echo {
