@@ -16,11 +16,11 @@ use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
     within,
 };
-use support::MAX_WAIT;
 use support::home::{TemporaryDirectory, make_people, write_config};
 use support::http::get;
 use support::program::{Program, hearth, printed, skipped};
 use support::receiver::Receiver;
+use support::{MAX_WAIT, SetOnDrop};
 
 /// The disk's size in MiB: little more than the write-ahead log may have.
 const SIZE: u64 = 8;
@@ -95,6 +95,7 @@ pub fn full(rounds: u64) {
         let stop = AtomicBool::new(false);
         let address = program.address;
         refused += std::thread::scope(|scope| {
+            let stopped = SetOnDrop(&stop);
             let poster = scope.spawn(|| post_until(address, &accepted, &stop, round));
             std::thread::park_timeout(Duration::from_millis(100 + random(200)));
             disk.fill();
@@ -117,7 +118,7 @@ pub fn full(rounds: u64) {
                 (works && get(address, "/health").status == 200).then_some(())
             });
             slowest = slowest.max(began.elapsed());
-            stop.store(true, Ordering::SeqCst);
+            drop(stopped);
             poster.join().unwrap()
         });
         // Now and then it is killed while the disk is full, and started when
