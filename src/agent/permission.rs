@@ -100,6 +100,7 @@ fn lesser(one: Permission, other: Permission) -> Permission {
 mod tests {
     use super::Permission::{Allow, Ask, Deny};
     use super::*;
+    use base::people::Audience;
 
     /// What is decided once a person has allowed the tool for the conversation: an
     /// approval answers a question and widens nothing else.
@@ -233,6 +234,9 @@ mod tests {
             timeout_seconds: None,
             max_attempts: 10,
             enabled: true,
+            tool_permissions: BTreeMap::new(),
+            audience: Audience::Household,
+            trusted: false,
             map: None,
         };
         let known = Narrowing::of_account(Some(&account));

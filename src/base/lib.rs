@@ -2,8 +2,8 @@
 //! time-zone files.
 //!
 //! - [`error::Error`]: a closed code, a sentence for people, and the detail for the log.
-//! - [`ids`], [`clock`], [`calendar`], [`role`]: time-ordered ids, an injected clock,
-//!   schedules, roles of people.
+//! - [`ids`], [`clock`], [`calendar`]: time-ordered ids, an injected clock, schedules.
+//! - [`people`], [`role`]: names of people and audiences, roles.
 //! - [`secret::Secret`]: a string that cannot be printed.
 //! - [`url::Url`] and [`address::AddressScope`]: the one URL parser, and the one table
 //!   of local and other special addresses.
@@ -20,6 +20,7 @@ pub mod error;
 pub mod ids;
 pub mod measure;
 pub mod nearest;
+pub mod people;
 pub mod role;
 pub mod secret;
 pub mod sync;

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use base::calendar::Zone;
 use base::error::{Error, Result};
+use base::people::folded;
 use base::secret::Secret;
 
 use super::address_patterns::AddressPatterns;
@@ -15,6 +16,7 @@ use super::data::{Backup, Retention};
 use super::declaration::{Declared, Rule, SettingDoc, default_is_absent, section};
 use super::limits::{Limits, limits};
 use super::mcp_servers::{McpServer, mcp_servers};
+use super::people::{Person, Privacy, people};
 use super::providers::{Budget, ModelChoice, OFFLINE, ProviderName};
 use super::relay::RelaySettings;
 use super::rules::{
@@ -100,6 +102,11 @@ section! {
         /// Permissions of single tools, by name; they override `permission_mode`.
         pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
             .or(BTreeMap::new()), writable;
+        /// What single people may do, by the name of the user. Whoever is not named here may do
+        /// what the role and the other settings allow.
+        pub people: BTreeMap<String, Person> = people(), writable;
+        /// Who sees what.
+        pub privacy: Privacy = section_of(), writable;
         /// Time zone of reminders, routines and the assistant: an IANA name such as Europe/Berlin.
         pub time_zone: Option<String> = TIME_ZONE.optional("the system's"), writable;
         /// How clients reach the server: listening ports, links to relays, and webhook accounts.
@@ -192,6 +199,13 @@ impl Config {
             api_key: self.api_key.clone(),
             base_url: self.base_url.clone(),
         }
+    }
+
+    /// What the configuration says about the user of this name, in any case.
+    pub fn person(&self, name: &str) -> Option<&Person> {
+        let wanted = folded(name);
+        let mut people = self.people.iter();
+        people.find_map(|(name, person)| (folded(name) == wanted).then_some(person))
     }
 
     /// The links to relays, in the order of the file.

@@ -31,6 +31,21 @@ pub const BUILTIN_TOOLS: [&str; 11] = [
     "run_command",
 ];
 
+/// The built-in tools that reach what belongs to the household: memories,
+/// conversations, schedules and files. A webhook account has them only if its
+/// `tools` names them.
+pub const HOUSEHOLD_TOOLS: [&str; 9] = [
+    "remember",
+    "recall",
+    "forget",
+    "search_conversations",
+    "schedule",
+    "list_files",
+    "read_file",
+    "write_file",
+    "run_command",
+];
+
 /// A tool from the configuration (`tools.custom`).
 #[derive(Clone, Debug)]
 pub struct CustomTool {
@@ -49,6 +64,8 @@ pub struct CustomTool {
     pub timeout_seconds: u64,
     /// Most bytes of output that are kept.
     pub output_bytes: usize,
+    /// Whether its results do not count as outside text.
+    pub trusted: bool,
 }
 
 /// How a custom tool runs.
@@ -100,6 +117,9 @@ section! {
         sandbox: bool = Flag.or(true);
         /// Whether the tool only reads. Such tools run side by side, and again after a crash.
         read_only: bool = Flag.or(false);
+        /// Whether what the tool answers is trusted: it does not count as text from outside, after
+        /// which tools with an effect ask again.
+        trusted: bool = Flag.or(false);
         /// Longest run, in seconds.
         timeout_seconds: u64 = integer(1..=3_600).or(30);
         /// Longest output that the model gets, in bytes.
@@ -178,6 +198,7 @@ pub(super) fn custom_tool() -> impl Rule<Output = CustomTool> {
                 read_only: declared.read_only,
                 timeout_seconds: declared.timeout_seconds,
                 output_bytes: declared.output_bytes,
+                trusted: declared.trusted,
             })
         },
     )

@@ -1,6 +1,7 @@
 //! Reads the text of a configuration file: parses it, reads every setting, and
 //! checks sections against each other.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -19,7 +20,11 @@ use super::lines::Lines;
 use super::problems::{Finding, Problems, suggestion};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
 use super::reader::{Environment, Reader};
+use super::tools::Permission;
 use super::webhook_accounts::{WebhookAccount, is_at_or_below};
+
+/// Permissions of tools, by name.
+type Permissions = BTreeMap<String, Permission>;
 
 /// A file that was read.
 pub(super) struct Document {
@@ -215,8 +220,13 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
 fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config: &Config) {
     let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
+    let servers = config.mcp_servers.iter();
+    let prefixes: Vec<String> = servers
+        .map(|server| format!("mcp_{}_", server.tool_prefix()))
+        .collect();
     let warn = |reader: &mut Reader<'_>, path: KeyPath, name: &str| {
-        if !known.contains(&name) {
+        let is_of_server = prefixes.iter().any(|prefix| name.starts_with(prefix));
+        if !is_of_server && !known.contains(&name) {
             let hint = suggestion(name, known.iter().copied());
             reader.warn(
                 &path,
@@ -224,12 +234,20 @@ fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
             );
         }
     };
-    for name in config.tool_permissions.keys() {
-        warn(
-            reader,
-            KeyPath::top().key("tool_permissions").key(name),
-            name,
-        );
+    let warn_keys = |reader: &mut Reader<'_>, path: &KeyPath, names: &Permissions| {
+        for name in names.keys() {
+            warn(reader, path.key("tool_permissions").key(name), name);
+        }
+    };
+    warn_keys(reader, &KeyPath::top(), &config.tool_permissions);
+    for (name, person) in &config.people {
+        let path = KeyPath::top().key("people").key(name);
+        warn_keys(reader, &path, &person.tool_permissions);
+        for (key, list) in [("tools", &person.tools), ("approves", &person.approves)] {
+            for name in list.iter().flatten() {
+                warn(reader, path.key(key), name);
+            }
+        }
     }
     for (place, channel) in channel_places(members).iter().zip(&config.channels) {
         let Channel::Webhook(webhook) = channel else {
@@ -239,9 +257,10 @@ fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
             check_shared_paths(reader, config, place, &webhook.accounts);
         }
         for account in &webhook.accounts {
-            let path = place.key("accounts").key(&account.name).key("tools");
+            let path = place.key("accounts").key(&account.name);
+            warn_keys(reader, &path, &account.tool_permissions);
             for name in account.tools.iter().flatten() {
-                warn(reader, path.clone(), name);
+                warn(reader, path.key("tools"), name);
             }
         }
     }

@@ -26,10 +26,12 @@ mod declaration;
 mod document;
 mod file;
 mod first_run;
+mod grants;
 mod key_path;
 mod limits;
 mod lines;
 mod mcp_servers;
+mod people;
 mod problems;
 mod providers;
 mod readable;
@@ -49,12 +51,16 @@ mod tests;
 pub use address_patterns::AddressPatterns;
 pub use channels::{Channel, DEFAULT_PORT, Encryption, RelayChannel, TcpChannel, WebhookChannel};
 pub use config::{Config, Metrics, OpenAiApi, PROVIDER_TEMPERATURE, documentation};
-pub use custom_tools::{BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool};
+pub use custom_tools::{
+    BUILTIN_TOOLS, CustomCommand, CustomHttp, CustomRun, CustomTool, HOUSEHOLD_TOOLS,
+};
 pub use data::{Backup, Retention, TimeOfDay};
 pub use declaration::SettingDoc;
 pub use first_run::{first_run, write_first_run};
+pub use grants::Grantee;
 pub use limits::Limits;
 pub use mcp_servers::{McpServer, McpWay};
+pub use people::{OWN_TOOLS, Person, Privacy};
 pub use problems::{Problem, Problems};
 pub use providers::{
     Api, Budget, ModelChoice, OFFLINE, OPENAI_COMPATIBLE, PRESETS, Preset, Quirks,

@@ -8,6 +8,7 @@ use super::rules::integer;
 
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
+const GIB: u64 = 1024 * MIB;
 /// Longest time that any limit may name, in seconds.
 const MONTH: u64 = 30 * 24 * 60 * 60;
 
@@ -81,6 +82,12 @@ section! {
         /// Lines of one kind that one address may cause in the log within 10 minutes. The others
         /// are counted, and the log says then how many there were.
         pub log_lines_per_address: u32 = integer(1..=1_000_000).or(10);
+        /// Bytes of one attachment.
+        pub attachment_bytes: u64 = integer(KIB..=4 * GIB).or(20 * MIB);
+        /// Bytes of all attachments together; further ones are refused.
+        pub attachments_total_bytes: u64 = integer(KIB..=16 * 1024 * GIB).or(2 * GIB);
+        /// Seconds until an attachment must have arrived.
+        pub attachment_seconds: u64 = integer(1..=86_400).or(300);
         /// Seconds after which a tool call that waits for approval is denied.
         pub approval_seconds: u64 = integer(1..=MONTH).or(86_400);
     }

@@ -27,6 +27,8 @@ pub struct McpServer {
     pub disabled: bool,
     /// Most seconds that a call may take without news of its progress.
     pub timeout_seconds: u64,
+    /// Whether what it says does not count as outside text.
+    pub trusted: bool,
 }
 
 /// How a server of the Model Context Protocol is reached.
@@ -99,6 +101,9 @@ section! {
         disabled: bool = Flag.or(false);
         /// Longest time that a tool call may take without reporting progress, in seconds.
         timeout_seconds: u64 = integer(1..=3_600).or(60);
+        /// Whether what the server's tools answer is trusted: it does not count as text from
+        /// outside, after which tools with an effect ask again.
+        trusted: bool = Flag.or(false);
     }
 }
 
@@ -204,6 +209,7 @@ fn server() -> impl Rule<Output = McpServer> {
                 way,
                 disabled: declared.disabled,
                 timeout_seconds: declared.timeout_seconds,
+                trusted: declared.trusted,
             })
         })
 }

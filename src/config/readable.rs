@@ -7,6 +7,8 @@ use super::config::{Config, PROVIDER_TEMPERATURE};
 use super::mcp_servers::{McpServer, McpWay};
 use super::providers::ModelChoice;
 use super::webhook_accounts::WebhookAccount;
+use base::people::folded;
+use base::role::UserRole;
 use base::url::{host_only, masked};
 use serde_json::json;
 
@@ -40,6 +42,8 @@ impl Config {
             "budget": { "monthly_tokens": self.budget.monthly_tokens },
             "permission_mode": self.permission_mode,
             "tool_permissions": self.tool_permissions,
+            "people": self.people,
+            "privacy": self.privacy,
             "time_zone": self.time_zone,
             "workers": self.workers,
             "log_level": self.log_level,
@@ -73,6 +77,25 @@ impl Config {
             Value::Object(fields) => fields,
             _ => Map::new(),
         }
+    }
+}
+
+impl Config {
+    /// The readable fields as the user of this name and role may see them.
+    pub(super) fn readable_by(&self, name: &str, role: UserRole) -> Map<String, Value> {
+        let mut fields = self.readable();
+        if role < UserRole::Admin
+            && let Some(Value::Object(people)) = fields.get_mut("people")
+        {
+            let own = folded(name);
+            people.retain(|name, _| folded(name) == own);
+        }
+        if role < UserRole::User
+            && let Some(Value::Array(channels)) = fields.get_mut("channels")
+        {
+            channels.retain(|channel| channel["type"] != "webhook");
+        }
+        fields
     }
 }
 
@@ -116,6 +139,9 @@ fn webhook_account(account: &WebhookAccount) -> Value {
         "model": account.model,
         "permission_mode": account.permission_mode,
         "tools": account.tools,
+        "tool_permissions": account.tool_permissions,
+        "audience": account.audience,
+        "trusted": account.trusted,
     })
 }
 
@@ -137,5 +163,6 @@ fn mcp_server(server: &McpServer) -> Value {
         key: place,
         "disabled": server.disabled,
         "timeout_seconds": server.timeout_seconds,
+        "trusted": server.trusted,
     })
 }

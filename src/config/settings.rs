@@ -19,6 +19,7 @@ use super::reader::{Environment, variable};
 use super::tools::Permission;
 use super::webhook_accounts::keep_accounts;
 use base::error::{Error, Result, without_numbers};
+use base::role::UserRole;
 use base::sync;
 use base::url::{MASK, Url};
 
@@ -156,6 +157,12 @@ impl Settings {
         self.current().readable()
     }
 
+    /// The readable fields as the user of this name and role may see them: what is said
+    /// about other people is for admins, and a viewer sees no webhook accounts.
+    pub fn readable_by(&self, name: &str, role: UserRole) -> Map<String, Value> {
+        self.current().readable_by(name, role)
+    }
+
     /// The value of a key such as `limits.turn_seconds` or
     /// `channels.webhook.accounts.ci.secret`: the value in the file, else the
     /// default, else null. Secrets are masked unless `reveal`; a `${NAME}` is
@@ -231,7 +238,7 @@ impl Settings {
     /// Applies `change` to the file as it is now, and saves it if it is valid.
     /// `refused` lists what is already known to be wrong with the change; nothing is
     /// written when there is any.
-    fn edit<T>(
+    pub(super) fn edit<T>(
         &self,
         refused: Vec<String>,
         change: impl FnOnce(&mut Value) -> Result<T>,

@@ -35,6 +35,9 @@ section! {
         /// Hosts that may be fetched although they are not on the public internet: host names, or
         /// address patterns as in `allow_from`.
         pub allow: Reachable = places().or(Reachable::default());
+        /// Hosts whose pages are trusted: they do not count as text from outside, after which tools
+        /// with an effect ask again. Other hosts below the same domain are not among them.
+        pub trusted_hosts: Vec<String> = list(HOST).or(Vec::new());
         /// Longest fetch, in seconds, including redirects.
         pub timeout_seconds: u64 = integer(1..=300).or(20);
         /// Longest page, in bytes; the rest is not read.
@@ -65,6 +68,15 @@ section! {
         pub timeout_seconds: u64 = integer(1..=3_600).or(60);
         /// Longest output that the model gets, in bytes.
         pub output_bytes: usize = integer(256..=1024 * 1024).or(65_536);
+    }
+}
+
+impl WebFetch {
+    /// Whether the pages of a host are trusted.
+    pub fn trusts(&self, host: &str) -> bool {
+        let host = host.trim_end_matches('.');
+        let mut trusted = self.trusted_hosts.iter();
+        trusted.any(|trusted| trusted.eq_ignore_ascii_case(host))
     }
 }
 

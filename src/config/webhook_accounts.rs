@@ -1,18 +1,21 @@
 //! `channels.webhook.accounts`: external systems that POST messages and get the
 //! replies by POST (contract sections 2 and 4.3).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::collections::{list, map_of, object, object_as};
+use super::custom_tools::HOUSEHOLD_TOOLS;
 use super::declaration::{Rule, is_comment, section};
 use super::key_path::KeyPath;
+use super::people::SharedAudience;
 use super::reader::Reader;
 use super::rules::{Flag, NAME, Parsed, SecretText, TOOL_NAME, Text, UrlText, integer};
 use super::tools::{PERMISSIONS, Permission};
 use super::webhook_map::WebhookMap;
 use base::error::{Error, Result};
+use base::people::Audience;
 use base::secret::Secret;
 use base::url::is_exposed;
 
@@ -41,8 +44,22 @@ section! {
         pub model: Option<String> = Text(1..=200).optional("the server's `model`");
         /// Narrows `permission_mode` for this account's turns; it never widens it.
         pub permission_mode: Option<Permission> = PERMISSIONS.optional("the server's");
-        /// The only tools offered in this account's turns.
-        pub tools: Option<Vec<String>> = list(TOOL_NAME).optional("all");
+        /// The only tools offered in this account's turns. The tools that reach what belongs to the
+        /// household (memories, search, schedules, files, commands) are offered only if they are
+        /// named here.
+        pub tools: Option<Vec<String>> = list(TOOL_NAME)
+            .optional("all but those of the household");
+        /// Permissions of single tools in this account's turns. They override `tool_permissions`,
+        /// and are themselves narrowed by the account's `permission_mode` and `tools`. The answer
+        /// "always" to an approval is stored here.
+        pub tool_permissions: BTreeMap<String, Permission> = map_of(TOOL_NAME, PERMISSIONS)
+            .or(BTreeMap::new());
+        /// Who sees the account's conversations: "household", or a list of names.
+        pub audience: Audience = SharedAudience.or(Audience::Household);
+        /// Whether the account's messages are trusted: they do not count as text from outside, after
+        /// which tools with an effect ask again. Only for a system whose every text you write
+        /// yourself.
+        pub trusted: bool = Flag.or(false);
         /// Seconds that a turn of this account may run.
         pub timeout_seconds: Option<u64> = integer(1..=86_400).optional("`limits.turn_seconds`");
         /// Attempts at a callback before Hearth gives up: 10 take 32 hours.
@@ -52,6 +69,17 @@ section! {
         /// How to turn JSON of a different form into a message.
         pub map: Option<WebhookMap> = object::<WebhookMap>()
             .optional("the body has `message`, `user_id` and `conversation_id`");
+    }
+}
+
+impl WebhookAccount {
+    /// Whether a tool is offered in this account's turns. What is offered may
+    /// still be denied.
+    pub fn offers(&self, tool: &str) -> bool {
+        match &self.tools {
+            Some(tools) => tools.iter().any(|named| named == tool),
+            None => !HOUSEHOLD_TOOLS.contains(&tool),
+        }
     }
 }
 

@@ -99,6 +99,7 @@ mod tests {
             read_only: true,
             timeout_seconds: 5,
             output_bytes: 1024,
+            trusted: false,
         }
     }
 

@@ -142,6 +142,9 @@ fn limits_are_those_of_protocol_section_7() {
         callback_seconds: 15,
         login_failures: 5,
         log_lines_per_address: 10,
+        attachment_bytes: 20 << 20,
+        attachments_total_bytes: 2 << 30,
+        attachment_seconds: 300,
         approval_seconds: 86_400,
     };
     assert_eq!(Limits::default(), expected);
@@ -352,6 +355,8 @@ fn every_setting_is_documented() {
             "budget",
             "permission_mode",
             "tool_permissions",
+            "people",
+            "privacy",
             "time_zone"
         ]
     );

@@ -47,9 +47,9 @@ fn entries_of_other_clients_are_understood() {
     assert_eq!(
         shown["mcp_servers"],
         json!({
-            "time": {"command": "uvx", "disabled": false, "timeout_seconds": 60},
-            "home assistant": {"url": "https://ha.lan/***", "disabled": false, "timeout_seconds": 5},
-            "off": {"command": "x", "disabled": true, "timeout_seconds": 60},
+            "time": {"command": "uvx", "disabled": false, "timeout_seconds": 60, "trusted": false},
+            "home assistant": {"url": "https://ha.lan/***", "disabled": false, "timeout_seconds": 5, "trusted": false},
+            "off": {"command": "x", "disabled": true, "timeout_seconds": 60, "trusted": false},
         })
     );
 }
@@ -66,7 +66,7 @@ fn what_cannot_be_started_is_refused() {
         "a":{"url":"http://a/","type":"sse"}        | must be "stdio", "http", "streamable-http"
         "a":{"command":"x","cwd":"here"}            | must be an absolute path
         "a":{"comand":"x"}                          | did you mean "command"?
-        "a":{"command":"x","timeout_seconds":0}     | must be an integer from 1 to 3600
+        "a":{"command":"x","timeout_seconds":0, "trusted": false}     | must be an integer from 1 to 3600
         "a.b":{"command":"x"},"a b":{"command":"y"} | is too similar to "a.b"
         "a":"x"                                     | must be an object with command
     "#;

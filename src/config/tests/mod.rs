@@ -12,6 +12,7 @@ mod channels;
 mod files;
 mod handle;
 mod mcp_servers;
+mod people;
 mod problems;
 mod providers;
 mod tools;

@@ -81,7 +81,9 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::SignOut => return sign_out(service, caller, responder),
         // The session takes it before it comes here.
         Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
-        Command::GetConfig => Ok(Value::Object(service.settings.readable())),
+        Command::GetConfig => Ok(Value::Object(
+            service.settings.readable_by(user, caller.identity.role),
+        )),
         Command::UpdateConfig(update) => service.settings.update(&update.config).map(|updated| {
             service.config_changed(&updated);
             json!({ "updated_fields": updated })

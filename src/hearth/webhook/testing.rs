@@ -1,7 +1,10 @@
 //! A webhook account, a delivery and a scripted receiver for the tests of webhooks.
 
+use std::collections::BTreeMap;
+
 use base::clock::Timestamp;
 use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::people::Audience;
 use base::secret::Secret;
 use config::WebhookAccount;
 use net::http_client::test_server::{Act, TestServer};
@@ -21,6 +24,9 @@ pub fn account(secret: Option<Secret>, outgoing_url: &str) -> WebhookAccount {
         timeout_seconds: None,
         max_attempts: 10,
         enabled: true,
+        tool_permissions: BTreeMap::new(),
+        audience: Audience::Household,
+        trusted: false,
         map: None,
     }
 }

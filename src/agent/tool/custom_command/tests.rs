@@ -45,6 +45,7 @@ fn tool(argv: &[&str]) -> Tool {
         read_only: false,
         timeout_seconds: 60,
         output_bytes: 1_000,
+        trusted: false,
     };
     Tool { settings, command }
 }

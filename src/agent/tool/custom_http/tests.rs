@@ -48,6 +48,7 @@ fn tool(method: &'static str, url: String, headers: &[(&str, &str)], body: Optio
         read_only: false,
         timeout_seconds: 60,
         output_bytes: 1_000,
+        trusted: false,
     };
     Tool { settings, http }
 }

@@ -16,6 +16,7 @@ fn tool(addresses: &[&str], hosts: &[&str]) -> WebFetch {
             hosts: hosts.iter().map(|host| (*host).to_owned()).collect(),
         },
         timeout_seconds: 2,
+        trusted_hosts: Vec::new(),
         max_bytes: 2_000,
     };
     WebFetch::new(&settings, Trust::default())

@@ -1,0 +1,90 @@
+//! Changes of what one person or webhook account may do.
+
+use serde_json::Value;
+
+use super::key_path::KeyPath;
+use super::settings::Settings;
+use super::tools::Permission;
+use base::error::{Error, Result};
+use base::people::folded;
+
+/// Who gets a permission.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grantee<'a> {
+    /// The user of this name.
+    Person(&'a str),
+    /// The webhook account of this name.
+    Account(&'a str),
+}
+
+impl Settings {
+    /// Sets the permission of one tool for one asker, in `people.NAME` or in the
+    /// webhook account, and leaves the others as they are, even if they are being
+    /// changed.
+    ///
+    /// # Errors
+    /// As [`Settings::update`]; also `invalid_request` when there is no such webhook
+    /// account.
+    pub fn permit_tool_to(
+        &self,
+        whom: Grantee<'_>,
+        tool: &str,
+        permission: Permission,
+    ) -> Result<()> {
+        let word = serde_json::to_value(permission).expect("a permission is a word");
+        self.edit(Vec::new(), |members| {
+            let place = match whom {
+                Grantee::Person(name) => person_path(members, name),
+                Grantee::Account(name) => account_path(members, name).ok_or_else(|| {
+                    Error::invalid_request(format!("there is no webhook account {name:?}"))
+                })?,
+            };
+            place.key("tool_permissions").key(tool).put(members, word)
+        })
+    }
+
+    /// Removes `people.NAME`, in any case, of a user who is gone: whoever gets the name
+    /// next is somebody else. Returns whether there was one.
+    ///
+    /// # Errors
+    /// As [`Settings::update`].
+    pub fn forget_person(&self, name: &str) -> Result<bool> {
+        if self.current().person(name).is_none() {
+            return Ok(false);
+        }
+        self.edit(Vec::new(), |members| {
+            let path = person_path(members, name);
+            let is_there = path.find(members).is_some();
+            if is_there {
+                path.put(members, Value::Null)?;
+            }
+            Ok(is_there)
+        })
+    }
+}
+
+/// The path of `people.NAME` in a file: of the user's entry, in any case, or of a new
+/// one.
+fn person_path(members: &Value, name: &str) -> KeyPath {
+    let wanted = folded(name);
+    let people = members.get("people").and_then(Value::as_object);
+    let mut names = people.into_iter().flat_map(|people| people.keys());
+    let known = names.find(|known| folded(known) == wanted);
+    KeyPath::top()
+        .key("people")
+        .key(known.map_or(name, String::as_str))
+}
+
+/// The path of a webhook account in a file, in both forms of `channels`.
+fn account_path(members: &Value, name: &str) -> Option<KeyPath> {
+    let place = KeyPath::top().key("channels");
+    let places: Vec<KeyPath> = match members.get("channels")? {
+        Value::Array(channels) => (0..channels.len()).map(|at| place.index(at)).collect(),
+        Value::Object(channels) => channels.keys().map(|key| place.key(key)).collect(),
+        _ => Vec::new(),
+    };
+    let mut accounts = places
+        .into_iter()
+        .map(|place| place.key("accounts").key(name));
+    accounts.find(|path| path.find(members).is_some())
+}
