@@ -11,18 +11,8 @@ use crate::job::Write;
 use crate::query::{row, rows};
 use base::error::Error;
 use base::ids::{AudienceId, UserId};
+pub use base::people::Audience;
 use base::role::UserRole;
-
-/// Who may see a thing, as people write it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Audience {
-    /// Its owner alone.
-    Private,
-    /// Everybody with the role user or admin.
-    Household,
-    /// Its owner and the people of these names, guests too.
-    People(Vec<String>),
-}
 
 /// Who may see a thing, for what is sent to many: no query is needed to tell.
 #[derive(Clone, Debug, PartialEq, Eq)]

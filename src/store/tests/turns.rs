@@ -8,6 +8,7 @@ use base::error::Code;
 fn call(id: &str) -> ToolCall {
     ToolCall {
         id: id.to_owned(),
+        provider_id: None,
         tool: "clock".to_owned(),
         arguments: "{\"broken".to_owned(),
         extra: None,
