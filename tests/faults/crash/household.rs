@@ -260,6 +260,8 @@ fn is_good(result: &str) -> bool {
         "cannot",
         "error",
         "no answer",
+        // The fault may hit the tool's own program.
+        "ended by signal",
     ]
     .iter()
     .any(|word| result.contains(word))
