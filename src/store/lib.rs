@@ -45,6 +45,7 @@ mod history;
 mod idempotency;
 mod import;
 mod integrity;
+mod invitations;
 mod job;
 mod machines;
 mod memories;
@@ -93,6 +94,7 @@ pub use import::{Import, ImportedConversation, ImportedMessage};
 pub use integrity::{
     Examination, Progress, ProgressWatcher, check_at_start, check_integrity, examine,
 };
+pub use invitations::{Invitation, NewInvitation};
 pub use memories::Memory;
 pub use messages::{Message, MessagePage, Role};
 pub use meter::WriterMeter;
@@ -102,7 +104,7 @@ pub use replayed_history::{Exchange, ReplayedHistory};
 pub use schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 pub use schema::OpenError;
 pub use steps::{Step, ToolCall};
-pub use tokens::{Identity, NewToken, SESSION, Token, UserRole};
+pub use tokens::{Identity, NewToken, SESSION, Token, TokenScope, UserRole};
 pub use turns::{Finished, StartedCall, Turn, TurnEnd, TurnState};
 pub use usage::{Period, Usage, UsageRow};
 pub use viewer::Viewer;

@@ -14,10 +14,14 @@ use crate::tokens::{SESSION, UserRole};
 use crate::{integrity, schedules};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::UserId;
+use base::ids::{TokenId, UserId};
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
+
+/// What a person has as password who was invited and has not chosen one yet: no hash,
+/// which no password matches.
+pub(crate) const NO_PASSWORD: &str = "";
 
 /// A person with an account.
 #[derive(Clone, Debug)]
@@ -28,10 +32,17 @@ pub struct User {
     pub name: String,
     /// The most that any of the user's tokens may do.
     pub role: UserRole,
-    /// The argon2id hash in PHC form.
+    /// The argon2id hash in PHC form; empty for a person who is invited.
     pub password_hash: String,
     /// When the account was added.
     pub created_at: Timestamp,
+}
+
+impl User {
+    /// Whether this person was invited and has not chosen a password yet.
+    pub fn is_invited(&self) -> bool {
+        self.password_hash == NO_PASSWORD
+    }
 }
 
 impl Store {
@@ -58,35 +69,7 @@ impl Store {
     /// `invalid_request` when the name is taken, in any case.
     pub fn add_user(&self, name: &str, role: UserRole, password_hash: &str) -> Result<User> {
         let (name, password_hash) = (name.to_owned(), password_hash.to_owned());
-        self.write(move |write| {
-            if let Some(taken) = by_name(write.connection, &name)? {
-                return Err(Error::invalid_request(format!(
-                    "there is already a user {:?}",
-                    taken.name
-                ))
-                .into());
-            }
-            let user = User {
-                id: write.id(),
-                name,
-                role,
-                password_hash,
-                created_at: write.now,
-            };
-            write.execute(
-                "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-                params![
-                    user.id,
-                    user.name,
-                    fold(&user.name),
-                    user.role,
-                    user.password_hash,
-                    user.created_at,
-                ],
-            )?;
-            Ok(user)
-        })
+        self.write(move |write| insert(write, name, role, password_hash))
     }
 
     /// The user of this name, in any case.
@@ -112,22 +95,19 @@ impl Store {
         })
     }
 
-    /// Sets a password and revokes the user's session tokens.
+    /// Sets a password and revokes the user's session tokens, but for `kept`, and the
+    /// link that would set another one.
     ///
     /// # Errors
     /// `not_found`.
-    pub fn set_password(&self, id: UserId, password_hash: &str) -> Result<()> {
+    pub fn set_password(
+        &self,
+        id: UserId,
+        password_hash: &str,
+        kept: Option<TokenId>,
+    ) -> Result<()> {
         let password_hash = password_hash.to_owned();
-        self.write(move |write| {
-            let changed = write.execute(
-                "UPDATE users SET password_hash = ?2 WHERE id = ?1",
-                params![id, password_hash],
-            )?;
-            end_sessions(write, id, changed)?;
-            // Whoever knew the old password may have signed in from there.
-            write.execute("DELETE FROM sign_ins WHERE user_id = ?", params![id])?;
-            Ok(())
-        })
+        self.write(move |write| set_password(write, id, &password_hash, kept))
     }
 
     /// Changes the role of a user, revokes their session tokens, and lowers API
@@ -144,7 +124,7 @@ impl Store {
                 "UPDATE users SET role = ?2 WHERE id = ?1",
                 params![id, role],
             )?;
-            end_sessions(write, id, changed)?;
+            end_sessions(write, id, changed, None)?;
             for higher in UserRole::ALL.into_iter().filter(|one| *one > role) {
                 write.execute(
                     "UPDATE tokens SET role = ?3 WHERE user_id = ?1 AND role = ?2",
@@ -194,17 +174,12 @@ fn fold(name: &str) -> String {
 fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     let other_admin = row(
         connection,
-        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2",
-        params![UserRole::Admin, id],
+        // Who has not accepted the invitation yet cannot sign in.
+        "SELECT 1 FROM users WHERE role = ?1 AND id <> ?2 AND password_hash <> ?3",
+        params![UserRole::Admin, id, NO_PASSWORD],
         |_| Ok(()),
     )?;
-    let user = query::find(
-        connection,
-        "user",
-        "SELECT * FROM users WHERE id = ?",
-        id,
-        from_row,
-    )?;
+    let user = find(connection, id)?;
     if user.role == UserRole::Admin && other_admin.is_none() {
         return Err(Error::invalid_request(format!(
             "{:?} is the last admin; make another one first",
@@ -215,14 +190,79 @@ fn not_the_last_admin(connection: &Connection, id: UserId) -> Outcome<User> {
     Ok(user)
 }
 
-/// Revokes the session tokens of the user whose row was `changed`.
-fn end_sessions(write: &Write<'_>, id: UserId, changed: usize) -> Outcome<()> {
+/// Adds a user.
+///
+/// # Errors
+/// `invalid_request` when the name is taken, in any case.
+pub(crate) fn insert(
+    write: &Write<'_>,
+    name: String,
+    role: UserRole,
+    password_hash: String,
+) -> Outcome<User> {
+    if let Some(taken) = by_name(write.connection, &name)? {
+        let taken = format!("there is already a user {:?}", taken.name);
+        return Err(Error::invalid_request(taken).into());
+    }
+    let user = User {
+        id: write.id(),
+        name,
+        role,
+        password_hash,
+        created_at: write.now,
+    };
+    write.execute(
+        "INSERT INTO users (id, name, folded_name, role, password_hash, created_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            user.id,
+            user.name,
+            fold(&user.name),
+            user.role,
+            user.password_hash,
+            user.created_at,
+        ],
+    )?;
+    Ok(user)
+}
+
+/// Sets a password; see [`Store::set_password`].
+pub(crate) fn set_password(
+    write: &Write<'_>,
+    id: UserId,
+    password_hash: &str,
+    kept: Option<TokenId>,
+) -> Outcome<()> {
+    let changed = write.execute(
+        "UPDATE users SET password_hash = ?2 WHERE id = ?1",
+        params![id, password_hash],
+    )?;
+    end_sessions(write, id, changed, kept)?;
+    write.execute("DELETE FROM invitations WHERE user_id = ?", params![id])?;
+    // Whoever knew the old password may have signed in from there.
+    write.execute("DELETE FROM sign_ins WHERE user_id = ?", params![id])?;
+    Ok(())
+}
+
+/// Revokes the session tokens of the user whose row was `changed`, but for `kept`.
+fn end_sessions(
+    write: &Write<'_>,
+    id: UserId,
+    changed: usize,
+    kept: Option<TokenId>,
+) -> Outcome<()> {
     check_changed(changed, "user", id)?;
     write.execute(
-        "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2",
-        params![id, SESSION],
+        "DELETE FROM tokens WHERE user_id = ?1 AND name = ?2 AND id IS NOT ?3",
+        params![id, SESSION, kept],
     )?;
     Ok(())
+}
+
+/// The user with this id.
+pub(crate) fn find(connection: &Connection, id: UserId) -> Outcome<User> {
+    let sql = "SELECT * FROM users WHERE id = ?";
+    query::find(connection, "user", sql, id, from_row)
 }
 
 fn by_name(connection: &Connection, name: &str) -> Outcome<Option<User>> {

@@ -1,13 +1,16 @@
 //! Session and API tokens. Only the fingerprint of a token is stored.
 
+use std::sync::Arc;
+
 use rusqlite::{Row, params};
 
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{check_changed, find, row, rows};
+use crate::viewer::Viewer;
 use base::clock::Timestamp;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::ids::{TokenId, UserId};
 pub use base::role::UserRole;
 
@@ -33,6 +36,26 @@ pub struct NewToken {
     pub role: UserRole,
     /// Absent if it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// How it is narrowed beyond its role.
+    pub scope: TokenScope,
+    /// The people beside its owner in whose name it may ask.
+    pub speaks_for: Vec<UserId>,
+}
+
+/// How a token is narrowed beyond its role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TokenScope {
+    /// The only tools of the turns that it begins; absent for all.
+    pub tools: Option<Arc<[String]>>,
+    /// Whether it sees and makes only what is the household's.
+    pub household_only: bool,
+}
+
+impl TokenScope {
+    /// Whether it narrows at all.
+    pub fn is_narrow(&self) -> bool {
+        *self != TokenScope::default()
+    }
 }
 
 /// A token as lists show it.
@@ -50,6 +73,10 @@ pub struct Token {
     pub created_at: Timestamp,
     /// Absent if it is valid until it is revoked.
     pub expires_at: Option<Timestamp>,
+    /// How it is narrowed beyond its role.
+    pub scope: TokenScope,
+    /// The names of the people beside its owner in whose name it may ask.
+    pub speaks_for: Vec<String>,
 }
 
 /// The user of a valid token.
@@ -65,6 +92,19 @@ pub struct Identity {
     pub role: UserRole,
     /// When the token expires; absent for never.
     pub expires_at: Option<Timestamp>,
+    /// How the token is narrowed beyond its role.
+    pub scope: TokenScope,
+}
+
+impl Identity {
+    /// What this person sees with this token.
+    pub fn viewer(&self) -> Viewer {
+        let viewer = Viewer::person(self.user_id, self.role);
+        match self.scope.household_only {
+            true => viewer.household_only(),
+            false => viewer,
+        }
+    }
 }
 
 impl Store {
@@ -132,6 +172,35 @@ impl Store {
         })
     }
 
+    /// The person of this name, in any case, in whose name a token asks that was made to
+    /// speak for them. The role is the lower of both.
+    ///
+    /// # Errors
+    /// `unauthorized` for anybody else, whether or not there is such a person.
+    pub fn speak_for(&self, identity: &Identity, name: &str) -> Result<Identity> {
+        let folded = name.to_lowercase();
+        if identity.user.to_lowercase() == folded {
+            return Ok(identity.clone());
+        }
+        let found = self.read(|connection| {
+            row(
+                connection,
+                SPOKEN_FOR,
+                params![identity.token_id, folded],
+                |row| {
+                    let role: UserRole = row.get("role")?;
+                    Ok(Identity {
+                        user_id: row.get("id")?,
+                        user: row.get("name")?,
+                        role: role.min(identity.role),
+                        ..identity.clone()
+                    })
+                },
+            )
+        })?;
+        found.ok_or_else(|| Error::unauthorized("this token does not speak for that person"))
+    }
+
     /// The lower of the roles of a token and its owner; none once it is no longer
     /// valid.
     ///
@@ -159,10 +228,52 @@ impl Store {
         self.read(|connection| {
             rows(
                 connection,
-                "SELECT t.*, u.name AS user FROM tokens t JOIN users u ON u.id = t.user_id
-                 WHERE ?1 OR t.name <> ?2 ORDER BY t.id DESC LIMIT ?3",
-                params![sessions, SESSION, MOST],
+                LIST_TOKENS,
+                params![sessions, SESSION, MOST, None::<UserId>],
                 from_row,
+            )
+        })
+    }
+
+    /// The tokens and sessions of one person, newest first, at most 10,000.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn tokens_of(&self, id: UserId) -> Result<Vec<Token>> {
+        self.read(|connection| {
+            rows(
+                connection,
+                LIST_TOKENS,
+                params![true, SESSION, MOST, id],
+                from_row,
+            )
+        })
+    }
+
+    /// Deletes a token or session of this person.
+    ///
+    /// # Errors
+    /// `not_found`, also for one of somebody else.
+    pub fn revoke_token_of(&self, user_id: UserId, id: TokenId) -> Result<()> {
+        self.write(move |write| {
+            let deleted = write.execute(
+                "DELETE FROM tokens WHERE id = ?1 AND user_id = ?2",
+                params![id, user_id],
+            )?;
+            check_changed(deleted, "token", id)
+        })
+    }
+
+    /// Deletes all sessions of a person and, if `tokens`, all API tokens; returns how
+    /// many there were.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn sign_out_everywhere(&self, id: UserId, tokens: bool) -> Result<usize> {
+        self.write(move |write| {
+            write.execute(
+                "DELETE FROM tokens WHERE user_id = ?1 AND (?2 OR name = ?3)",
+                params![id, tokens, SESSION],
             )
         })
     }
@@ -180,21 +291,23 @@ impl Store {
 }
 
 fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
-    let user_name = "SELECT name FROM users WHERE id = ?";
-    let user = find(write.connection, "user", user_name, new.user_id, |row| {
-        row.get(0)
-    })?;
-    let token = Token {
+    let name_of = |id: UserId| find(write.connection, "user", NAME, id, |row| row.get(0));
+    let user = name_of(new.user_id)?;
+    let mut token = Token {
         id: write.id(),
         user,
         name: new.name,
         role: new.role,
         created_at: write.now,
         expires_at: new.expires_at,
+        scope: new.scope,
+        speaks_for: Vec::new(),
     };
+    let tools = token.scope.tools.as_ref().map(|tools| tools.join(","));
     write.execute(
-        "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO tokens (id, user_id, name, fingerprint, role, created_at, expires_at,
+             tools, household_only)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             token.id,
             new.user_id,
@@ -203,13 +316,36 @@ fn insert(write: &Write<'_>, new: NewToken) -> Outcome<Token> {
             token.role,
             token.created_at,
             token.expires_at,
+            tools,
+            token.scope.household_only,
         ],
     )?;
+    for person in new.speaks_for {
+        token.speaks_for.push(name_of(person)?);
+        write.execute(
+            "INSERT OR IGNORE INTO token_speaks_for (token_id, user_id) VALUES (?1, ?2)",
+            params![token.id, person],
+        )?;
+    }
     Ok(token)
 }
 
+const NAME: &str = "SELECT name FROM users WHERE id = ?";
+
+/// Names have no line ends.
+const LIST_TOKENS: &str = "SELECT t.*, u.name AS user, \
+         (SELECT group_concat(o.name, char(10)) FROM token_speaks_for s \
+             JOIN users o ON o.id = s.user_id WHERE s.token_id = t.id) AS speaks_for \
+     FROM tokens t JOIN users u ON u.id = t.user_id \
+     WHERE (?1 OR t.name <> ?2) AND (?4 IS NULL OR t.user_id = ?4) \
+     ORDER BY t.id DESC LIMIT ?3";
+
+pub(crate) const SPOKEN_FOR: &str = "SELECT u.id, u.name, u.role \
+     FROM users u CROSS JOIN token_speaks_for s ON s.user_id = u.id \
+     WHERE s.token_id = ?1 AND u.folded_name = ?2";
+
 pub(crate) const FIND_IDENTITY: &str = "SELECT t.id, t.user_id, t.role, t.expires_at, \
-     u.name AS user, u.role AS user_role \
+     t.tools, t.household_only, u.name AS user, u.role AS user_role \
      FROM tokens t CROSS JOIN users u ON u.id = t.user_id \
      WHERE t.fingerprint = ?1 AND (t.expires_at IS NULL OR t.expires_at > ?2)";
 
@@ -226,11 +362,32 @@ fn identity_from_row(row: &Row<'_>) -> rusqlite::Result<Identity> {
         user: row.get("user")?,
         role: granted_role(row)?,
         expires_at: row.get("expires_at")?,
+        scope: scope_from_row(row)?,
     })
 }
 
+fn scope_from_row(row: &Row<'_>) -> rusqlite::Result<TokenScope> {
+    let tools: Option<String> = row.get("tools")?;
+    Ok(TokenScope {
+        tools: tools.as_deref().map(tool_names),
+        household_only: row.get("household_only")?,
+    })
+}
+
+/// The names in a column `tools`.
+pub(crate) fn tool_names(column: &str) -> Arc<[String]> {
+    let names = column.split(',').filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
 fn from_row(row: &Row<'_>) -> rusqlite::Result<Token> {
+    let speaks_for: Option<String> = row.get("speaks_for")?;
     Ok(Token {
+        scope: scope_from_row(row)?,
+        speaks_for: speaks_for
+            .iter()
+            .flat_map(|names| names.lines().map(str::to_owned))
+            .collect(),
         id: row.get("id")?,
         user: row.get("user")?,
         name: row.get("name")?,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use base::secret::{Secret, fingerprint};
 use serde_json::{Value, json};
-use store::{NewToken, Store, UserRole};
+use store::{NewToken, Store, TokenScope, UserRole};
 
 use support::client::{Client, End};
 use support::home::Home;
@@ -192,6 +192,8 @@ fn a_token_may_have_less_than_its_user() {
         fingerprint: fingerprint(token.expose()),
         role: UserRole::Viewer,
         expires_at: None,
+        scope: TokenScope::default(),
+        speaks_for: Vec::new(),
     };
     store.add_token(new).unwrap();
     store.close();

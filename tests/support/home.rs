@@ -9,7 +9,7 @@ use base::secret::{Secret, fingerprint};
 use hearth::server::{Options, Server};
 use hearth::service::password;
 use serde_json::{Value, json};
-use store::{NewToken, Store, UserRole};
+use store::{NewToken, Store, TokenScope, UserRole};
 
 use super::client::Client;
 
@@ -141,6 +141,8 @@ pub fn make_people(folder: &Path) -> Tokens {
                 fingerprint: fingerprint(token.expose()),
                 role,
                 expires_at: None,
+                scope: TokenScope::default(),
+                speaks_for: Vec::new(),
             })
             .unwrap();
         token.expose().to_owned()

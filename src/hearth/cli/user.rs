@@ -72,7 +72,7 @@ fn passwd(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let store = open(arguments, context)?;
     let user = find(&store, arguments.required(0))?;
     let hash = password::new_hash(arguments, context, &user.name)?;
-    store.set_password(user.id, &hash)?;
+    store.set_password(user.id, &hash, None)?;
     store.close();
     context.note(format_args!(
         "Changed the password of {} and ended their sessions.",

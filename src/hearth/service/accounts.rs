@@ -10,7 +10,7 @@ use base::ids::MachineId;
 use base::secret::{Secret, fingerprint};
 use net::peer::Peer;
 use protocol::public_key::PublicKey;
-use store::{Identity, NewToken, SESSION, UserRole};
+use store::{Identity, NewToken, SESSION, TokenScope, UserRole};
 
 /// What POST /auth returns.
 pub struct Login {
@@ -60,6 +60,8 @@ impl Service {
             fingerprint: fingerprint(token.expose()),
             role: user.role,
             expires_at: Some(self.clock.now().plus(expires_in)),
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
         };
         self.store.add_session(session, place)?;
         log::info!(peer:% = peer.place(); "sign-in from {peer}: {}", user.name);

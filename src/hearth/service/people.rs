@@ -10,7 +10,7 @@ use base::ids::TokenId;
 use base::secret::{Secret, fingerprint};
 use protocol::command::{AddUser, CreateToken, SetPassword};
 use serde_json::json;
-use store::{NewToken, SESSION, Token, User, UserRole};
+use store::{NewToken, SESSION, Token, TokenScope, User, UserRole};
 
 /// Most characters of a user's or a token's name.
 pub const NAME_CHARACTERS: usize = 64;
@@ -62,6 +62,8 @@ pub fn new_token(
         fingerprint: fingerprint(secret.expose()),
         role,
         expires_at,
+        scope: TokenScope::default(),
+        speaks_for: Vec::new(),
     };
     Ok((secret, token))
 }
@@ -85,7 +87,7 @@ impl Service {
     pub(super) fn set_password(&self, new: SetPassword, by: &str) -> Result<Value> {
         let known = self.find_user(&new.name)?;
         let hash = self.hash_password(&new.password)?;
-        self.store.set_password(known.id, &hash)?;
+        self.store.set_password(known.id, &hash, None)?;
         log::info!("user {}: password set by {by}", known.name);
         self.close_revoked();
         Ok(user(&known))

@@ -74,6 +74,8 @@ fn what_waits_waits_as_long_as_before() {
                 fingerprint: [1; 32],
                 role: UserRole::User,
                 expires_at: Some(clock.now().shifted(HOUR)),
+                scope: TokenScope::default(),
+                speaks_for: Vec::new(),
             })
             .unwrap();
         store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();

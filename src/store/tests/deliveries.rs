@@ -242,6 +242,8 @@ fn what_has_served_its_time_is_purged() {
             fingerprint: [1; 32],
             role: UserRole::User,
             expires_at: Some(clock.now().plus(days(10))),
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
         })
         .unwrap();
     store.begin_turn(keyed("a", "b", 0, Target::New)).unwrap();

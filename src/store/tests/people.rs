@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::testing::*;
+use base::clock::Timestamp;
 use base::error::Code;
 use base::ids::{MachineId, UserId};
 
@@ -14,6 +15,8 @@ fn token(store: &Store, user: &User, name: &str, fingerprint: u8, role: UserRole
             fingerprint: [fingerprint; 32],
             role,
             expires_at: None,
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
         })
         .unwrap()
 }
@@ -104,6 +107,8 @@ fn a_token_grants_the_lesser_of_two_roles() {
         fingerprint: [9; 32],
         role: UserRole::User,
         expires_at: None,
+        scope: TokenScope::default(),
+        speaks_for: Vec::new(),
     };
     assert_eq!(store.add_token(unknown).unwrap_err().code(), Code::NotFound);
 }
@@ -117,7 +122,7 @@ fn a_new_password_ends_sessions_and_keeps_api_tokens() {
     let listed: Vec<_> = store.tokens(false).unwrap().iter().map(|t| t.id).collect();
     assert_eq!(listed, [api.id]);
     assert_eq!(store.tokens(true).unwrap().len(), 2);
-    store.set_password(user.id, "new").unwrap();
+    store.set_password(user.id, "new", None).unwrap();
     assert_eq!(store.user("ann").unwrap().unwrap().password_hash, "new");
     assert!(store.token_role(session.id).unwrap().is_none());
     assert!(store.token_role(api.id).unwrap().is_some());
@@ -127,7 +132,7 @@ fn a_new_password_ends_sessions_and_keeps_api_tokens() {
         store.revoke_token(api.id).unwrap_err().code(),
         Code::NotFound
     );
-    let nobody = store.set_password(UserId::from(1), "x").unwrap_err();
+    let nobody = store.set_password(UserId::from(1), "x", None).unwrap_err();
     assert_eq!(nobody.code(), Code::NotFound);
 }
 
@@ -144,6 +149,8 @@ fn a_token_ends_when_its_time_comes() {
             fingerprint: [1; 32],
             role: UserRole::User,
             expires_at: Some(clock.now().plus(Duration::from_secs(60))),
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
         })
         .unwrap();
     assert!(store.identity(&[1; 32]).unwrap().is_some());
@@ -185,6 +192,8 @@ fn the_newest_places_of_a_person_are_remembered_until_the_password_changes() {
             fingerprint: base::secret::sha256(&number.to_le_bytes()),
             role: UserRole::User,
             expires_at: None,
+            scope: TokenScope::default(),
+            speaks_for: Vec::new(),
         };
         store.add_session(new, format!("place {place}")).unwrap();
     };
@@ -199,6 +208,138 @@ fn the_newest_places_of_a_person_are_remembered_until_the_password_changes() {
     assert_eq!(count.count(), tokens::PLACES);
     assert!(known(&ada, tokens::PLACES), "the newest stays");
     assert!(!known(&bob, tokens::PLACES), "they are each person's own");
-    store.set_password(ada.id, "another hash").unwrap();
+    store.set_password(ada.id, "another hash", None).unwrap();
     assert!(!known(&ada, tokens::PLACES));
+}
+
+fn link(fingerprint: u8, until: Timestamp) -> NewInvitation {
+    NewInvitation {
+        fingerprint: [fingerprint; 32],
+        created_by: "ada".to_owned(),
+        expires_at: until,
+    }
+}
+
+#[test]
+fn a_link_sets_a_password_once_and_for_a_day() {
+    let (dir, clock) = (TemporaryDirectory::new(), Clock::system());
+    let store = open_with(&dir, &clock);
+    let day = Duration::from_secs(24 * 3600);
+    let tomorrow = clock.now().plus(day);
+    let ada = store.add_user("ada", UserRole::Admin, "hash").unwrap();
+    let invited = store.invite("bob", UserRole::Admin, link(1, tomorrow));
+    assert!(!invited.unwrap().is_reset);
+    let taken = store.invite("BOB", UserRole::User, link(2, tomorrow));
+    assert_eq!(taken.unwrap_err().code(), Code::InvalidRequest);
+    assert!(store.user("bob").unwrap().unwrap().is_invited());
+    // Nobody who cannot sign in is an admin that could remain.
+    assert!(store.remove_user(ada.id).is_err());
+
+    assert_eq!(store.invitation(&[1; 32]).unwrap().unwrap().name, "bob");
+    let bob = store.accept_invitation([1; 32], "new").unwrap();
+    assert_eq!((bob.name.as_str(), bob.is_invited()), ("bob", false));
+    let again = store.accept_invitation([1; 32], "another").unwrap_err();
+    assert_eq!(again.code(), Code::InvalidToken);
+    assert_eq!(store.user("bob").unwrap().unwrap().password_hash, "new");
+
+    // A reset ends sessions; only the newest link works, and a new password ends it.
+    let session = token(&store, &bob, SESSION, 9, UserRole::User);
+    store.add_invitation(bob.id, link(3, tomorrow)).unwrap();
+    let second = store.add_invitation(bob.id, link(4, tomorrow)).unwrap();
+    assert!(second.is_reset);
+    assert!(store.accept_invitation([3; 32], "x").is_err());
+    store.accept_invitation([4; 32], "reset").unwrap();
+    assert_eq!(store.token_role(session.id).unwrap(), None);
+    store.add_invitation(bob.id, link(5, tomorrow)).unwrap();
+    store.set_password(bob.id, "set", None).unwrap();
+    assert!(store.accept_invitation([5; 32], "x").is_err());
+
+    store.add_invitation(bob.id, link(6, tomorrow)).unwrap();
+    assert_eq!(store.invitations().unwrap().len(), 1);
+    assert!(store.revoke_invitation(bob.id).unwrap());
+    assert!(!store.revoke_invitation(bob.id).unwrap());
+    assert!(store.accept_invitation([6; 32], "x").is_err());
+
+    store.add_invitation(bob.id, link(7, tomorrow)).unwrap();
+    clock.advance(day);
+    assert!(store.invitation(&[7; 32]).unwrap().is_none());
+    assert!(store.invitations().unwrap().is_empty());
+    assert!(store.accept_invitation([7; 32], "x").is_err());
+}
+
+#[test]
+fn a_new_password_may_keep_one_session() {
+    let store = TestStore::new();
+    let ada = store.add_user("ada", UserRole::Admin, "hash").unwrap();
+    let [kept, other] = [1, 2].map(|one| token(&store, &ada, SESSION, one, UserRole::Admin));
+    store.set_password(ada.id, "new", Some(kept.id)).unwrap();
+    assert!(store.token_role(kept.id).unwrap().is_some());
+    assert!(store.token_role(other.id).unwrap().is_none());
+}
+
+#[test]
+fn people_see_and_end_their_own_tokens() {
+    let store = TestStore::new();
+    let [ada, bob] = ["ada", "bob"].map(|name| {
+        let role = UserRole::Admin;
+        store.add_user(name, role, "hash").unwrap()
+    });
+    let [first, of_bob] = [(&ada, 1), (&bob, 2)]
+        .map(|(user, one)| token(&store, user, SESSION, one, UserRole::Admin));
+    let api = token(&store, &ada, "phone", 3, UserRole::User);
+    let ids = |tokens: Vec<Token>| tokens.into_iter().map(|one| one.id).collect::<Vec<_>>();
+    assert_eq!(ids(store.tokens_of(ada.id).unwrap()), [api.id, first.id]);
+    assert_eq!(
+        store.revoke_token_of(ada.id, of_bob.id).unwrap_err().code(),
+        Code::NotFound
+    );
+    assert_eq!(store.sign_out_everywhere(ada.id, false).unwrap(), 1);
+    assert_eq!(ids(store.tokens_of(ada.id).unwrap()), [api.id]);
+    assert_eq!(store.sign_out_everywhere(ada.id, true).unwrap(), 1);
+    assert_eq!(ids(store.tokens(true).unwrap()), [of_bob.id]);
+}
+
+#[test]
+fn a_token_is_as_narrow_as_it_was_made() {
+    let store = TestStore::new();
+    let ada = store.add_user("ada", UserRole::Admin, "hash").unwrap();
+    let bob = store.add_user("Bob", UserRole::Viewer, "hash").unwrap();
+    store.add_user("eve", UserRole::User, "hash").unwrap();
+    let scope = TokenScope {
+        tools: Some(["a", "b"].map(str::to_owned).into()),
+        household_only: true,
+    };
+    let made = store.add_token(NewToken {
+        user_id: ada.id,
+        name: "display".to_owned(),
+        fingerprint: [1; 32],
+        role: UserRole::User,
+        expires_at: None,
+        scope: scope.clone(),
+        speaks_for: vec![bob.id],
+    });
+    assert_eq!(made.unwrap().speaks_for, ["Bob"]);
+    let listed = store.tokens(false).unwrap().remove(0);
+    assert_eq!(
+        (&listed.scope, listed.speaks_for),
+        (&scope, vec!["Bob".to_owned()])
+    );
+    let identity = store.identity(&[1; 32]).unwrap().unwrap();
+    assert_eq!(identity.scope, scope);
+    let as_bob = store.speak_for(&identity, "BOB").unwrap();
+    assert_eq!(
+        (
+            as_bob.user_id,
+            as_bob.user.as_str(),
+            as_bob.role,
+            &as_bob.scope
+        ),
+        (bob.id, "Bob", UserRole::Viewer, &scope)
+    );
+    assert_eq!(store.speak_for(&identity, "Ada").unwrap(), identity);
+    let refusals = ["eve", "nobody"].map(|name| store.speak_for(&identity, name).unwrap_err());
+    assert_eq!(refusals[0].code(), Code::Unauthorized);
+    assert_eq!(refusals[0].message(), refusals[1].message());
+    store.remove_user(bob.id).unwrap();
+    assert!(store.speak_for(&identity, "bob").is_err());
 }

@@ -34,6 +34,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         deliveries::OLDEST_UNDELIVERED,
         schedules::DUE_SCHEDULES,
         tokens::FIND_IDENTITY,
+        tokens::SPOKEN_FOR,
     ] {
         let plan = plan(&store, sql);
         for line in plan.lines() {

@@ -20,7 +20,7 @@ use config::Channel;
 use net::http_client::ClientError;
 use net::tls::Trust;
 use serde_json::json;
-use store::{NewToken, SESSION, Store, UserRole};
+use store::{NewToken, SESSION, Store, TokenScope, UserRole};
 
 /// How long the token of a local session is valid if it is not revoked.
 const LOCAL_TOKEN: Duration = Duration::from_secs(60 * 60);
@@ -221,6 +221,8 @@ fn local_token(directory: &DataDirectory) -> Result<(Credential, Cleanup), CliEr
         fingerprint: fingerprint(token.expose()),
         role: UserRole::Admin,
         expires_at: Some(Clock::system().now().plus(LOCAL_TOKEN)),
+        scope: TokenScope::default(),
+        speaks_for: Vec::new(),
     })?;
     Ok((Credential::Token(token), Cleanup::Revoke(store, added.id)))
 }
