@@ -27,6 +27,10 @@ pub(crate) const OUTSIDE_TAG: &str = "outside";
 pub(crate) const EARLIER_TAG: &str = "earlier";
 /// The fence around memories.
 pub(crate) const MEMORIES_TAG: &str = "memories";
+/// The fence around the note that earlier messages are not answered yet.
+pub(crate) const WAITING_TAG: &str = "waiting";
+/// The fence around the note that later messages were answered before this one.
+pub(crate) const OVERTAKEN_TAG: &str = "overtaken";
 
 const SCHEDULED: &str = "\n\n[scheduled for ";
 const LATE: &str = "\n\n[late: due at ";
@@ -39,6 +43,15 @@ pub(crate) const SCHEDULE_NOTE: &str = "A message that ends in [scheduled ...] o
 /// Whether strangers may write what arrives through this channel.
 pub fn is_untrusted(channel: &str) -> bool {
     channel.starts_with("webhook:")
+}
+
+/// A user message as the model sees it, after messages that came later and were
+/// answered before it.
+pub(crate) fn overtaken_text(message: &Message, untrusted: bool) -> String {
+    let note = "This message came before those above. A tool that it needs waited for permission \
+        meanwhile.";
+    let text = user_text(message, untrusted);
+    format!("{}\n{text}", fenced(OVERTAKEN_TAG, note))
 }
 
 /// A user message as the model sees it.
@@ -106,10 +119,12 @@ pub(crate) fn tool_text(content: &str) -> &str {
 }
 
 /// A person's own text from a user message, without fences, summary, memories,
-/// name and mark.
+/// notes, name and mark.
 pub(crate) fn spoken_text(text: &str) -> &str {
-    let text = after_fence(EARLIER_TAG, text).unwrap_or(text);
-    let text = after_fence(MEMORIES_TAG, text).unwrap_or(text);
+    let mut text = text;
+    for tag in [EARLIER_TAG, MEMORIES_TAG, WAITING_TAG, OVERTAKEN_TAG] {
+        text = after_fence(tag, text).unwrap_or(text);
+    }
     let body = unfenced(OUTSIDE_TAG, text)
         .filter(|(_, rest)| rest.is_empty())
         .map_or(text, |(body, _)| body);

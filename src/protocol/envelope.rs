@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use base::error::{Code, Error, Result};
+use base::ids::{MessageId, TurnId};
 
 /// Longest request id, in bytes.
 const ID_BYTES: usize = 64;
@@ -59,6 +60,8 @@ struct Failure<'a> {
     retry_after: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     conversation_id: Option<&'a str>,
+    #[serde(flatten)]
+    overtaken: Option<Overtaken>,
 }
 
 /// `{"status":"ok","data":...}` as text.
@@ -79,7 +82,18 @@ pub fn failure(id: Option<&RequestId>, error: &Error) -> String {
         code: error.code(),
         retry_after: error.retry_after(),
         conversation_id: None,
+        overtaken: None,
     })
+}
+
+/// Names the message that a callback answers, where other messages of the
+/// conversation came after it.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Overtaken {
+    /// The message, as in `get_messages`.
+    pub in_reply_to: MessageId,
+    /// Its turn, as in the answer to the request that brought it.
+    pub turn_id: TurnId,
 }
 
 #[derive(Serialize)]
@@ -88,31 +102,43 @@ struct Callback<'a> {
     status: Option<&'static str>,
     message: &'a str,
     conversation_id: &'a str,
+    #[serde(flatten)]
+    overtaken: Option<Overtaken>,
 }
 
 /// The body of a webhook callback (contract section 4.3, outgoing):
-/// `{"message":...,"conversation_id":...}`.
-pub fn callback(message: &str, conversation_id: &str) -> String {
+/// `{"message":...,"conversation_id":...}`, and what was `overtaken`.
+pub fn callback(message: &str, conversation_id: &str, overtaken: Option<Overtaken>) -> String {
     to_text(&Callback {
         status: None,
         message,
         conversation_id,
+        overtaken,
     })
 }
 
 /// The body of a webhook callback whose turn was cancelled: as [`callback`], with
 /// what was said so far and the status `cancelled`.
-pub fn cancelled_callback(said: &str, conversation_id: &str) -> String {
+pub fn cancelled_callback(
+    said: &str,
+    conversation_id: &str,
+    overtaken: Option<Overtaken>,
+) -> String {
     to_text(&Callback {
         status: Some("cancelled"),
         message: said,
         conversation_id,
+        overtaken,
     })
 }
 
 /// The body of a webhook callback whose turn failed: the error envelope with
 /// `conversation_id`, so that the caller knows which message failed.
-pub fn failed_callback(error: &Error, conversation_id: &str) -> String {
+pub fn failed_callback(
+    error: &Error,
+    conversation_id: &str,
+    overtaken: Option<Overtaken>,
+) -> String {
     to_text(&Failure {
         status: "error",
         id: None,
@@ -120,6 +146,7 @@ pub fn failed_callback(error: &Error, conversation_id: &str) -> String {
         code: error.code(),
         retry_after: error.retry_after(),
         conversation_id: Some(conversation_id),
+        overtaken,
     })
 }
 
@@ -158,17 +185,29 @@ mod tests {
     #[test]
     fn callbacks_name_their_conversation() {
         assert_eq!(
-            callback("It is \"on\".", "kitchen"),
+            callback("It is \"on\".", "kitchen", None),
             r#"{"message":"It is \"on\".","conversation_id":"kitchen"}"#
         );
         assert_eq!(
-            cancelled_callback("It i", "kitchen"),
+            cancelled_callback("It i", "kitchen", None),
             r#"{"status":"cancelled","message":"It i","conversation_id":"kitchen"}"#
         );
         assert_eq!(
-            failed_callback(&Error::not_found("gone"), "kitchen"),
+            failed_callback(&Error::not_found("gone"), "kitchen", None),
             r#"{"status":"error","error":"gone","code":"not_found","conversation_id":"kitchen"}"#
         );
+        let overtaken = Overtaken {
+            in_reply_to: MessageId::from(1),
+            turn_id: TurnId::from(2),
+        };
+        for text in [
+            callback("It is on.", "kitchen", Some(overtaken)),
+            cancelled_callback("It i", "kitchen", Some(overtaken)),
+            failed_callback(&Error::not_found("gone"), "kitchen", Some(overtaken)),
+        ] {
+            let end = r#""conversation_id":"kitchen","in_reply_to":"msg_0000000000001","turn_id":"turn_0000000000002"}"#;
+            assert!(text.ends_with(end), "{text}");
+        }
     }
 
     #[test]

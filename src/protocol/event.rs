@@ -126,6 +126,9 @@ events! {
     "chat.done" Done [Kept Streamed] {
         /// The reply, for `get_messages`.
         message_id: MessageId,
+        /// The message that it answers, if that is not the one before it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        in_reply_to: Option<MessageId>,
     },
 
     /// The turn ended without a reply.
@@ -212,6 +215,10 @@ pub struct Message {
     /// Who said it, where known: the signed-in user, or the webhook's `user_id`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub speaker: Option<String>,
+    /// The message that it answers, if that is not the one before it: others came
+    /// while its turn waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_reply_to: Option<MessageId>,
 }
 
 impl EventName {

@@ -56,6 +56,21 @@ impl Store {
         self.read(|connection| find(connection, id))
     }
 
+    /// The conversation that a webhook account calls by this name.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn conversation_named(&self, account: &str, name: &str) -> Result<Option<ConversationId>> {
+        self.read(|connection| {
+            row(
+                connection,
+                CONVERSATION_NAMED,
+                params![account, name],
+                |row| row.get(0),
+            )
+        })
+    }
+
     /// A page of at most 1,000 conversations, newest activity first.
     ///
     /// # Errors
@@ -133,6 +148,9 @@ impl Store {
 
 pub(crate) const PAGE_OF_CONVERSATIONS: &str =
     "SELECT * FROM conversations WHERE latest < ?1 ORDER BY latest DESC LIMIT ?2";
+
+pub(crate) const CONVERSATION_NAMED: &str =
+    "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
 
 pub(crate) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
     query::find(

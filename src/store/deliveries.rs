@@ -16,18 +16,18 @@ use crate::query::{self, row, rows};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, DeliveryId, TurnId};
+use base::ids::{ConversationId, DeliveryId, MessageId, TurnId};
 
 /// Most rows of one list, whatever a caller asks for.
 const MOST: usize = 1000;
 
 /// A callback to send, stored in the same commit as the turn's end.
-#[derive(Clone, Debug)]
 pub struct NewDelivery {
     /// The webhook account; the callback goes to its `outgoing_url`.
     pub account: String,
-    /// The JSON body, exactly as it is sent on every attempt.
-    pub body: String,
+    /// Writes the JSON body. It is given the message that is answered, if others came
+    /// while its turn waited.
+    pub body: Box<dyn FnOnce(Option<MessageId>) -> String + Send>,
     /// How long after the turn's end the first attempt is due.
     pub delay: Duration,
 }
@@ -253,6 +253,7 @@ pub(crate) fn insert(
     turn_id: TurnId,
     conversation_id: ConversationId,
     new: NewDelivery,
+    in_reply_to: Option<MessageId>,
 ) -> Outcome<Delivery> {
     let state = match oldest_undelivered(write, conversation_id)? {
         Some(_) => DeliveryState::Held,
@@ -263,7 +264,7 @@ pub(crate) fn insert(
         turn_id,
         conversation_id,
         account: new.account,
-        body: new.body,
+        body: (new.body)(in_reply_to),
         state,
         attempts: 0,
         created_at: write.now,

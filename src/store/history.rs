@@ -29,7 +29,7 @@ pub struct PastTurn {
 /// A text that replaces the oldest turns of a conversation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
-    /// The newest turn that it covers.
+    /// The turn that it covers and was answered last.
     pub turn_id: TurnId,
     /// The text.
     pub content: String,
@@ -40,10 +40,14 @@ pub struct Summary {
 pub struct Past {
     /// Replaces the oldest turns, once there are too many.
     pub summary: Option<Summary>,
-    /// The newest turns that the summary does not cover, oldest first.
+    /// The newest turns that the summary does not cover, in the order in which they
+    /// were answered. One that waited for a person stands behind those that did not
+    /// wait for it, so that what a model has been shown stays as it was.
     pub turns: Vec<PastTurn>,
     /// Whether turns are missing between the summary and `turns`.
     pub has_more: bool,
+    /// Turns that wait for a person's decision and are answered later.
+    pub suspended: usize,
 }
 
 /// Most turns at once, whatever a caller asks for.
@@ -53,9 +57,8 @@ const MOST_TURNS: usize = 1000;
 const MOST_STEPS: i64 = 10_000;
 
 impl Store {
-    /// The history of a conversation before the turn `before`: the summary, and of
-    /// the finished turns after it the newest `most_turns` (at most 1,000), oldest
-    /// first.
+    /// The history of a conversation: the summary, and of the answered turns after it
+    /// the newest `most_turns` (at most 1,000).
     ///
     /// Reading stops at the turn whose text exceeds `most_bytes` in total: it and
     /// all before it are missing. If that is the newest turn, only its steps are.
@@ -63,23 +66,18 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn past(
-        &self,
-        id: ConversationId,
-        before: TurnId,
-        most_turns: usize,
-        most_bytes: usize,
-    ) -> Result<Past> {
+    pub fn past(&self, id: ConversationId, most_turns: usize, most_bytes: usize) -> Result<Past> {
         self.read(|connection| {
-            let summary = row(connection, SUMMARY, params![id], summary_from_row)?;
-            let covered = summary
-                .as_ref()
-                .map_or(0, |summary| summary.turn_id.as_i64());
+            let (summary, covered) = row(connection, SUMMARY, params![id], |row| {
+                Ok((Some(summary_from_row(row)?), row.get("covered")?))
+            })?
+            .unwrap_or((None, 0_i64));
+            let suspended = row(connection, SUSPENDED, params![id], |row| row.get(0))?;
             let most_turns = most_turns.min(MOST_TURNS);
             let mut heads = rows(
                 connection,
                 PAST_TURNS,
-                params![id, covered, before, most_turns as i64 + 1],
+                params![id, covered, most_turns as i64 + 1],
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
             )?;
             let mut has_more = heads.len() > most_turns;
@@ -124,6 +122,7 @@ impl Store {
                 summary,
                 turns,
                 has_more,
+                suspended: suspended.map_or(0, |count: i64| count as usize),
             })
         })
     }
@@ -149,12 +148,19 @@ impl Store {
     }
 }
 
-pub(crate) const SUMMARY: &str =
-    "SELECT turn_id, content FROM conversation_summaries WHERE conversation_id = ?";
+pub(crate) const SUMMARY: &str = "SELECT s.turn_id, s.content, ifnull(ifnull(t.reply_id, t.message_id), 0) AS covered \
+     FROM conversation_summaries s LEFT JOIN turns t ON t.id = s.turn_id \
+     WHERE s.conversation_id = ?";
 
-pub(crate) const PAST_TURNS: &str = "SELECT id, message_id, reply_id, channel FROM turns \
-     WHERE conversation_id = ?1 AND id > ?2 AND id < ?3 AND state = 'done' \
-     ORDER BY id DESC LIMIT ?4";
+/// Each turn is found by its last message. An imported one may have no reply.
+pub(crate) const PAST_TURNS: &str = "SELECT t.id, t.message_id, t.reply_id, t.channel \
+     FROM messages m INDEXED BY messages_by_conversation CROSS JOIN turns t ON t.id = m.turn_id \
+     WHERE m.conversation_id = ?1 AND m.id > ?2 \
+         AND t.state = 'done' AND ifnull(t.reply_id, t.message_id) = m.id \
+     ORDER BY m.id DESC LIMIT ?3";
+
+pub(crate) const SUSPENDED: &str = "SELECT count(*) FROM turns INDEXED BY turns_unfinished \
+     WHERE conversation_id = ? AND finished_at IS NULL AND state = 'waiting_approval'";
 
 pub(crate) const PAST_STEPS: &str =
     "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2";

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use rusqlite::params;
 
+use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::row;
 use base::clock::Timestamp;
-use base::error::Error;
+use base::error::{Error, Result};
 use base::ids::TurnId;
 
 /// A key under which a request runs once within 24 hours.
@@ -24,6 +25,18 @@ pub struct IdempotencyKey {
 
 /// How long a key is valid (protocol section 2).
 pub(crate) const HOLDS: Duration = Duration::from_secs(24 * 60 * 60);
+
+impl Store {
+    /// Whether this key has begun a turn and is still valid.
+    ///
+    /// # Errors
+    /// `invalid_request` with HTTP 422 when it was used for another request.
+    pub fn is_known(&self, key: &IdempotencyKey) -> Result<bool> {
+        let key = key.clone();
+        let earlier = self.deferred_write(move |write| earlier_turn(write, &key))?;
+        Ok(earlier.uncommitted().is_some())
+    }
+}
 
 /// The turn that this key began, if the key is still valid.
 ///

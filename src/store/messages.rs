@@ -49,6 +49,8 @@ pub struct Message {
     pub content: String,
     /// The signed-in user's name, or the webhook's `user_id`.
     pub speaker: Option<String>,
+    /// The message that it answers, if that is not the one before it.
+    pub in_reply_to: Option<MessageId>,
     /// When it was stored.
     pub created_at: Timestamp,
 }
@@ -206,6 +208,7 @@ pub(crate) fn insert_message(
     role: Role,
     content: String,
     speaker: Option<String>,
+    in_reply_to: Option<MessageId>,
 ) -> Outcome<Message> {
     let message = Message {
         id: write.id(),
@@ -214,11 +217,13 @@ pub(crate) fn insert_message(
         role,
         content,
         speaker,
+        in_reply_to,
         created_at: write.now,
     };
     write.execute(
-        "INSERT INTO messages (id, conversation_id, turn_id, role, content, speaker, created_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO messages
+             (id, conversation_id, turn_id, role, content, speaker, created_at, in_reply_to)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         params![
             message.id,
             conversation_id,
@@ -227,6 +232,7 @@ pub(crate) fn insert_message(
             message.content,
             message.speaker,
             message.created_at,
+            in_reply_to,
         ],
     )?;
     write.execute(
@@ -245,6 +251,7 @@ pub(crate) fn message_from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         role: row.get("role")?,
         content: row.get("content")?,
         speaker: row.get("speaker")?,
+        in_reply_to: row.get("in_reply_to")?,
         created_at: row.get("created_at")?,
     })
 }

@@ -119,6 +119,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         Role::User,
         new.message,
         new.speaker,
+        None,
     )?;
     let turn = Turn {
         id: turn_id,
@@ -190,7 +191,7 @@ fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Placement> {
         Target::Named { account, name } => {
             let known = row(
                 write.connection,
-                "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2",
+                conversations::CONVERSATION_NAMED,
                 params![account, name],
                 |row| row.get(0),
             )?;

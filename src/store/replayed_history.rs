@@ -149,7 +149,15 @@ fn store(
     let turn_id: TurnId = write.id();
     let insert = |role, content: &str, speaker: Option<&str>| {
         let (content, speaker) = (content.to_owned(), speaker.map(str::to_owned));
-        insert_message(write, conversation_id, turn_id, role, content, speaker)
+        insert_message(
+            write,
+            conversation_id,
+            turn_id,
+            role,
+            content,
+            speaker,
+            None,
+        )
     };
     let message = insert(Role::User, &exchange.message, speaker)?;
     let reply = insert(Role::Assistant, &exchange.reply, None)?;

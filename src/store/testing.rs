@@ -107,7 +107,10 @@ pub fn decision(verdict: Verdict) -> Decision {
 pub fn callback(body: &str) -> NewDelivery {
     NewDelivery {
         account: "door".to_owned(),
-        body: body.to_owned(),
+        body: {
+            let body = body.to_owned();
+            Box::new(|_| body)
+        },
         delay: Duration::ZERO,
     }
 }

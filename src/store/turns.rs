@@ -9,7 +9,7 @@ use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
-use crate::query::{self, rows};
+use crate::query::{self, row, rows};
 use crate::steps::{Step, insert_steps};
 use crate::usage::{self, Usage};
 use crate::words::words;
@@ -180,11 +180,15 @@ impl Store {
         let model = model.to_owned();
         self.durable_write(move |write| {
             let mut turn = find_unfinished(write, id)?;
-            let reply = end_turn(write, &mut turn, end)?;
+            let in_reply_to = overtaken(write, &turn)?;
+            let reply = end_turn(write, &mut turn, end, in_reply_to)?;
             approvals::expire_undecided(write, id)?;
             usage::add(write, id, usage, &model, 1)?;
             let delivery = delivery
-                .map(|delivery| deliveries::insert(write, id, turn.conversation_id, delivery))
+                .map(|delivery| {
+                    let conversation = turn.conversation_id;
+                    deliveries::insert(write, id, conversation, delivery, in_reply_to)
+                })
                 .transpose()?;
             Ok(Finished {
                 turn,
@@ -293,8 +297,25 @@ fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
     Ok(turn)
 }
 
+/// The message of the turn, if it is no longer the newest of its conversation: then
+/// the reply has to name it.
+fn overtaken(write: &Write<'_>, turn: &Turn) -> Outcome<Option<MessageId>> {
+    let newest = row(
+        write.connection,
+        "SELECT latest FROM conversations WHERE id = ?",
+        params![turn.conversation_id],
+        |row| row.get(0),
+    )?;
+    Ok((newest != Some(turn.message_id)).then_some(turn.message_id))
+}
+
 /// Stores the end of a turn, and its reply.
-fn end_turn(write: &Write<'_>, turn: &mut Turn, end: TurnEnd) -> Outcome<Option<Message>> {
+fn end_turn(
+    write: &Write<'_>,
+    turn: &mut Turn,
+    end: TurnEnd,
+    in_reply_to: Option<MessageId>,
+) -> Outcome<Option<Message>> {
     let mut reply = None;
     turn.state = match end {
         TurnEnd::Done { reply: content } => {
@@ -305,6 +326,7 @@ fn end_turn(write: &Write<'_>, turn: &mut Turn, end: TurnEnd) -> Outcome<Option<
                 Role::Assistant,
                 content,
                 None,
+                in_reply_to,
             )?);
             TurnState::Done
         }

@@ -3,7 +3,7 @@
 //! Tokens are [`estimate`](super::estimate)s throughout, uncorrected.
 
 use super::estimate::{message_tokens, text_tokens};
-use super::{Context, PromptInput, Results, past_messages};
+use super::{Context, PromptInput, Results, past_messages, with_overtaken};
 use crate::model::ChatMessage;
 
 /// The share of the budget that may be used before the oldest turns have to go:
@@ -107,25 +107,26 @@ fn choose_past(
     afterwards: usize,
 ) -> Vec<Shown> {
     let is_few = input.past.len() <= budget.turns;
-    let whole = || {
-        let capped = Results::Capped(budget.result_chars);
-        input.past.iter().map(move |turn| (turn, capped))
-    };
-    let all: Vec<Shown> = whole()
-        .map(|(turn, results)| Shown::of(past_messages(turn, results)))
+    let capped = Results::Capped(budget.result_chars);
+    let all: Vec<Shown> = with_overtaken(input.past)
+        .map(|(turn, is_overtaken)| Shown::of(past_messages(turn, is_overtaken, capped)))
         .collect();
     let tokens = |turns: &[Shown]| fixed + turns.iter().map(|turn| turn.tokens).sum::<usize>();
     if is_few && tokens(&all) <= comfortable {
         return all;
     }
     let older = all.len().saturating_sub(WHOLE_TURNS);
-    let mut shortened: Vec<Shown> = whole()
+    let mut shortened: Vec<Shown> = with_overtaken(input.past)
         .zip(all)
         .enumerate()
-        .map(|(place, ((turn, _), whole))| match place < older {
-            true if !turn.steps.is_empty() => Shown::of(past_messages(turn, Results::Line)),
-            _ => whole,
-        })
+        .map(
+            |(place, ((turn, is_overtaken), whole))| match place < older {
+                true if !turn.steps.is_empty() => {
+                    Shown::of(past_messages(turn, is_overtaken, Results::Line))
+                }
+                _ => whole,
+            },
+        )
         .collect();
     if is_few && tokens(&shortened) <= comfortable {
         return shortened;

@@ -1,8 +1,8 @@
 //! The rolling summary of the oldest turns, written by a model.
 
 use super::estimate::text_tokens;
-use super::{Results, result_text};
-use crate::message_text::{EARLIER_TAG, OUTSIDE_TAG, fenced, is_untrusted, user_text};
+use super::{Results, question, result_text, with_overtaken};
+use crate::message_text::{EARLIER_TAG, OUTSIDE_TAG, fenced};
 use crate::tool::output::cap_text;
 use store::{PastTurn, Step};
 
@@ -32,8 +32,9 @@ pub(crate) fn transcript(
     let notes = earlier.map(|text| fenced(EARLIER_TAG, &format!("Earlier notes:\n{text}")));
     let mut spent = notes.as_deref().map_or(0, text_tokens);
     let mut parts: Vec<String> = Vec::new();
-    for turn in turns.iter().rev() {
-        let part = turn_text(turn);
+    let turns: Vec<(&PastTurn, bool)> = with_overtaken(turns).collect();
+    for (turn, is_overtaken) in turns.iter().rev() {
+        let part = turn_text(turn, *is_overtaken);
         spent += text_tokens(&part) + 1;
         if spent > most_tokens {
             break;
@@ -48,8 +49,8 @@ pub(crate) fn transcript(
     parts.join("\n\n")
 }
 
-fn turn_text(turn: &PastTurn) -> String {
-    let said = user_text(&turn.message, is_untrusted(&turn.channel));
+fn turn_text(turn: &PastTurn, is_overtaken: bool) -> String {
+    let said = question(&turn.message, &turn.channel, is_overtaken);
     let mut lines = vec![format!("User: {}", cap_text(said, MESSAGE_CHARS))];
     for step in &turn.steps {
         match step {

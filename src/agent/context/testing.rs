@@ -12,6 +12,7 @@ pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
         role,
         content: content.to_owned(),
         speaker: speaker.map(str::to_owned),
+        in_reply_to: None,
         created_at: Timestamp::from_millis(0),
     }
 }

@@ -68,9 +68,7 @@ impl<'a> History<'a> {
             model,
             provider,
             budget,
-            past: run
-                .store
-                .past(conversation, run.turn.id, MOST_TURNS, bytes)?,
+            past: run.store.past(conversation, MOST_TURNS, bytes)?,
             memories: match may_recall {
                 true => memories::relevant(run.store, &run.message.content)?,
                 false => None,
@@ -171,6 +169,8 @@ impl<'a> History<'a> {
                 .map(|summary| summary.content.as_str()),
             memories: self.memories.as_deref(),
             past: &self.past.turns,
+            suspended: self.past.suspended,
+            turn: self.run.turn.id,
             present: self.run.message,
             steps,
             channel: &self.run.turn.channel,

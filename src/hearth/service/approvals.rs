@@ -10,7 +10,7 @@ use protocol::command::Remember;
 use store::{Approval, Decision, Verdict};
 
 /// The decider on record when nobody decided in time.
-const BY_TIME: &str = "timeout";
+pub(super) const BY_TIME: &str = "timeout";
 
 impl Service {
     /// Allows a waiting call. `always` is written to `tool_permissions` first,

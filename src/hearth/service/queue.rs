@@ -96,7 +96,8 @@ impl WorkQueue {
     ///
     /// # Errors
     /// `server_error` 503 when `waiting_turns` wait already;
-    /// `rate_limited` when `waiting_turns_per_conversation` wait in this one.
+    /// `rate_limited` when `waiting_turns_per_conversation` wait in this one, for their
+    /// turn or for a person.
     pub fn reserve(
         &self,
         conversation: Option<ConversationId>,
@@ -114,6 +115,20 @@ impl WorkQueue {
             queue: self,
             conversation,
         })
+    }
+
+    /// Checks that not too many turns of a conversation wait for a person; for those
+    /// whose places are not reserved by conversation.
+    ///
+    /// # Errors
+    /// `rate_limited` when `waiting_turns_per_conversation` do.
+    pub fn check_suspended(&self, conversation: ConversationId, limits: &Limits) -> Result<()> {
+        self.lock().turns.check_suspended(conversation, limits)
+    }
+
+    /// Whether any turn waits for a person.
+    pub fn has_suspended(&self) -> bool {
+        self.lock().turns.has_suspended()
     }
 
     /// Queues a turn that was stored.
@@ -174,15 +189,32 @@ impl WorkQueue {
         self.wake(&state, 1);
     }
 
-    /// A turn's worker has suspended it until a person decides.
-    pub fn turn_suspended(&self, turn: TurnId, conversation: ConversationId) {
+    /// A turn's worker has suspended it until a person decides: the conversation's
+    /// next one is ready. Returns false if somebody has signalled the turn to stop:
+    /// then it still runs, and the worker ends it. Unless the server stops, too: the
+    /// turn is on disk and waits on at the next start.
+    pub fn turn_suspended(&self, turn: TurnId, conversation: ConversationId) -> bool {
         let mut state = self.lock();
+        let is_cancelled = state.running.get(&turn).is_some_and(Cancel::is_cancelled);
+        if is_cancelled && !state.is_stopping {
+            return false;
+        }
         state.running.remove(&turn);
         state.turns.suspend(turn, conversation);
         self.wake(&state, 1);
+        true
     }
 
-    /// A person has decided: the turn continues.
+    /// A turn waits until the database can be written, and its conversation with it.
+    pub fn turn_deferred(&self, turn: TurnId, conversation: ConversationId) {
+        let mut state = self.lock();
+        state.running.remove(&turn);
+        state.turns.defer(turn, conversation);
+        self.wake(&state, 1);
+    }
+
+    /// A person has decided, or the database can be written: the turn continues, or
+    /// waits for the one that runs.
     pub fn resume(&self, turn: TurnId, conversation: ConversationId) {
         if self.lock().turns.resume(turn, conversation) {
             self.changed.notify_one();

@@ -2,10 +2,11 @@
 
 use std::time::{Duration, Instant};
 
+use super::approvals::BY_TIME;
 use super::hub::{Reply, TurnEnded};
 use super::queue::TurnJob;
 use super::state::{Deferred, Service};
-use agent::turn::{self, Outcome, TurnContext};
+use agent::turn::{self, Outcome, TurnContext, said_so_far};
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
@@ -77,7 +78,11 @@ impl Service {
                 }
                 self.hub.publish_requests(&turn, &approvals);
                 self.store.note_usage(id, ran.usage, &ran.model);
-                self.queue.turn_suspended(id, conversation);
+                if !self.queue.turn_suspended(id, conversation) {
+                    let said = said_so_far(&self.store.steps(id).unwrap_or_default(), "");
+                    self.conclude(&turn, TurnEnd::Cancelled { said }, Usage::default(), "");
+                    self.publish_expired(id, &approvals, BY_TIME);
+                }
             }
             Outcome::Replied(reply) => {
                 let (model, usage) = (&ran.model, ran.usage);

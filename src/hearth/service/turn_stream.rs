@@ -260,7 +260,10 @@ mod tests {
             text("a"),
             text("b"),
             call,
-            EventKind::Done { message_id },
+            EventKind::Done {
+                message_id,
+                in_reply_to: None,
+            },
             text("cdef"),
         ] {
             collector.event(&kind);

@@ -11,6 +11,7 @@ use agent::turn::said_so_far;
 use base::error::{Code, Error, Result};
 use base::ids::TurnId;
 use base::secret::sha256;
+use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
 use store::{
@@ -58,17 +59,38 @@ impl Service {
         self.start(begun, Some(watch));
     }
 
-    /// Reserves a place in the queue for a message that is about to be stored.
+    /// Reserves a place in the queue for a message that is about to be stored. One
+    /// whose idempotency key was used before needs none: its turn may be the one that
+    /// waits.
     ///
     /// # Errors
     /// `server_error` 503 (queue full), `rate_limited` (the conversation's queue).
-    pub(super) fn reserve_place(&self, new: &NewTurn) -> Result<Reservation<'_>> {
-        let conversation = match &new.target {
-            Target::Existing(conversation) => Some(*conversation),
-            _ => None,
-        };
+    pub(super) fn reserve_place(&self, new: &NewTurn) -> Result<Option<Reservation<'_>>> {
         let limits = &self.settings.current().limits;
-        self.queue.reserve(conversation, limits)
+        let reserved = match &new.target {
+            Target::Existing(conversation) => self.queue.reserve(Some(*conversation), limits),
+            Target::Named { account, name } => self
+                .check_suspended(account, name, limits)
+                .and_then(|()| self.queue.reserve(None, limits)),
+            Target::New | Target::ReplayedHistory(_) => self.queue.reserve(None, limits),
+        };
+        match (reserved, &new.idempotency) {
+            (Err(_), Some(key)) if !self.queue.is_stopping() && self.store.is_known(key)? => {
+                Ok(None)
+            }
+            (reserved, _) => reserved.map(Some),
+        }
+    }
+
+    /// Checks that not too many turns of a webhook's conversation wait for a person.
+    fn check_suspended(&self, account: &str, name: &str, limits: &Limits) -> Result<()> {
+        if !self.queue.has_suspended() {
+            return Ok(());
+        }
+        match self.store.conversation_named(account, name)? {
+            Some(conversation) => self.queue.check_suspended(conversation, limits),
+            None => Ok(()),
+        }
     }
 
     /// Publishes the message of a stored turn and queues the turn. For a repeated
@@ -152,7 +174,7 @@ impl Service {
 
     /// Publishes that undecided approvals expired with their turn, once its end is on
     /// disk.
-    fn publish_expired(&self, turn: TurnId, approvals: &[Approval], by: &str) {
+    pub(super) fn publish_expired(&self, turn: TurnId, approvals: &[Approval], by: &str) {
         let has_ended = |turn: Durable<Turn>| turn.state.is_final();
         if !self.store.turn(turn).is_ok_and(has_ended) {
             return;
@@ -184,6 +206,9 @@ impl Service {
             let reply = self.store.message(reply)?;
             view["message_id"] = json!(reply.id);
             view["response"] = json!(reply.content);
+            if let Some(question) = reply.in_reply_to {
+                view["in_reply_to"] = json!(question);
+            }
         }
         if let Some(said) = &turn.said {
             view["response"] = json!(said);

@@ -24,6 +24,7 @@ pub fn message(message: Message) -> event::Message {
         timestamp: message.created_at,
         turn_id: message.turn_id,
         speaker: message.speaker,
+        in_reply_to: message.in_reply_to,
     }
 }
 

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use super::Service;
 use super::turn_wait::TurnWait;
 use base::error::{Error, Result};
-use base::ids::DeliveryId;
+use base::ids::{DeliveryId, MessageId};
 use base::secret::sha256;
 use base::sync::lock;
 use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
-use protocol::envelope;
+use protocol::envelope::{self, Overtaken};
 use store::{
     Attempt, Delivery, DeliveryState, Durable, IdempotencyKey, NewDelivery, NewTurn, Provisional,
     Target, Turn, TurnEnd,
@@ -181,7 +181,10 @@ impl Service {
         let is_awaited = self.hub.is_watched(turn.id);
         let delivery = turn.account.as_ref().map(|account| NewDelivery {
             account: account.clone(),
-            body: callback_body(turn, end),
+            body: {
+                let (turn, end) = (turn.clone(), end.clone());
+                Box::new(move |in_reply_to| callback_body(&turn, &end, in_reply_to))
+            },
             delay: match is_awaited {
                 true => RESPONSE_TIME,
                 false => Duration::ZERO,
@@ -198,11 +201,15 @@ fn external_name(turn: &Turn) -> String {
         .unwrap_or_else(|| turn.conversation_id.to_string())
 }
 
-fn callback_body(turn: &Turn, end: &TurnEnd) -> String {
+fn callback_body(turn: &Turn, end: &TurnEnd, in_reply_to: Option<MessageId>) -> String {
     let name = external_name(turn);
+    let overtaken = in_reply_to.map(|message| Overtaken {
+        in_reply_to: message,
+        turn_id: turn.id,
+    });
     match end {
-        TurnEnd::Done { reply } => envelope::callback(reply, &name),
-        TurnEnd::Failed(error) => envelope::failed_callback(error, &name),
-        TurnEnd::Cancelled { said } => envelope::cancelled_callback(said, &name),
+        TurnEnd::Done { reply } => envelope::callback(reply, &name, overtaken),
+        TurnEnd::Failed(error) => envelope::failed_callback(error, &name, overtaken),
+        TurnEnd::Cancelled { said } => envelope::cancelled_callback(said, &name, overtaken),
     }
 }

@@ -203,7 +203,7 @@ impl Service {
         let (turn, conversation) = deferred.ids();
         let retry_at = Instant::now() + RETRY_AFTER;
         lock(&self.deferred).push((retry_at, deferred));
-        self.queue.turn_suspended(turn, conversation);
+        self.queue.turn_deferred(turn, conversation);
     }
 
     /// Makes the timekeeper check for due deliveries now.

@@ -109,7 +109,7 @@ impl Incoming {
             }
             Err(error) => Response::json(
                 error.status(),
-                envelope::failed_callback(error, &conversation_id),
+                envelope::failed_callback(error, &conversation_id, None),
             ),
         };
         let applied = format!("wait={}", wait.as_secs());

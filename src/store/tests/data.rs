@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::testing::*;
 use base::clock::Timestamp;
-use base::ids::{ConversationId, MessageId, TurnId};
+use base::ids::{ConversationId, MessageId};
 
 /// 2023-11-14T22:13:20Z.
 const LONG_AGO: i64 = 1_700_000_000_000;
@@ -51,9 +51,7 @@ fn the_model_is_shown_what_was_imported() {
             said(Role::Assistant, "answer", 1),
         ],
     );
-    let past = store
-        .past(id, TurnId::from(i64::MAX), 100, 1_000_000)
-        .unwrap();
+    let past = store.past(id, 100, 1_000_000).unwrap();
     let shown: Vec<(&str, Option<&str>)> = past
         .turns
         .iter()

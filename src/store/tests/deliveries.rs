@@ -31,7 +31,7 @@ fn while_uncommitted<T: Send>(
         let storing = scope.spawn(move || {
             store.write(move |write| {
                 let delivery =
-                    deliveries::insert(write, turn.id, turn.conversation_id, callback("{}"))?;
+                    deliveries::insert(write, turn.id, turn.conversation_id, callback("{}"), None)?;
                 stored.send(delivery.id).unwrap();
                 held.recv().unwrap();
                 Ok(())

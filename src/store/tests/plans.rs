@@ -27,6 +27,7 @@ fn no_list_reads_a_table_from_end_to_end() {
         history::PAST_TURNS,
         history::PAST_STEPS,
         history::SUMMARY,
+        history::SUSPENDED,
         turns::FIND_TURN,
         replayed_history::CANDIDATES,
         deliveries::DUE_DELIVERIES,

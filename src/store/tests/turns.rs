@@ -194,11 +194,9 @@ fn the_past_is_what_was_answered_oldest_first() {
     }
     exchange(&store, Target::New, "elsewhere", "0");
     exchange(&store, target(), "three", "3");
-    let now = begin(&store, target(), "now");
+    begin(&store, target(), "now");
     let past = |most| {
-        let past = store
-            .past(first.conversation_id, now.id, most, 10_000)
-            .unwrap();
+        let past = store.past(first.conversation_id, most, 10_000).unwrap();
         assert_eq!(past.has_more, most < 3);
         let texts = past.turns.iter().map(|turn| {
             let reply = turn.reply.as_ref().unwrap();
@@ -217,6 +215,76 @@ fn the_past_is_what_was_answered_oldest_first() {
 }
 
 #[test]
+fn a_reply_that_was_waited_for_stands_where_it_came() {
+    let store = TestStore::new();
+    let first = exchange(&store, Target::New, "one", "1");
+    let target = || Target::Existing(first.conversation_id);
+    let suspended = |text: &str| {
+        let turn = begin(&store, target(), text);
+        store
+            .suspend_turn(turn.id, steps(), vec![question("run")], turn.created_at)
+            .unwrap();
+        turn
+    };
+    let (early, late, lost) = (suspended("early"), suspended("late"), suspended("lost"));
+    let shown = || {
+        let past = store.past(first.conversation_id, 9, 10_000).unwrap();
+        let texts = past.turns.iter().map(|turn| turn.message.content.clone());
+        (texts.collect::<Vec<_>>().join(" "), past.suspended)
+    };
+    assert_eq!(shown(), ("one".to_owned(), 3));
+    exchange(&store, target(), "two", "2");
+    assert_eq!(shown(), ("one two".to_owned(), 3));
+    let reply = finish(&store, &early, "yes").reply.unwrap();
+    assert_eq!(reply.in_reply_to, Some(early.message_id));
+    // A question, and a reply that comes before that of the next.
+    let (three, four) = (
+        begin(&store, target(), "three"),
+        begin(&store, target(), "four"),
+    );
+    let reply = finish(&store, &three, "3").reply.unwrap();
+    assert_eq!(reply.in_reply_to, Some(three.message_id));
+    let reply = finish(&store, &four, "4").reply.unwrap();
+    assert_eq!(reply.in_reply_to, Some(four.message_id));
+    end(&store, &lost, TurnEnd::Failed(Error::not_found("x")));
+    let reply = finish(&store, &late, "no").reply.unwrap();
+    let stored = store.message(reply.id).unwrap();
+    assert_eq!(stored.in_reply_to, Some(late.message_id));
+    let five = exchange(&store, target(), "five", "5");
+    let stored = store.message(five.reply_id.unwrap()).unwrap();
+    assert_eq!(stored.in_reply_to, None, "it follows its question");
+    let all = "one two early three four late five";
+    assert_eq!(shown(), (all.to_owned(), 0));
+    // A summary covers what was answered up to its turn, not what was asked.
+    store
+        .save_summary(first.conversation_id, early.id, "so far")
+        .unwrap();
+    assert_eq!(shown().0, "three four late five");
+}
+
+#[test]
+fn a_callback_is_given_the_question_that_others_overtook() {
+    let store = TestStore::new();
+    let deliver = |turn: &Turn| {
+        let new = NewDelivery {
+            body: Box::new(|question| format!("{question:?}")),
+            ..callback("")
+        };
+        let finished = store.finish_turn(turn.id, done("x"), Usage::default(), "m", Some(new));
+        finished.unwrap().into_inner().delivery.unwrap().body
+    };
+    let one = begin(&store, named("c"), "one");
+    let two = begin(&store, named("c"), "two");
+    for turn in [&two, &one] {
+        let named = match turn.id == two.id {
+            true => None,
+            false => Some(one.message_id),
+        };
+        assert_eq!(deliver(turn), format!("{named:?}"));
+    }
+}
+
+#[test]
 fn the_past_is_read_no_further_than_fits() {
     let store = TestStore::new();
     let size = 1_000;
@@ -225,11 +293,9 @@ fn the_past_is_read_no_further_than_fits() {
     for number in 1..6 {
         exchange(&store, target(), &number.to_string(), &"x".repeat(size));
     }
-    let now = begin(&store, target(), "now");
+    begin(&store, target(), "now");
     let read = |bytes| {
-        let past = store
-            .past(first.conversation_id, now.id, 100, bytes)
-            .unwrap();
+        let past = store.past(first.conversation_id, 100, bytes).unwrap();
         let names: Vec<String> = past
             .turns
             .iter()
@@ -254,9 +320,9 @@ fn steps_that_are_too_long_are_left_out_of_the_newest_turn() {
     let turn = begin(&store, Target::New, "hello");
     store.record_steps(turn.id, steps()).unwrap();
     finish(&store, &turn, "hi");
-    let now = begin(&store, Target::Existing(turn.conversation_id), "now");
+    begin(&store, Target::Existing(turn.conversation_id), "now");
     for (bytes, count) in [(20, 0), (10_000, 3)] {
-        let past = store.past(turn.conversation_id, now.id, 9, bytes).unwrap();
+        let past = store.past(turn.conversation_id, 9, bytes).unwrap();
         assert_eq!(past.turns.len(), 1);
         assert_eq!(past.turns[0].steps.len(), count, "{bytes}");
     }
@@ -270,11 +336,11 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     let two = exchange(&store, Target::Existing(id), "two", "2");
     exchange(&store, Target::Existing(id), "three", "3");
     let now = begin(&store, Target::Existing(id), "now");
-    let before = store.past(id, now.id, 9, 9_999).unwrap();
+    let before = store.past(id, 9, 9_999).unwrap();
     assert_eq!((before.summary, before.turns.len()), (None, 3));
     for (turn, text, left) in [(one.id, "first", 2), (two.id, "second", 1)] {
         store.save_summary(id, turn, text).unwrap();
-        let past = store.past(id, now.id, 9, 9_999).unwrap();
+        let past = store.past(id, 9, 9_999).unwrap();
         let summary = Summary {
             turn_id: turn,
             content: text.to_owned(),
@@ -287,7 +353,7 @@ fn a_summary_stands_for_the_turns_up_to_its_own() {
     store.delete_conversation(id).unwrap();
     let gone = store.save_summary(id, two.id, "x").unwrap_err();
     assert_eq!(gone.code(), Code::NotFound);
-    assert_eq!(store.past(id, now.id, 9, 9).unwrap().summary, None);
+    assert_eq!(store.past(id, 9, 9).unwrap().summary, None);
 }
 
 #[test]

@@ -28,6 +28,8 @@ fn input<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> P
         summary: None,
         memories: None,
         past,
+        suspended: 0,
+        turn: TurnId::from(9),
         present,
         steps,
         channel: "websocket",

@@ -118,6 +118,7 @@ mod tests {
                 role,
                 content: content.to_owned(),
                 speaker: speaker.map(str::to_owned),
+                in_reply_to: None,
                 created_at: Timestamp::from_millis(1_795_253_400_125),
             };
             assert_eq!(

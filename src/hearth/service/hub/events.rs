@@ -65,8 +65,11 @@ impl Hub {
         let turn = &finished.turn;
         if let Some(reply) = &finished.reply {
             self.publish(created(turn, reply));
-            let message_id = reply.id;
-            return self.publish(of_turn(turn, EventKind::Done { message_id }));
+            let kind = EventKind::Done {
+                message_id: reply.id,
+                in_reply_to: reply.in_reply_to,
+            };
+            return self.publish(of_turn(turn, kind));
         }
         let error = turn.error.clone().unwrap_or_else(views::cancelled);
         self.publish(of_turn(

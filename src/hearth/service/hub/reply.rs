@@ -39,6 +39,9 @@ pub struct Reply {
     /// The reply, for `get_messages`; a cancelled turn has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     message_id: Option<MessageId>,
+    /// The message that it answers, if others came while it waited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_reply_to: Option<MessageId>,
     /// The turn that it ended.
     turn_id: TurnId,
 }
@@ -53,6 +56,7 @@ impl Reply {
             return Err(error.clone());
         }
         let message_id = reply.as_ref().map(|reply| reply.id);
+        let in_reply_to = reply.as_ref().and_then(|reply| reply.in_reply_to);
         Ok(Reply {
             state: (turn.state == TurnState::Cancelled).then_some(turn.state.as_str()),
             response: match reply {
@@ -61,6 +65,7 @@ impl Reply {
             },
             conversation_id: turn.conversation_id,
             message_id,
+            in_reply_to,
             turn_id: turn.id,
         })
     }

@@ -30,6 +30,7 @@ fn done(turn: i64) -> Event {
         turn,
         EventKind::Done {
             message_id: MessageId::from(1),
+            in_reply_to: None,
         },
     )
 }

@@ -1,4 +1,5 @@
-//! Which turns may run: one at a time in each conversation, in their order.
+//! Which turns may run: one at a time in each conversation, in their order. A turn
+//! that waits for a person is outside this order until that person decides.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -28,24 +29,28 @@ pub(super) struct Lanes {
     ready: VecDeque<TurnJob>,
     /// Turns that wait in `ready` or in a lane, and places reserved.
     waiting: usize,
+    /// Turns that wait for a person.
+    suspended: usize,
     reserved: HashMap<ConversationId, usize>,
 }
 
 /// One conversation's turns.
+#[derive(Default)]
 struct Lane {
-    active: TurnId,
-    phase: Phase,
+    active: Option<(TurnId, Phase)>,
     waiting: VecDeque<TurnJob>,
+    /// Turns that wait for a person's decision. The others do not wait for them.
+    suspended: Vec<TurnId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Ready,
     Running,
-    /// Suspended until a person decides.
-    Suspended,
     /// Decided before its worker had suspended it.
     Resumed,
+    /// Deferred until the database can be written: the next turns would fail, too.
+    Deferred,
 }
 
 impl Lanes {
@@ -73,17 +78,37 @@ impl Lanes {
         if let Some(conversation) = conversation {
             let lane = self.lanes.get(&conversation);
             let waiting = lane.map_or(0, |lane| lane.waiting.len());
+            let suspended = lane.map_or(0, |lane| lane.suspended.len());
             let reserved = self.reserved.get(&conversation).copied().unwrap_or(0);
-            if waiting + reserved >= limits.waiting_turns_per_conversation {
-                return Err(Error::rate_limited(
-                    format!("{waiting} messages wait in this conversation already"),
-                    5,
-                ));
+            if waiting + suspended + reserved >= limits.waiting_turns_per_conversation {
+                return Err(too_many(waiting + reserved, suspended));
             }
             self.reserved.insert(conversation, reserved + 1);
         }
         self.waiting += 1;
         Ok(())
+    }
+
+    /// Whether any turn waits for a person.
+    pub(super) fn has_suspended(&self) -> bool {
+        self.suspended > 0
+    }
+
+    /// Checks that not too many turns of a conversation wait for a person.
+    ///
+    /// # Errors
+    /// `rate_limited` when `waiting_turns_per_conversation` do.
+    pub(super) fn check_suspended(
+        &self,
+        conversation: ConversationId,
+        limits: &Limits,
+    ) -> Result<()> {
+        let lane = self.lanes.get(&conversation);
+        let suspended = lane.map_or(0, |lane| lane.suspended.len());
+        match suspended >= limits.waiting_turns_per_conversation {
+            true => Err(too_many(0, suspended)),
+            false => Ok(()),
+        }
     }
 
     /// Gives a reserved place back.
@@ -106,125 +131,182 @@ impl Lanes {
         if job.fresh.as_deref().is_some_and(is_long) {
             job.fresh = None;
         }
-        match self.lanes.get_mut(&job.conversation) {
-            Some(lane) => {
-                job.fresh = None;
-                lane.waiting.push_back(job);
-                false
-            }
-            None => {
-                let lane = Lane::of(job.turn, Phase::Ready);
-                self.lanes.insert(job.conversation, lane);
-                self.ready.push_back(job);
-                true
-            }
+        let lane = self.lanes.entry(job.conversation).or_default();
+        if lane.active.is_some() {
+            job.fresh = None;
+            lane.waiting.push_back(job);
+            return false;
         }
+        lane.active = Some((job.turn, Phase::Ready));
+        self.ready.push_back(job);
+        true
     }
 
     /// Adds a turn that waits for a person's decision.
     pub(super) fn add_suspended(&mut self, turn: TurnId, conversation: ConversationId) {
-        let lane = Lane::of(turn, Phase::Suspended);
-        self.lanes.insert(conversation, lane);
+        let lane = self.lanes.entry(conversation).or_default();
+        lane.suspended.push(turn);
+        self.suspended += 1;
     }
 
     /// Takes the next ready turn, to run it.
     pub(super) fn take(&mut self) -> Option<TurnJob> {
         let job = self.ready.pop_front()?;
         self.waiting -= 1;
-        if let Some(lane) = self.lanes.get_mut(&job.conversation) {
-            lane.phase = Phase::Running;
+        if let Some(phase) = self.phase_of(job.turn, job.conversation) {
+            *phase = Phase::Running;
         }
         Some(job)
     }
 
-    /// The turn's worker has suspended it until a person decides; if somebody has
-    /// already decided, it is ready again.
+    /// The turn's worker has suspended it until a person decides: the conversation's
+    /// next one is ready. If somebody has already decided, this one is ready again.
     pub(super) fn suspend(&mut self, turn: TurnId, conversation: ConversationId) {
-        match self.lanes.get_mut(&conversation) {
-            Some(lane) if lane.phase == Phase::Resumed => self.make_ready(turn, conversation),
-            Some(lane) => lane.phase = Phase::Suspended,
+        match self.phase_of(turn, conversation) {
+            Some(Phase::Resumed) => self.make_ready(turn, conversation),
+            Some(_) => {
+                self.add_suspended(turn, conversation);
+                self.advance(turn, conversation);
+            }
             None => {}
         }
     }
 
-    /// A person has decided; returns whether the turn is ready now.
-    pub(super) fn resume(&mut self, turn: TurnId, conversation: ConversationId) -> bool {
-        match self.lane_of(turn, conversation) {
-            Some(lane) if lane.phase == Phase::Running => {
-                lane.phase = Phase::Resumed;
-                false
-            }
-            Some(lane) if lane.phase == Phase::Suspended => {
-                self.make_ready(turn, conversation);
-                true
-            }
-            _ => false,
+    /// The turn waits until the database can be written, and its conversation with it.
+    pub(super) fn defer(&mut self, turn: TurnId, conversation: ConversationId) {
+        if let Some(phase) = self.phase_of(turn, conversation) {
+            *phase = Phase::Deferred;
         }
+    }
+
+    /// A person has decided, or the database can be written; returns whether the turn
+    /// is ready now.
+    pub(super) fn resume(&mut self, turn: TurnId, conversation: ConversationId) -> bool {
+        match self.phase_of(turn, conversation) {
+            Some(phase @ Phase::Running) => {
+                *phase = Phase::Resumed;
+                return false;
+            }
+            Some(Phase::Deferred) => {
+                self.make_ready(turn, conversation);
+                return true;
+            }
+            Some(Phase::Ready | Phase::Resumed) => return false,
+            None => {}
+        }
+        let Some(lane) = self.lanes.get_mut(&conversation) else {
+            return false;
+        };
+        if !lane.end_suspension(turn) {
+            return false;
+        }
+        self.suspended -= 1;
+        if lane.active.is_none() {
+            self.make_ready(turn, conversation);
+            return true;
+        }
+        // Before younger ones, as after a restart.
+        let place = lane.waiting.partition_point(|job| job.turn < turn);
+        lane.waiting.insert(place, unread(turn, conversation));
+        self.waiting += 1;
+        false
     }
 
     /// Removes a turn that is not running; returns whether it was here.
     pub(super) fn remove(&mut self, turn: TurnId, conversation: ConversationId) -> bool {
-        let Some(lane) = self.lanes.get_mut(&conversation) else {
-            return false;
-        };
-        if lane.active == turn {
+        if self.phase_of(turn, conversation).is_some() {
             let before = self.ready.len();
             self.ready.retain(|job| job.turn != turn);
             self.waiting -= before - self.ready.len();
             self.advance(turn, conversation);
             return true;
         }
-        let place = lane.waiting.iter().position(|job| job.turn == turn);
-        if let Some(place) = place {
+        let Some(lane) = self.lanes.get_mut(&conversation) else {
+            return false;
+        };
+        if let Some(place) = lane.waiting.iter().position(|job| job.turn == turn) {
             lane.waiting.remove(place);
             self.waiting -= 1;
+            return true;
         }
-        place.is_some()
+        let was_suspended = lane.end_suspension(turn);
+        self.suspended -= usize::from(was_suspended);
+        self.drop_if_empty(conversation);
+        was_suspended
     }
 
     /// Makes the conversation's next turn ready after `turn`.
     pub(super) fn advance(&mut self, turn: TurnId, conversation: ConversationId) {
-        let Some(lane) = self.lane_of(turn, conversation) else {
+        let lane = self.lanes.get_mut(&conversation);
+        let Some(lane) = lane.filter(|lane| lane.is_active(turn)) else {
             return;
         };
-        match lane.waiting.pop_front() {
-            Some(job) => {
-                lane.active = job.turn;
-                lane.phase = Phase::Ready;
-                self.ready.push_back(job);
-            }
-            None => {
-                self.lanes.remove(&conversation);
-            }
+        let next = lane.waiting.pop_front();
+        lane.active = next.as_ref().map(|job| (job.turn, Phase::Ready));
+        match next {
+            Some(job) => self.ready.push_back(job),
+            None => self.drop_if_empty(conversation),
         }
     }
 
-    /// The lane of a conversation whose active turn this is.
-    fn lane_of(&mut self, turn: TurnId, conversation: ConversationId) -> Option<&mut Lane> {
-        let lane = self.lanes.get_mut(&conversation);
-        lane.filter(|lane| lane.active == turn)
+    fn drop_if_empty(&mut self, conversation: ConversationId) {
+        let lane = self.lanes.get(&conversation);
+        if lane.is_some_and(|lane| lane.active.is_none() && lane.suspended.is_empty()) {
+            self.lanes.remove(&conversation);
+        }
     }
 
-    /// Queues a suspended turn again.
+    /// The phase of a conversation's active turn, if this is it.
+    fn phase_of(&mut self, turn: TurnId, conversation: ConversationId) -> Option<&mut Phase> {
+        let (active, phase) = self.lanes.get_mut(&conversation)?.active.as_mut()?;
+        (*active == turn).then_some(phase)
+    }
+
+    /// Makes a turn the ready one of its conversation.
     fn make_ready(&mut self, turn: TurnId, conversation: ConversationId) {
         if let Some(lane) = self.lanes.get_mut(&conversation) {
-            lane.phase = Phase::Ready;
+            lane.active = Some((turn, Phase::Ready));
         }
         self.waiting += 1;
-        self.ready.push_back(TurnJob {
-            turn,
-            conversation,
-            fresh: None,
-        });
+        self.ready.push_back(unread(turn, conversation));
     }
 }
 
 impl Lane {
-    fn of(active: TurnId, phase: Phase) -> Lane {
-        Lane {
-            active,
-            phase,
-            waiting: VecDeque::new(),
-        }
+    fn is_active(&self, turn: TurnId) -> bool {
+        self.active.is_some_and(|(active, _)| active == turn)
+    }
+
+    /// Returns whether the turn was suspended.
+    fn end_suspension(&mut self, turn: TurnId) -> bool {
+        let place = self.suspended.iter().position(|one| *one == turn);
+        place.map(|place| self.suspended.remove(place)).is_some()
+    }
+}
+
+/// Too many messages wait in a conversation: these for their turn, those for a person.
+fn too_many(queued: usize, suspended: usize) -> Error {
+    let all = queued + suspended;
+    if suspended == 0 {
+        return Error::rate_limited(
+            format!("{all} messages wait in this conversation already"),
+            5,
+        );
+    }
+    Error::rate_limited(
+        format!(
+            "{all} messages wait in this conversation already, {suspended} of them for permission \
+             to use a tool; try again once it is given or refused"
+        ),
+        60,
+    )
+}
+
+/// A turn to be read from the database.
+fn unread(turn: TurnId, conversation: ConversationId) -> TurnJob {
+    TurnJob {
+        turn,
+        conversation,
+        fresh: None,
     }
 }
