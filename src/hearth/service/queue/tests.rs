@@ -37,15 +37,62 @@ fn turns_of_one_conversation_run_one_after_the_other() {
 }
 
 #[test]
-fn a_suspended_turn_holds_its_conversation_and_no_worker() {
+fn a_suspended_turn_holds_neither_its_conversation_nor_a_worker() {
     let queue = WorkQueue::new(1);
-    queue.submit(job(1, 1));
-    queue.submit(job(2, 1));
-    queue.submit(job(3, 2));
+    for (turn, conversation) in [(1, 1), (2, 1), (3, 1), (4, 2)] {
+        queue.submit(job(turn, conversation));
+    }
     next_turn(&queue);
-    queue.turn_suspended(1.into(), 1.into());
+    assert!(queue.turn_suspended(1.into(), 1.into()));
+    assert_eq!(next_turn(&queue).0, 4);
+    queue.turn_ended(4.into(), 2.into());
+    assert_eq!(next_turn(&queue).0, 2);
+    // Decided while another one runs: it is the next, before those that came later.
+    queue.resume(1.into(), 1.into());
+    assert_eq!((queue.load().running, queue.load().waiting), (1, 2));
+    queue.turn_ended(2.into(), 1.into());
+    assert_eq!(next_turn(&queue).0, 1);
+    queue.turn_ended(1.into(), 1.into());
+    assert_eq!(next_turn(&queue).0, 3);
+}
+
+#[test]
+fn suspended_turns_continue_as_they_are_decided() {
+    let queue = WorkQueue::new(1);
+    for turn in 1..=3 {
+        queue.submit(job(turn, 1));
+    }
+    for turn in 1..=3 {
+        assert_eq!(next_turn(&queue).0, turn);
+        assert!(queue.turn_suspended(turn.into(), 1.into()));
+    }
+    assert!(queue.has_suspended());
+    queue.resume(2.into(), 1.into());
+    assert_eq!(next_turn(&queue).0, 2);
+    queue.resume(3.into(), 1.into());
+    queue.resume(1.into(), 1.into());
+    queue.resume(1.into(), 1.into());
+    for turn in [2, 1, 3] {
+        queue.turn_ended(turn.into(), 1.into());
+        if turn != 3 {
+            next_turn(&queue);
+        }
+    }
+    assert_eq!((queue.load().running, queue.load().waiting), (0, 0));
+    assert!(!queue.has_suspended());
+}
+
+#[test]
+fn what_waits_for_the_database_holds_its_conversation() {
+    let queue = WorkQueue::new(1);
+    for (turn, conversation) in [(1, 1), (2, 1), (3, 2)] {
+        queue.submit(job(turn, conversation));
+    }
+    next_turn(&queue);
+    queue.turn_deferred(1.into(), 1.into());
     assert_eq!(next_turn(&queue).0, 3);
     queue.turn_ended(3.into(), 2.into());
+    assert_eq!(queue.load().waiting, 1, "2 waits for 1");
     queue.resume(1.into(), 1.into());
     assert_eq!(next_turn(&queue).0, 1);
 }
@@ -56,8 +103,41 @@ fn a_decision_before_the_turn_is_suspended_is_not_lost() {
     queue.submit(job(1, 1));
     next_turn(&queue);
     queue.resume(1.into(), 1.into());
-    queue.turn_suspended(1.into(), 1.into());
+    assert!(queue.turn_suspended(1.into(), 1.into()));
     assert_eq!(next_turn(&queue).0, 1);
+}
+
+#[test]
+fn a_turn_that_is_signalled_to_stop_is_not_suspended() {
+    let queue = WorkQueue::new(1);
+    queue.submit(job(1, 1));
+    queue.submit(job(2, 1));
+    next_turn(&queue);
+    assert_eq!(queue.withdraw(1.into(), 1.into()), Withdrawn::Signalled);
+    assert!(!queue.turn_suspended(1.into(), 1.into()));
+    assert_eq!(queue.load().running, 1, "its worker ends it");
+    queue.turn_ended(1.into(), 1.into());
+    assert_eq!(next_turn(&queue).0, 2);
+}
+
+#[test]
+fn suspended_turns_count_as_waiting_in_their_conversation() {
+    let queue = WorkQueue::new(1);
+    let limits = limits(9, 2);
+    for turn in 1..=2 {
+        queue.adopt_suspended(turn.into(), 1.into());
+        assert_eq!(queue.check_suspended(1.into(), &limits).is_ok(), turn < 2);
+    }
+    let error = queue.reserve(Some(1.into()), &limits).err().unwrap();
+    assert_eq!(error.code(), base::error::Code::RateLimited);
+    assert!(
+        error.message().starts_with("2 messages wait") && error.message().contains("permission"),
+        "{error}"
+    );
+    assert!(queue.reserve(Some(2.into()), &limits).is_ok());
+    assert_eq!(queue.withdraw(1.into(), 1.into()), Withdrawn::Taken);
+    assert_eq!(queue.withdraw(1.into(), 1.into()), Withdrawn::Unknown);
+    assert!(queue.reserve(Some(1.into()), &limits).is_ok());
 }
 
 #[test]

@@ -158,44 +158,122 @@ fn turns_run_in_order_one_at_a_time_and_none_is_left() {
     });
 }
 
+/// Suspends the turns `asking` once, each at its first run, and ends the others.
+fn suspending(
+    scene: &Arc<Scene>,
+    workers: usize,
+    asking: &'static [i64],
+) -> (Vec<JoinHandle<()>>, Receiver<TurnId>) {
+    let (ask, asked) = bounded(8);
+    let ask = Arc::new(ask);
+    let worker = |_| {
+        let ask = Arc::clone(&ask);
+        scene.spawn(move |scene| {
+            scene.work(|scene, job, _| {
+                let (turn, conversation) = (job.turn, job.conversation);
+                let runs = scene.begun_in(conversation.as_i64());
+                let runs = runs.iter().filter(|one| **one == turn.as_i64()).count();
+                if !asking.contains(&turn.as_i64()) || runs > 1 {
+                    return scene.end(turn, conversation);
+                }
+                ask.send(turn).unwrap();
+                scene.stopped_running(conversation);
+                if !scene.queue.turn_suspended(turn, conversation) {
+                    scene.end(turn, conversation);
+                }
+            });
+        })
+    };
+    ((0..workers).map(worker).collect(), asked)
+}
+
 #[test]
-fn a_decision_at_any_moment_resumes_the_turn_before_the_next() {
+fn a_decision_at_any_moment_resumes_the_turn_and_holds_nobody_up() {
     explore("queue: suspended turns", || {
         let scene = Scene::new(2);
-        let (ask, asked) = bounded(1);
-        let workers = {
-            let scene = Arc::clone(&scene);
-            let ask = Arc::new(ask);
-            (0..2)
-                .map(|_| {
-                    let (scene, ask) = (Arc::clone(&scene), Arc::clone(&ask));
-                    thread::spawn(move || {
-                        scene.work(|scene, job, _| {
-                            if job.turn.as_i64() != 11 || scene.begun_in(1).len() > 1 {
-                                return scene.end(job.turn, job.conversation);
-                            }
-                            ask.send(job.turn).unwrap();
-                            scene.stopped_running(job.conversation);
-                            scene.queue.turn_suspended(job.turn, job.conversation);
-                        });
-                    })
-                })
-                .collect()
-        };
+        let (workers, asked) = suspending(&scene, 2, &[11, 12]);
         let others = vec![
             scene.spawn(move |scene| {
-                let turn = asked.recv().unwrap();
-                scene.queue.resume(turn, 1.into());
+                for _ in 0..2 {
+                    let turn = asked.recv().unwrap();
+                    scene.queue.resume(turn, 1.into());
+                }
             }),
             scene.spawn(|scene| scene.queue.submit(job(21, 2))),
         ];
+        for turn in [11, 12, 13] {
+            scene.queue.submit(job(turn, 1));
+        }
+        scene.await_ends(4);
+        join(others);
+        scene.stop(workers);
+        let begun = scene.begun_in(1);
+        let first = |turn| begun.iter().position(|one| *one == turn);
+        assert!(first(11) < first(12) && first(12) < first(13), "{begun:?}");
+        let mut runs = begun.clone();
+        runs.sort();
+        assert_eq!(runs, [11, 11, 12, 12, 13]);
+    });
+}
+
+#[test]
+fn nobody_waits_for_a_turn_that_is_not_decided() {
+    explore("queue: undecided turns", || {
+        let scene = Scene::new(1);
+        let (workers, asked) = suspending(&scene, 1, &[11]);
+        for turn in [11, 12, 13] {
+            scene.queue.submit(job(turn, 1));
+        }
+        scene.await_ends(2);
+        assert_eq!(asked.recv().unwrap(), TurnId::from(11));
+        assert_eq!(scene.begun_in(1), [11, 12, 13]);
+        scene.queue.resume(11.into(), 1.into());
+        scene.await_ends(1);
+        scene.stop(workers);
+        assert_eq!(scene.begun_in(1), [11, 12, 13, 11]);
+    });
+}
+
+/// A turn that waits for a person is decided and cancelled at once, while the next one
+/// runs: it ends once, by whoever was first, and the next one runs in any case.
+#[test]
+fn a_suspended_turn_that_is_cancelled_ends_once() {
+    explore("queue: suspended and cancelled", || {
+        let scene = Scene::new(2);
+        let (workers, asked) = suspending(&scene, 2, &[11]);
+        let decided = scene.spawn(move |scene| {
+            // If it never ran, nobody is asked.
+            if let Ok(turn) = asked.recv() {
+                scene.queue.resume(turn, 1.into());
+            }
+        });
+        let cancelled = scene.spawn(|scene| {
+            let runs = || {
+                let begun = scene.begun_in(1);
+                begun.iter().filter(|one| **one == 11).count()
+            };
+            match scene.queue.withdraw(11.into(), 1.into()) {
+                // The caller ends it; it must not run from now on.
+                Withdrawn::Taken => {
+                    let before = runs();
+                    scene.ended.0.send(11).unwrap();
+                    thread::yield_now();
+                    assert_eq!(runs(), before);
+                }
+                // Its worker ends it, or did, or it is not there yet.
+                Withdrawn::Signalled | Withdrawn::Unknown => {}
+            }
+        });
         for turn in [11, 12] {
             scene.queue.submit(job(turn, 1));
         }
-        scene.await_ends(3);
-        join(others);
+        scene.await_ends(2);
+        cancelled.join().unwrap();
         scene.stop(workers);
-        assert_eq!(scene.begun_in(1), [11, 11, 12]);
+        decided.join().unwrap();
+        let runs = scene.begun_in(1);
+        assert_eq!(runs.iter().filter(|one| **one == 12).count(), 1);
+        assert!(!scene.queue.has_suspended());
     });
 }
 
