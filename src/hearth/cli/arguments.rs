@@ -30,6 +30,14 @@ const SHARED: &str = "\
                   ~/.local/share/hearth
 --ca-file FILE    Also trust the certificates in this file (PEM) when
                   --url begins with wss:// or https://
+--url URL         The server: ws://HOST:PORT/ws, or wss://; through a relay,
+                  which cannot read the messages:
+                  wss://RELAY/ws?machine_id=M
+--relay-token TOKEN  The relay's AUTH_TOKEN; better given as
+                     HEARTH_RELAY_TOKEN
+--token TOKEN     Sign in with this token; better given as HEARTH_TOKEN,
+                  which other people on the machine cannot see
+--user NAME       Sign in with a password, which is asked for
 --json            Print JSON, for scripts
 --password-stdin  Read the password as one line of standard input
 --generate        Generate a password and print it once";

@@ -10,6 +10,7 @@
 //!
 //! Help, completions and the manual page are generated from the same table.
 
+mod approvals;
 mod arguments;
 mod backup;
 mod called;
@@ -71,6 +72,7 @@ const COMMANDS: &[Command] = &[
     serve::COMMAND,
     init::COMMAND,
     chat::COMMAND,
+    approvals::COMMAND,
     #[cfg(feature = "relay")]
     relay::COMMAND,
     user::COMMAND,

@@ -35,6 +35,8 @@ pub struct ServerAccess {
     pub credential: Credential,
     /// The relay's AUTH_TOKEN, when the server is behind a relay.
     pub relay_token: Option<Secret>,
+    /// Whether the token is that of `HEARTH_TOKEN`.
+    pub is_from_environment: bool,
     cleanup: Cleanup,
 }
 
@@ -84,12 +86,16 @@ impl ServerAccess {
     pub fn gain(arguments: &Arguments, context: &mut CliContext) -> Result<ServerAccess, CliError> {
         arguments.exclude("token", "user")?;
         let user = arguments.text("user")?;
-        let token = match (arguments.text("token")?, user) {
-            (Some(token), _) => Some(token.to_owned()),
-            // --user takes precedence over the environment.
-            (None, Some(_)) => None,
-            (None, None) => context.variable("HEARTH_TOKEN"),
+        let given = arguments.text("token")?;
+        // --user takes precedence over the environment, and so does a data directory:
+        // who may write to it has full access.
+        let is_local = arguments.has("data-dir") && !arguments.has("url");
+        let variable = match given.is_some() || user.is_some() || is_local {
+            true => None,
+            false => context.variable("HEARTH_TOKEN"),
         };
+        let is_from_environment = variable.is_some();
+        let token = given.map(str::to_owned).or(variable);
         let (url, trust, local) = match arguments.text("url")? {
             Some(url) => (parse(url)?, http::trust(arguments, context)?, None),
             None => {
@@ -129,8 +135,17 @@ impl ServerAccess {
             trust,
             credential,
             relay_token: relay_token.map(Secret::new),
+            is_from_environment,
             cleanup,
         })
+    }
+
+    /// What the server refuses, with the variable that the token came from.
+    pub fn refusal(&self, error: &str) -> String {
+        match self.is_from_environment {
+            true => format!("{error} (signed in with HEARTH_TOKEN)"),
+            false => error.to_owned(),
+        }
     }
 
     /// Revokes what was created for this session. If the server cannot be

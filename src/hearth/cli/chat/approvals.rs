@@ -2,54 +2,47 @@
 
 use std::collections::VecDeque;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::action::Action;
-use serde_json::json;
+use super::approval::{Approval, first_part};
 
-/// Longest arguments that are shown, in characters.
-const ARGUMENT_CHARACTERS: usize = 2000;
-/// Maximum number of waiting requests; a turn has at most as many calls.
+/// Maximum number of requests; a turn has at most as many calls.
 const MOST: usize = 64;
 
-/// The waiting requests; the first is on the screen.
+/// The requests that the person is asked about; the first is on the screen.
 #[derive(Debug, Default)]
-pub struct Approvals(VecDeque<Approval>);
+pub struct Approvals {
+    asked: VecDeque<Approval>,
+    /// What of the first one is not shown yet: until it is, nobody can allow it.
+    unread: String,
+}
 
+/// What came of an answer.
 #[derive(Debug)]
-struct Approval {
-    id: String,
-    tool: String,
-    arguments: Value,
-    reason: String,
+pub enum Answer {
+    /// It was no answer, or the next request is asked about.
+    Actions(Vec<Action>),
+    /// The request is left as it is.
+    Later(Approval, Vec<Action>),
 }
 
 impl Approvals {
-    /// Whether no request waits.
+    /// Whether nobody is asked anything.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.asked.is_empty()
     }
 
-    /// Handles an `approval.requested`. Without a person to ask (`interactive` false) it
-    /// only reports what the turn waits for.
-    pub fn requested(&mut self, event: &Value, interactive: bool) -> Option<Action> {
-        let approval = Approval {
-            id: event["approval_id"].as_str()?.to_owned(),
-            tool: event["tool"].as_str().unwrap_or("a tool").to_owned(),
-            arguments: event["arguments"].clone(),
-            reason: event["reason"].as_str().unwrap_or_default().to_owned(),
-        };
-        if !interactive {
-            return Some(approval.unanswered());
-        }
-        // The same request comes as the turn's event and by subscription.
-        let known = self.0.iter().any(|other| other.id == approval.id);
-        if known || self.0.len() == MOST {
+    /// Asks about a request, after those before it.
+    pub fn ask(&mut self, approval: Approval) -> Option<Action> {
+        // The same request comes as the turn's event, by subscription and in a list.
+        let is_known = self.asked.iter().any(|other| other.id == approval.id);
+        if is_known || self.asked.len() == MOST {
             return None;
         }
-        self.0.push_back(approval);
-        match self.0.len() {
-            1 => self.question(),
+        self.asked.push_back(approval);
+        match self.asked.len() {
+            1 => self.begin(),
             _ => None,
         }
     }
@@ -57,97 +50,103 @@ impl Approvals {
     /// Handles an `approval.resolved`: somebody else may have decided.
     pub fn resolved(&mut self, event: &Value) -> Vec<Action> {
         let id = event["approval_id"].as_str();
-        let Some(place) = self.0.iter().position(|known| Some(&*known.id) == id) else {
+        let Some(place) = self.asked.iter().position(|known| Some(&*known.id) == id) else {
             return Vec::new();
         };
-        self.0.remove(place);
+        self.asked.remove(place);
         let decision = event["decision"].as_str().unwrap_or("decided");
         let by = event["by"].as_str().unwrap_or("someone");
         let mut actions = vec![Action::Note(format!("{decision} by {by}"))];
         if place == 0 {
-            actions.extend(self.question());
+            actions.extend(self.begin());
         }
         actions
     }
 
     /// Handles the person's answer to the first request.
-    pub fn decide(&mut self, line: &str) -> Vec<Action> {
-        let remember = match line.to_ascii_lowercase().as_str() {
+    pub fn decide(&mut self, line: &str) -> Answer {
+        let line = line.to_ascii_lowercase();
+        let remember = match line.as_str() {
+            "d" | "deny" => None,
+            "l" | "later" => {
+                let left = self.asked.pop_front();
+                let next: Vec<Action> = self.begin().into_iter().collect();
+                return match left {
+                    Some(left) => Answer::Later(left, next),
+                    None => Answer::Actions(next),
+                };
+            }
+            "" if !self.unread.is_empty() => return Answer::Actions(vec![self.show()]),
+            _ if !self.unread.is_empty() => return Answer::Actions(vec![self.more()]),
             "o" | "once" => Some("once"),
             "c" | "conversation" => Some("conversation"),
             "a" | "always" => Some("always"),
-            "d" | "deny" => None,
             // A typing mistake must not decide.
-            _ => return self.question().into_iter().collect(),
+            _ => return Answer::Actions(self.begin().into_iter().collect()),
         };
-        let Some(Approval { id, .. }) = self.0.pop_front() else {
-            return Vec::new();
-        };
-        let decision = match remember {
-            Some(remember) => {
-                json!({"type": "approve", "id": "decide", "approval_id": id, "remember": remember})
-            }
-            None => json!({"type": "deny", "id": "decide", "approval_id": id}),
-        };
-        let mut actions = vec![Action::Send(decision)];
-        actions.extend(self.question());
-        actions
+        let mut actions = Vec::new();
+        if let Some(Approval { id, .. }) = self.asked.pop_front() {
+            actions.push(Action::Send(decision(&id, remember, "decide")));
+        }
+        actions.extend(self.begin());
+        Answer::Actions(actions)
     }
 
     /// Drops the requests because nobody can answer any more; the turn keeps waiting.
     pub fn give_up(&mut self) -> Vec<Action> {
-        let given_up = self.0.drain(..);
-        given_up.map(|approval| approval.unanswered()).collect()
+        let given_up = self.asked.drain(..);
+        given_up.map(|approval| unanswered(&approval)).collect()
     }
 
-    /// Drops all requests: their turn is over.
-    pub fn clear(&mut self) {
-        self.0.clear();
+    /// Drops the requests of a turn that is over.
+    pub fn end_turn(&mut self, turn: Option<&str>) -> Option<Action> {
+        let was_first = self.asked.front().is_some_and(|first| first.is_of(turn));
+        self.asked.retain(|approval| !approval.is_of(turn));
+        was_first.then(|| self.begin()).flatten()
     }
 
-    fn question(&self) -> Option<Action> {
-        let approval = self.0.front()?;
-        let arguments = match &approval.arguments {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
+    /// Begins to ask about the first request.
+    fn begin(&mut self) -> Option<Action> {
+        self.unread = self.asked.front()?.text();
+        Some(self.show())
+    }
+
+    /// Shows the next part of the first request, and asks once all was shown.
+    fn show(&mut self) -> Action {
+        let text = std::mem::take(&mut self.unread);
+        let (part, rest) = first_part(&text);
+        self.unread = rest.to_owned();
+        let question = match (rest, self.asked.front()) {
+            ("", Some(approval)) => approval.question(),
+            _ => MORE.to_owned(),
         };
-        let arguments = short(&arguments, ARGUMENT_CHARACTERS);
-        let tool = &approval.tool;
-        let question = match approval.reason.as_str() {
-            "" => format!("May {tool} run? {arguments}"),
-            // The reason usually contains the arguments.
-            reason if reason.contains(&arguments) => format!("{reason}. May it?"),
-            reason if contains_all(reason, &approval.arguments) => format!("{reason}\nMay it?"),
-            reason => format!("{reason}\n  {tool} {arguments}\nMay it?"),
-        };
-        Some(Action::Ask(format!(
-            "{question}\n(o)nce, for this (c)onversation, (a)lways or (d)eny: "
-        )))
+        Action::Ask(format!("{part}\n{question}"))
+    }
+
+    fn more(&self) -> Action {
+        Action::Ask(MORE.to_owned())
     }
 }
 
-impl Approval {
-    fn unanswered(&self) -> Action {
-        Action::Problem(format!(
-            "{} is waiting for approval; decide on the web page or in `hearth chat` in a terminal",
-            self.tool
-        ))
+/// Asked while a request is not shown to its end.
+const MORE: &str = "More follows. Press Enter to read on before you allow it, (d)eny or (l)ater: ";
+
+/// The command that decides: `remember` says what an approval covers, without it the
+/// call is denied.
+pub fn decision(approval: &str, remember: Option<&str>, id: &str) -> Value {
+    match remember {
+        Some(remember) => {
+            json!({"type": "approve", "id": id, "approval_id": approval, "remember": remember})
+        }
+        None => json!({"type": "deny", "id": id, "approval_id": approval}),
     }
 }
 
-/// Whether a sentence contains every argument.
-fn contains_all(sentence: &str, arguments: &Value) -> bool {
-    arguments.as_object().is_some_and(|members| {
-        let is_contained =
-            |value: &Value| value.as_str().is_some_and(|text| sentence.contains(text));
-        members.values().all(is_contained)
-    })
-}
-
-/// The beginning of a text, with a mark if it is truncated.
-pub fn short(text: &str, most: usize) -> String {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
-        None => text.to_owned(),
-    }
+/// Says that a call waits, and how to answer.
+pub fn unanswered(approval: &Approval) -> Action {
+    let Approval { tool, id, .. } = approval;
+    Action::Problem(format!(
+        "{tool} is waiting for approval: `hearth approvals show {id}`, the web page or \
+         `hearth chat` in a terminal"
+    ))
 }

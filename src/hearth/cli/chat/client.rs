@@ -1,11 +1,16 @@
 //! The chat client as a state machine without I/O: messages of the server, lines of
 //! the person and signals go in, [`Action`]s come out.
 
+mod waiting;
+
 use serde_json::Value;
 
 use super::action::Action;
-use super::approvals::{Approvals, short};
+use super::approval::Approval;
+use super::approvals::Approvals;
+use super::listing::{conversations, short};
 use serde_json::json;
+use waiting::{Listing, list_approvals};
 
 /// How the client was started.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +22,8 @@ pub struct ChatMode {
     pub interactive: bool,
     /// The conversation to continue.
     pub conversation: Option<String>,
+    /// Whether the token is that of `HEARTH_TOKEN`, which a refusal then names.
+    pub is_from_environment: bool,
 }
 
 /// Something to react to.
@@ -40,10 +47,19 @@ enum ClientState {
     Idle,
     /// A message was sent and has no response yet.
     Turn {
-        /// Known from the first event on.
-        turn: Option<String>,
+        sent: SentMessage,
         cancelling: bool,
     },
+}
+
+/// A message that has no response yet.
+#[derive(Debug, PartialEq, Eq)]
+struct SentMessage {
+    /// The id of the request.
+    request: String,
+    /// Known from the first event on.
+    turn: Option<String>,
+    message: String,
 }
 
 /// The state of one session.
@@ -53,6 +69,12 @@ pub struct ChatClient {
     state: ClientState,
     conversation: Option<String>,
     approvals: Approvals,
+    /// Requests that this person may not be the one to answer.
+    unchecked: Vec<Approval>,
+    /// Messages whose approvals were left for later: their replies come late.
+    left: Vec<SentMessage>,
+    /// Of the person who signed in.
+    role: String,
     succeeded: bool,
     /// Seconds of silence after which the connection counts as lost.
     silence: u64,
@@ -63,6 +85,7 @@ const HELP: &str = "\
 /new            start a new conversation
 /conversations  list the latest conversations
 /open ID        continue one of them
+/approvals      decide what waits for approval
 /quit           exit (or Ctrl-D)
 Ctrl-C stops an answer; a second Ctrl-C exits.";
 
@@ -74,6 +97,9 @@ impl ChatClient {
             mode,
             state: ClientState::SigningIn,
             approvals: Approvals::default(),
+            unchecked: Vec::new(),
+            left: Vec::new(),
+            role: String::new(),
             succeeded: true,
             silence: 90,
         };
@@ -123,12 +149,12 @@ impl ChatClient {
 
     fn interrupt(&mut self) -> Vec<Action> {
         match &mut self.state {
-            ClientState::Turn { turn, cancelling } if !*cancelling => {
+            ClientState::Turn { sent, cancelling } if !*cancelling => {
                 *cancelling = true;
                 let note = "stopping; press Ctrl-C again to exit".to_owned();
                 let mut actions = vec![Action::Break, Action::Note(note)];
                 // Without the turn's id the cancel waits for the turn's first event.
-                actions.extend(turn.as_deref().map(cancel));
+                actions.extend(sent.turn.as_deref().map(cancel));
                 actions
             }
             ClientState::Idle if self.mode.interactive => vec![Action::Break, self.exit()],
@@ -159,42 +185,89 @@ impl ChatClient {
                     self.silence = ping.clamp(1, 3600) * 3;
                 }
                 let mut actions = Vec::new();
-                // Only an admin may subscribe to these events.
-                if data["role"] == "admin" {
+                self.role = data["role"].as_str().unwrap_or_default().to_owned();
+                // A viewer asks for nothing that would run.
+                if self.role != "viewer" {
                     let events = ["approval.requested", "approval.resolved"];
                     let subscribe =
                         json!({"type": "subscribe", "id": "subscribe", "events": events});
                     actions.push(Action::Send(subscribe));
                 }
-                match self.mode.question.clone() {
-                    Some(question) => actions.push(self.ask(&question)),
-                    None => actions.push(self.idle()),
+                let lists = self.role != "viewer" && self.mode.interactive;
+                match (self.mode.question.clone(), &self.conversation) {
+                    (Some(question), _) => actions.push(self.ask(&question)),
+                    (None, Some(_)) if lists => {
+                        actions.push(list_approvals(Listing::Opened));
+                        self.state = ClientState::Idle;
+                    }
+                    (None, _) => {
+                        actions.extend(lists.then(|| list_approvals(Listing::Count)));
+                        actions.push(self.idle());
+                    }
                 }
                 actions
             }
-            Some("chat") => {
-                if let Some(conversation) = data["conversation_id"].as_str() {
-                    self.conversation = Some(conversation.to_owned());
-                }
-                let response = data["response"].as_str().unwrap_or_default().to_owned();
-                let mut actions = Vec::new();
-                let is_cancelled = data["state"] == "cancelled";
-                if !is_cancelled || !response.is_empty() {
-                    actions.push(Action::Answer(response));
-                }
-                if is_cancelled {
-                    self.failed_in_script();
-                    actions.push(Action::Note("stopped".to_owned()));
-                }
-                actions.push(self.end_turn());
-                actions
+            Some(request) if request.starts_with("chat") => self.reply(request, data),
+            Some("decide") if self.state == ClientState::Idle && self.approvals.is_empty() => {
+                vec![Action::Ready]
             }
             Some("list") => {
                 let mut actions = conversations(data);
                 actions.push(Action::Ready);
                 actions
             }
-            _ => Vec::new(),
+            Some(id) => match Listing::of(id) {
+                Some(purpose) => self.listed(purpose, Approval::list(data)),
+                None => Vec::new(),
+            },
+            None => Vec::new(),
+        }
+    }
+
+    /// Handles the reply to a message: the one that is waited for, or one whose approval
+    /// was left for later.
+    fn reply(&mut self, request: &str, data: &Value) -> Vec<Action> {
+        let late = self.take_left(request);
+        if let (None, Some(conversation)) = (&late, data["conversation_id"].as_str()) {
+            self.conversation = Some(conversation.to_owned());
+        }
+        let response = data["response"].as_str().unwrap_or_default().to_owned();
+        let mut actions = self.late_note(late.as_ref());
+        let is_cancelled = data["state"] == "cancelled";
+        if !is_cancelled || !response.is_empty() {
+            actions.push(Action::Answer(response));
+        }
+        if is_cancelled {
+            self.failed_in_script();
+            actions.push(Action::Note("stopped".to_owned()));
+        }
+        actions.extend(self.end(late));
+        actions
+    }
+
+    /// Takes a message out of those whose replies come late.
+    fn take_left(&mut self, request: &str) -> Option<SentMessage> {
+        let place = self.left.iter().position(|left| left.request == request)?;
+        Some(self.left.remove(place))
+    }
+
+    /// Names the question of a late reply.
+    fn late_note(&self, late: Option<&SentMessage>) -> Vec<Action> {
+        let note =
+            |late: &SentMessage| Action::Note(format!("reply to “{}”:", short(&late.message, 60)));
+        late.map(note).into_iter().collect()
+    }
+
+    /// Ends the turn of a late reply, or the one that is waited for.
+    fn end(&mut self, late: Option<SentMessage>) -> Vec<Action> {
+        match late {
+            None => vec![self.end_turn()],
+            Some(late) => {
+                let next = self.approvals.end_turn(late.turn.as_deref());
+                let is_idle = self.state == ClientState::Idle && self.approvals.is_empty();
+                let ready = is_idle.then_some(Action::Ready);
+                next.or(ready).into_iter().collect()
+            }
         }
     }
 
@@ -207,10 +280,33 @@ impl ChatClient {
             Some(seconds) => format!("{error}; try again in {seconds} seconds"),
             None => error,
         };
+        let is_of_token = matches!(
+            message["code"].as_str(),
+            Some("invalid_token" | "unauthorized")
+        );
+        let problem = match self.mode.is_from_environment && is_of_token {
+            true => format!("{problem} (signed in with HEARTH_TOKEN)"),
+            false => problem,
+        };
         match (message["id"].as_str(), &self.state) {
-            (Some("chat"), _) => {
+            (Some(request), _) if request.starts_with("chat") => {
                 self.failed_in_script();
-                vec![Action::Problem(problem), self.end_turn()]
+                let late = self.take_left(request);
+                let mut actions = self.late_note(late.as_ref());
+                actions.push(Action::Problem(problem));
+                actions.extend(self.end(late));
+                actions
+            }
+            (Some("subscribe"), _) => Vec::new(),
+            (Some("decide"), ClientState::Idle) if self.approvals.is_empty() => {
+                vec![Action::Problem(problem), Action::Ready]
+            }
+            (Some(id), _) if Listing::of(id) == Some(Listing::All) => {
+                vec![Action::Problem(problem), Action::Ready]
+            }
+            // An older server: only admins may ask.
+            (Some(id), _) if Listing::of(id).is_some() => {
+                self.listed(Listing::of(id).unwrap_or(Listing::Count), Vec::new())
             }
             (_, ClientState::SigningIn) => {
                 self.succeeded = false;
@@ -227,22 +323,27 @@ impl ChatClient {
     }
 
     fn event(&mut self, event: &Value) -> Vec<Action> {
-        let ClientState::Turn { turn, cancelling } = &mut self.state else {
+        match event["event"].as_str() {
+            Some("approval.requested") => return self.requested(event),
+            Some("approval.resolved") => return self.approvals.resolved(event),
+            _ => {}
+        }
+        let ClientState::Turn { sent, cancelling } = &mut self.state else {
             return Vec::new();
         };
         let of = |name: &str| event[name].as_str();
         let name = of("event").unwrap_or_default();
-        let mut actions = Vec::new();
-        if name.starts_with("chat.") {
-            // These come only for our own turn.
-            if turn.is_none() {
-                *turn = of("turn_id").map(str::to_owned);
-                if *cancelling {
-                    actions.extend(turn.as_deref().map(cancel));
-                }
-            }
-        } else if turn.is_some() && of("turn_id") != turn.as_deref() {
+        let is_left = |left: &SentMessage| left.turn.as_deref() == of("turn_id");
+        if self.left.iter().any(is_left) {
             return Vec::new();
+        }
+        let mut actions = Vec::new();
+        // These come only for our own turns.
+        if name.starts_with("chat.") && sent.turn.is_none() {
+            sent.turn = of("turn_id").map(str::to_owned);
+            if *cancelling {
+                actions.extend(sent.turn.as_deref().map(cancel));
+            }
         }
         match name {
             "chat.delta" => {
@@ -256,11 +357,6 @@ impl ChatClient {
                 let summary = of("summary").unwrap_or("it failed");
                 actions.push(Action::Note(format!("failed: {}", short(summary, 200))));
             }
-            "approval.requested" => {
-                let interactive = self.mode.interactive;
-                actions.extend(self.approvals.requested(event, interactive));
-            }
-            "approval.resolved" => actions.extend(self.approvals.resolved(event)),
             _ => {}
         }
         actions
@@ -270,7 +366,10 @@ impl ChatClient {
         let line = line.trim();
         match self.state {
             ClientState::SigningIn => Vec::new(),
-            ClientState::Turn { .. } => self.approvals.decide(line),
+            ClientState::Idle | ClientState::Turn { .. } if !self.approvals.is_empty() => {
+                self.decide(line)
+            }
+            ClientState::Turn { .. } => Vec::new(),
             ClientState::Idle if line.is_empty() => vec![Action::Ready],
             ClientState::Idle if self.mode.interactive && line.starts_with('/') => {
                 self.command(line)
@@ -294,8 +393,13 @@ impl ChatClient {
             }
             ("/open", id) if !id.is_empty() => {
                 self.conversation = Some(id.to_owned());
-                vec![Action::Note(format!("continuing {id}")), Action::Ready]
+                let note = Action::Note(format!("continuing {id}"));
+                match self.role.as_str() {
+                    "viewer" => vec![note, Action::Ready],
+                    _ => vec![note, list_approvals(Listing::Opened)],
+                }
             }
+            ("/approvals", _) => vec![list_approvals(Listing::All)],
             ("/help", _) => vec![Action::Note(HELP.to_owned()), Action::Ready],
             _ => vec![
                 Action::Problem(format!("unknown command {command}; see /help")),
@@ -306,11 +410,20 @@ impl ChatClient {
 
     /// Sends a message.
     fn ask(&mut self, message: &str) -> Action {
+        // Replies that come late keep their request's id.
+        let mut request = "chat".to_owned();
+        while self.left.iter().any(|left| left.request == request) {
+            request.push('+');
+        }
+        let mut chat = json!({"type": "chat", "id": request, "message": message, "stream": true});
         self.state = ClientState::Turn {
-            turn: None,
+            sent: SentMessage {
+                request,
+                turn: None,
+                message: message.to_owned(),
+            },
             cancelling: false,
         };
-        let mut chat = json!({"type": "chat", "id": "chat", "message": message, "stream": true});
         if let Some(conversation) = &self.conversation {
             chat["conversation_id"] = Value::from(conversation.as_str());
         }
@@ -318,7 +431,9 @@ impl ChatClient {
     }
 
     fn end_turn(&mut self) -> Action {
-        self.approvals.clear();
+        if let ClientState::Turn { sent, .. } = &self.state {
+            let _ = self.approvals.end_turn(sent.turn.as_deref());
+        }
         if self.mode.question.is_some() {
             self.exit()
         } else {
@@ -334,26 +449,4 @@ impl ChatClient {
 
 fn cancel(turn: &str) -> Action {
     Action::Send(json!({"type": "cancel", "id": "cancel", "turn_id": turn}))
-}
-
-fn conversations(data: &Value) -> Vec<Action> {
-    let list = data["conversations"].as_array();
-    let lines: Vec<String> = list
-        .into_iter()
-        .flatten()
-        .map(|conversation| {
-            let of = |name: &str| conversation[name].as_str().unwrap_or_default();
-            let when = of("updated_at").get(..10).unwrap_or_default();
-            let when = match when.parse::<jiff::civil::Date>() {
-                Ok(date) => date.strftime("%d %b %Y").to_string(),
-                Err(_) => when.to_owned(),
-            };
-            format!("{}  {when}  {}", of("id"), short(of("title"), 60))
-        })
-        .collect();
-    let text = match lines.is_empty() {
-        true => "there are no conversations yet".to_owned(),
-        false => lines.join("\n"),
-    };
-    vec![Action::Note(text)]
 }

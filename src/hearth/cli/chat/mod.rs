@@ -6,10 +6,12 @@
 pub(super) mod access;
 mod action;
 mod address;
-mod approvals;
+pub(super) mod approval;
+pub(super) mod approvals;
 mod client;
 pub(super) mod connection;
 mod encryption;
+mod listing;
 mod screen;
 #[cfg(test)]
 mod tests;
@@ -45,14 +47,11 @@ message per line of standard input. When the output is a file or pipe, only answ
 
 Without --url it talks to the server on this machine and needs no password: anyone who can write
 to the data directory has full access. Ctrl-C stops an answer; a second Ctrl-C exits.
---url URL            The server: ws://HOST:PORT/ws, or wss://; through a relay,
-                     which cannot read the messages: wss://RELAY/ws?machine_id=M
---relay-token TOKEN  The relay's AUTH_TOKEN; better given as
-                     HEARTH_RELAY_TOKEN
+--url
+--relay-token
 --ca-file
---token TOKEN        Sign in with this token; better given as HEARTH_TOKEN,
-                     which other people on the machine cannot see
---user NAME          Sign in with a password, which is asked for
+--token
+--user
 --conversation ID    Continue this conversation
 --new                Start a new conversation (the default)
 --data-dir",
@@ -69,10 +68,11 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     if let Some(id) = conversation {
         id.parse::<ConversationId>()?;
     }
-    let mode = ChatMode {
+    let mut mode = ChatMode {
         question: arguments.joined(),
         interactive: context.input_is_terminal,
         conversation: conversation.map(str::to_owned),
+        is_from_environment: false,
     };
     let color = context.variable("NO_COLOR").is_none()
         && context.variable("TERM").is_none_or(|term| term != "dumb");
@@ -81,6 +81,7 @@ fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let screen = ChatScreen::new(rich, rich && color, prompt);
 
     let access = ServerAccess::gain(arguments, context)?;
+    mode.is_from_environment = access.is_from_environment;
     // Until here, Ctrl-C simply ends the process.
     let outcome = SignalSockets::catch()
         .map_err(|error| CliError::failed(format!("cannot handle signals: {error}")))

@@ -19,10 +19,29 @@ CALLED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"
 CALL_FAILED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"c","ok":false,"summary":"no clock"}
 MAY {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{"x":1},"reason":"risky"}
 MAY_ALSO {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_2","tool":"fetch","arguments":{},"reason":""}
-MAY_OTHER {"type":"event","turn_id":"turn_9","event":"approval.requested","approval_id":"appr_9","tool":"run","arguments":{},"reason":""}
+MAY_OTHER {"type":"event","turn_id":"turn_9","conversation_id":"conv_9","event":"approval.requested","approval_id":"appr_9","tool":"run","arguments":{},"reason":"","requested_by":"ada"}
+MAY_LONG {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{"c":"1\u000a2\u000a3\u000a4\u000a5\u000a6\u000a7\u000a8\u000a9\u000a10\u000a11\u000a12\u000a13\u000a14\u000a15\u000a16\u000a17\u000a18"},"reason":"long"}
+NONE_WAITING {"status":"ok","id":"waiting","data":{"approvals":[]}}
+NOT_MINE {"status":"ok","id":"check","data":{"approvals":[]}}
+MINE {"status":"ok","id":"check","data":{"approvals":[{"approval_id":"appr_1"}]}}
+ONE_WAITS {"status":"ok","id":"waiting","data":{"approvals":[{"approval_id":"appr_1"}]}}
+TWO_WAIT {"status":"ok","id":"waiting","data":{"approvals":[{"approval_id":"appr_1"},{"approval_id":"appr_2"}]}}
+NOT_ASKED {"status":"error","id":"waiting","error":"admins only","code":"unauthorized"}
+NONE {"status":"ok","id":"approvals","data":{"approvals":[]}}
+ALL {"status":"ok","id":"approvals","data":{"approvals":[{"approval_id":"appr_1","tool":"open","requested_by":"ada","channel":"webhook:door","conversation_id":"conv_1","covers":"ada","arguments":{},"reason":"open"}]}}
+OPENED {"status":"ok","id":"opened","data":{"approvals":[{"approval_id":"appr_2","conversation_id":"conv_2"},{"approval_id":"appr_1","tool":"open","requested_by":"ada","channel":"webhook:door","conversation_id":"conv_1","covers":"ada","arguments":{},"reason":"open"}]}}
+DECIDED {"status":"ok","id":"decide","data":{"approval_id":"appr_1"}}
+UNDECIDED {"status":"error","id":"decide","error":"it is decided already","code":"not_found"}
+NEXT_ANSWER {"status":"ok","id":"chat+","data":{"response":"Next","conversation_id":"conv_1"}}
+NEXT_DELTA {"type":"event","turn_id":"turn_2","event":"chat.delta","text":"Ne"}
 RESOLVED {"type":"event","turn_id":"turn_1","event":"approval.resolved","approval_id":"appr_1","decision":"denied","by":"ada"}
 UNKNOWN {"type":"event","event":"from.the.future"}
 AUTH send {"type":"auth","id":"auth","token":"t"}
+WAITING send {"type":"list_approvals","id":"waiting"}
+CHECK send {"type":"list_approvals","id":"check"}
+OPEN send {"type":"list_approvals","id":"opened"}
+APPROVALS send {"type":"list_approvals","id":"approvals"}
+CHAT_NEXT send {"type":"chat","id":"chat+","message":"next","stream":true}
 SUBSCRIBE send {"type":"subscribe","id":"subscribe","events":["approval.requested","approval.resolved"]}
 CHAT_HI send {"type":"chat","id":"chat","message":"hi","stream":true}
 CHAT_QUIT send {"type":"chat","id":"chat","message":"/quit","stream":true}
@@ -34,9 +53,13 @@ CONVERSATION send {"type":"approve","id":"decide","approval_id":"appr_1","rememb
 ALWAYS send {"type":"approve","id":"decide","approval_id":"appr_1","remember":"always"}
 DENY send {"type":"deny","id":"decide","approval_id":"appr_1"}
 DENY_ALSO send {"type":"deny","id":"decide","approval_id":"appr_2"}
-ASK ask risky\n  run {"x":1}\nMay it?\n(o)nce, for this (c)onversation, (a)lways or (d)eny:
-ASK_ALSO ask May fetch run? {}\n(o)nce, for this (c)onversation, (a)lways or (d)eny:
-WAITS problem run is waiting for approval; decide on the web page or in `hearth chat` in a terminal
+ASK ask Somebody asks.\nrisky\n  x:\n  | 1\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
+ASK_ALSO ask Somebody asks.\nThe assistant wants to run fetch\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
+ASK_WAITING ask ada asks through the webhook door, in conv_1.\nopen\nMay it?\n(o)nce, in this (c)onversation when ada asks, (a)lways when ada asks, (d)eny or (l)ater:
+ASK_LONG ask Somebody asks.\nlong\n  c:\n  | 1\n  | 2\n  | 3\n  | 4\n  | 5\n  | 6\n  | 7\n  | 8\n  | 9\n  | 10\n  | 11\n  | 12\n  | 13\n  | 14\n  | 15\n  | 16\n  | 17\nMore follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
+ASK_MORE ask More follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
+ASK_END ask   | 18\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
+WAITS problem run is waiting for approval: `hearth approvals show appr_1`, the web page or `hearth chat` in a terminal
 LATER problem too much; try again in 3 seconds
 STOPPING note stopping; press Ctrl-C again to exit
 "#;
@@ -121,7 +144,7 @@ fn interactive() -> ChatMode {
 #[test]
 fn a_person_talks() {
     let transcripts = "
-        ADMIN => SUBSCRIBE | ready
+        ADMIN => SUBSCRIBE | WAITING | ready
         > => ready
         > hi => CHAT_HI
         DELTA => piece Hel
@@ -133,20 +156,20 @@ fn a_person_talks() {
         ANSWER => answer Hello | ready
         ^D => break | exit true
 
-        USER => ready
+        USER => SUBSCRIBE | WAITING | ready
         > /quit => exit true
 
-        USER => ready
+        USER => SUBSCRIBE | WAITING | ready
         ^C => break | exit true
 
-        USER => ready
+        USER => SUBSCRIBE | WAITING | ready
         TERM => exit false
 
-        USER => ready
+        USER => SUBSCRIBE | WAITING | ready
         > /nope => problem unknown command /nope; see /help | ready
         > /conversations => LIST_CONVERSATIONS
         LIST => note conv_1  21 Nov 2026  Tea | ready
-        > /open conv_1 => note continuing conv_1 | ready
+        > /open conv_1 => note continuing conv_1 | OPEN
         > more => CHAT_MORE
 
         NO_AUTH => problem this token is not valid | exit false
@@ -154,7 +177,7 @@ fn a_person_talks() {
         SSH-2.0 => problem the server sent something that is not JSON; is this Hearth? | exit false
 
         UNKNOWN =>
-        USER => ready
+        USER => SUBSCRIBE | WAITING | ready
     ";
     check_all(&interactive(), "", transcripts);
 }
@@ -162,7 +185,7 @@ fn a_person_talks() {
 #[test]
 fn tools_are_shown_and_permission_is_asked() {
     let begin = "
-        ADMIN => SUBSCRIBE | ready
+        ADMIN => SUBSCRIBE | WAITING | ready
         > hi => CHAT_HI
         CALL => note clock …
     ";
@@ -200,13 +223,83 @@ fn tools_are_shown_and_permission_is_asked() {
         MAY_ALSO =>
         RESOLVED => note denied by ada | ASK_ALSO
 
-        MAY_OTHER =>
+        MAY_OTHER => note ada asks, in conv_9. run waits for approval; /approvals shows it
+
+        MAY_LONG => ASK_LONG
+        > o => ASK_MORE
+        > => ASK_END
+        > o => ONCE
+
+        MAY_LONG => ASK_LONG
+        > d => DENY
+
+        MAY => ASK
+        > l => note run waits; /approvals shows it | ready
+        CALL =>
+        > next => CHAT_NEXT
+        NEXT_DELTA => piece Ne
+        ANSWER => note reply to “hi”: | answer Hello
+        NEXT_ANSWER => answer Next | ready
+
+        MAY => ASK
+        > l => note run waits; /approvals shows it | ready
+        ANSWER => note reply to “hi”: | answer Hello | ready
 
         MAY => ASK
         ^D => WAITS
         ANSWER => answer Hello | ready
     ";
     check_all(&interactive(), begin, transcripts);
+}
+
+#[test]
+fn what_waits_is_decided_wherever_it_was_asked() {
+    let transcripts = "
+        ADMIN => SUBSCRIBE | WAITING | ready
+        NONE_WAITING =>
+        > /approvals => APPROVALS
+        NONE => note nothing waits for approval | ready
+
+        ADMIN => SUBSCRIBE | WAITING | ready
+        ONE_WAITS => note 1 request waits for approval; /approvals shows it | ready
+        MAY_OTHER => note ada asks, in conv_9. run waits for approval; /approvals shows it | ready
+        > /approvals => APPROVALS
+        ALL => ASK_WAITING
+        > yes => ASK_WAITING
+        > c => CONVERSATION
+        DECIDED => ready
+
+        USER => SUBSCRIBE | WAITING | ready
+        TWO_WAIT => note 2 requests wait for approval; /approvals shows them | ready
+        > /open conv_1 => note continuing conv_1 | OPEN
+        OPENED => ASK_WAITING
+        > l => note open waits; /approvals shows it | ready
+
+        USER => SUBSCRIBE | WAITING | ready
+        > /open conv_1 => note continuing conv_1 | OPEN
+        OPENED => ASK_WAITING
+        > d => DENY
+        UNDECIDED => problem it is decided already | ready
+
+        USER => SUBSCRIBE | WAITING | ready
+        NOT_ASKED =>
+        > hi => CHAT_HI
+        DELTA => piece Hel
+        MAY => CHECK
+        NOT_MINE => note run waits for the approval of somebody who may give it
+
+        USER => SUBSCRIBE | WAITING | ready
+        > hi => CHAT_HI
+        DELTA => piece Hel
+        MAY => CHECK
+        MINE => ASK
+    ";
+    check_all(&interactive(), "", transcripts);
+    let opened = ChatMode {
+        conversation: Some("conv_1".to_owned()),
+        ..interactive()
+    };
+    check(&opened, "ADMIN => SUBSCRIBE | OPEN\nOPENED => ASK_WAITING");
 }
 
 #[test]
@@ -228,7 +321,7 @@ fn an_interrupt_cancels_and_a_second_one_exits() {
     ";
     check_all(
         &interactive(),
-        "USER => ready\n> hi => CHAT_HI",
+        "USER => SUBSCRIBE | WAITING | ready\n> hi => CHAT_HI",
         transcripts,
     );
 }
@@ -238,13 +331,13 @@ fn a_script_gets_an_answer_and_an_exit_code() {
     let question = |interactive| ChatMode {
         question: Some("hi".to_owned()),
         interactive,
-        conversation: None,
+        ..ChatMode::default()
     };
     let transcripts = "
-        USER => CHAT_HI
+        USER => SUBSCRIBE | CHAT_HI
         ANSWER => answer Hello | exit true
 
-        USER => CHAT_HI
+        USER => SUBSCRIBE | CHAT_HI
         REFUSED => LATER | exit false
 
         ADMIN => SUBSCRIBE | CHAT_HI
@@ -252,7 +345,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
     ";
     check_all(&question(false), "", transcripts);
     let transcript = "
-        USER => CHAT_HI
+        USER => SUBSCRIBE | CHAT_HI
         DELTA => piece Hel
         ^C => break | STOPPING | CANCEL
         SILENCED => note stopped | exit false
@@ -261,7 +354,7 @@ fn a_script_gets_an_answer_and_an_exit_code() {
     // Lines of a pipe are messages, also those that look like commands; one that
     // failed is remembered to the end.
     let transcript = "
-        USER => ready
+        USER => SUBSCRIBE | ready
         > /quit => CHAT_QUIT
         REFUSED => LATER | ready
         ^D => break | exit false

@@ -1,0 +1,168 @@
+//! What waits for approval: listing it, asking about it, and leaving it for later.
+
+use serde_json::{Value, json};
+
+use super::super::action::Action;
+use super::super::approval::Approval;
+use super::super::approvals::{Answer, unanswered};
+use super::{ChatClient, ClientState, SentMessage};
+
+/// Why the waiting approvals were asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listing {
+    /// To say how many there are.
+    Count,
+    /// To learn which of the new ones this person may answer.
+    Check,
+    /// To ask about those of the open conversation.
+    Opened,
+    /// To ask about all.
+    All,
+}
+
+impl ChatClient {
+    /// Handles a list of what waits for approval.
+    pub(super) fn listed(&mut self, purpose: Listing, waiting: Vec<Approval>) -> Vec<Action> {
+        let mut actions = Vec::new();
+        match purpose {
+            Listing::Count => match waiting.len() {
+                0 => return actions,
+                1 => actions.push(Action::Note(
+                    "1 request waits for approval; /approvals shows it".to_owned(),
+                )),
+                count => actions.push(Action::Note(format!(
+                    "{count} requests wait for approval; /approvals shows them"
+                ))),
+            },
+            Listing::Check => {
+                for approval in std::mem::take(&mut self.unchecked) {
+                    match waiting.iter().any(|other| other.id == approval.id) {
+                        true => actions.extend(self.offer(approval)),
+                        false => actions.push(Action::Note(format!(
+                            "{} waits for the approval of somebody who may give it",
+                            approval.tool
+                        ))),
+                    }
+                }
+                return actions;
+            }
+            Listing::Opened => {
+                let open = self.conversation.clone().unwrap_or_default();
+                let here = waiting.into_iter();
+                for approval in here.filter(|approval| approval.conversation_id == open) {
+                    actions.extend(self.approvals.ask(approval));
+                }
+            }
+            Listing::All if waiting.is_empty() => {
+                actions.push(Action::Note("nothing waits for approval".to_owned()));
+            }
+            Listing::All => {
+                for approval in waiting {
+                    actions.extend(self.approvals.ask(approval));
+                }
+            }
+        }
+        if self.state == ClientState::Idle && self.approvals.is_empty() {
+            actions.push(Action::Ready);
+        }
+        actions
+    }
+
+    /// Asks about a request of the turn that is waited for, and mentions others.
+    fn offer(&mut self, approval: Approval) -> Vec<Action> {
+        let is_own = match &self.state {
+            ClientState::Turn { sent, .. } => {
+                sent.turn.is_none() || approval.is_of(sent.turn.as_deref())
+            }
+            _ => false,
+        };
+        if is_own && !self.mode.interactive {
+            return vec![unanswered(&approval)];
+        }
+        if is_own {
+            return self.approvals.ask(approval).into_iter().collect();
+        }
+        if !self.mode.interactive || self.mode.question.is_some() {
+            return Vec::new();
+        }
+        let mut actions = vec![Action::Note(format!(
+            "{} {} waits for approval; /approvals shows it",
+            approval.origin(),
+            approval.tool
+        ))];
+        if self.state == ClientState::Idle && self.approvals.is_empty() {
+            actions.push(Action::Ready);
+        }
+        actions
+    }
+
+    /// Handles an `approval.requested`. An admin may answer all of them; for others,
+    /// the list of those that they may answer tells.
+    pub(super) fn requested(&mut self, event: &Value) -> Vec<Action> {
+        let Some(approval) = Approval::read(event) else {
+            return Vec::new();
+        };
+        if self.role == "admin" || !self.mode.interactive {
+            return self.offer(approval);
+        }
+        self.unchecked.push(approval);
+        vec![list_approvals(Listing::Check)]
+    }
+
+    /// Handles an answer to an approval request. A turn whose request is left for later
+    /// is not waited for.
+    pub(super) fn decide(&mut self, line: &str) -> Vec<Action> {
+        let (left, mut actions) = match self.approvals.decide(line) {
+            Answer::Actions(actions) => return actions,
+            Answer::Later(left, next) => (left, next),
+        };
+        if !self.approvals.is_empty() {
+            return actions;
+        }
+        actions.push(Action::Note(format!(
+            "{} waits; /approvals shows it",
+            left.tool
+        )));
+        if let ClientState::Turn { sent, .. } = &mut self.state {
+            if self.mode.question.is_some() {
+                actions.push(self.exit());
+                return actions;
+            }
+            let request = std::mem::take(&mut sent.request);
+            let (turn, message) = (sent.turn.take(), std::mem::take(&mut sent.message));
+            self.left.push(SentMessage {
+                request,
+                turn,
+                message,
+            });
+        }
+        actions.push(self.idle());
+        actions
+    }
+}
+
+pub(super) fn list_approvals(purpose: Listing) -> Action {
+    Action::Send(json!({"type": "list_approvals", "id": purpose.id()}))
+}
+
+impl Listing {
+    /// The id of the request.
+    fn id(self) -> &'static str {
+        match self {
+            Listing::Count => "waiting",
+            Listing::Check => "check",
+            Listing::Opened => "opened",
+            Listing::All => "approvals",
+        }
+    }
+
+    pub(super) fn of(id: &str) -> Option<Listing> {
+        let all = [
+            Listing::Count,
+            Listing::Check,
+            Listing::Opened,
+            Listing::All,
+        ];
+        all.into_iter().find(|purpose| purpose.id() == id)
+    }
+}

@@ -1,0 +1,36 @@
+//! The list of conversations, as text.
+
+use serde_json::Value;
+
+use super::action::Action;
+
+/// The data of `list_conversations`, one conversation on each line.
+pub fn conversations(data: &Value) -> Vec<Action> {
+    let list = data["conversations"].as_array();
+    let lines: Vec<String> = list
+        .into_iter()
+        .flatten()
+        .map(|conversation| {
+            let of = |name: &str| conversation[name].as_str().unwrap_or_default();
+            let when = of("updated_at").get(..10).unwrap_or_default();
+            let when = match when.parse::<jiff::civil::Date>() {
+                Ok(date) => date.strftime("%d %b %Y").to_string(),
+                Err(_) => when.to_owned(),
+            };
+            format!("{}  {when}  {}", of("id"), short(of("title"), 60))
+        })
+        .collect();
+    let text = match lines.is_empty() {
+        true => "there are no conversations yet".to_owned(),
+        false => lines.join("\n"),
+    };
+    vec![Action::Note(text)]
+}
+
+/// The beginning of a text, with a mark if it is truncated.
+pub fn short(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}… ({} more bytes)", &text[..end], text.len() - end),
+        None => text.to_owned(),
+    }
+}
