@@ -8,6 +8,7 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
 use crate::steps::ToolCall;
+use crate::viewer::{Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -118,8 +119,12 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn waiting_approvals(&self) -> Result<Vec<Approval>> {
-        self.read(|connection| rows(connection, WAITING_APPROVALS, params![MOST], from_row))
+    pub fn waiting_approvals(&self, viewer: &Viewer) -> Result<Vec<Approval>> {
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let most = MOST as usize;
+            sight.rows(connection, WAITING_APPROVALS, params![], most, from_row)
+        })
     }
 
     /// All approvals of a turn, in order, at most 1,000.
@@ -180,8 +185,13 @@ impl Store {
     }
 }
 
-pub(crate) const WAITING_APPROVALS: &str = "SELECT * FROM approvals \
-     INDEXED BY approvals_undecided WHERE verdict IS NULL ORDER BY id LIMIT ?";
+pub(crate) const WAITING_APPROVALS: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", a.* FROM approvals a INDEXED BY approvals_undecided \
+     CROSS JOIN conversations c ON c.id = a.conversation_id \
+     WHERE a.verdict IS NULL ORDER BY a.id"
+);
 
 pub(crate) const EXPIRED_APPROVALS: &str = "SELECT id FROM approvals \
      INDEXED BY approvals_undecided WHERE verdict IS NULL AND expires_at <= ?1 \

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{row, rows};
+use crate::query::row;
 use base::error::Error;
 use base::ids::{AudienceId, UserId};
 pub use base::people::Audience;
@@ -69,7 +69,7 @@ pub(crate) fn intern(
         let found = row(
             write.connection,
             "SELECT id FROM users WHERE folded_name = ?",
-            params![name.to_lowercase()],
+            params![base::people::folded(name)],
             |row| row.get::<_, UserId>(0),
         )?;
         match (found, unknown) {
@@ -112,6 +112,11 @@ fn of_people(write: &Write<'_>, people: &BTreeSet<UserId>) -> Outcome<AudienceId
     Ok(id)
 }
 
+/// The audience of exactly one person.
+pub(crate) fn private(write: &Write<'_>, owner: UserId) -> Outcome<AudienceId> {
+    of_people(write, &BTreeSet::from([owner]))
+}
+
 /// Makes sure that no audience with a person who is removed is found by its members
 /// again: another person might get the same id.
 pub(crate) fn retire_those_with(write: &Write<'_>, person: UserId) -> Outcome<()> {
@@ -124,14 +129,13 @@ pub(crate) fn retire_those_with(write: &Write<'_>, person: UserId) -> Outcome<()
 }
 
 /// Those who may see what has this audience.
-pub(crate) fn readers(connection: &Connection, id: AudienceId) -> Outcome<Readers> {
-    match id {
-        AudienceId::HOUSEHOLD => Ok(Readers::Household),
-        id => {
-            let people = rows(connection, MEMBERS, params![id], |row| row.get(0))?;
-            Ok(Readers::People(people.into()))
-        }
+pub(crate) fn readers(connection: &Connection, id: AudienceId) -> rusqlite::Result<Readers> {
+    if id == AudienceId::HOUSEHOLD {
+        return Ok(Readers::Household);
     }
+    let mut statement = connection.prepare_cached(MEMBERS)?;
+    let people = statement.query_map([id], |row| row.get(0))?;
+    Ok(Readers::People(people.collect::<rusqlite::Result<_>>()?))
 }
 
 /// The names of users and the members of audiences, each read once.
@@ -147,18 +151,23 @@ impl Directory {
         &mut self,
         connection: &Connection,
         user: Option<UserId>,
-    ) -> Outcome<Option<String>> {
+    ) -> rusqlite::Result<Option<String>> {
         let Some(user) = user else { return Ok(None) };
         if let Some(known) = self.names.get(&user) {
             return Ok(known.clone());
         }
-        let name = row(connection, NAME, params![user], |row| row.get(0))?;
+        let mut statement = connection.prepare_cached("SELECT name FROM users WHERE id = ?")?;
+        let name: Option<String> = statement.query_row([user], |row| row.get(0)).optional()?;
         self.names.insert(user, name.clone());
         Ok(name)
     }
 
     /// Those who may see what has this audience.
-    pub fn readers(&mut self, connection: &Connection, id: AudienceId) -> Outcome<Readers> {
+    pub fn readers(
+        &mut self,
+        connection: &Connection,
+        id: AudienceId,
+    ) -> rusqlite::Result<Readers> {
         if let Some(known) = self.readers.get(&id) {
             return Ok(known.clone());
         }
@@ -173,7 +182,7 @@ impl Directory {
         connection: &Connection,
         owner: Option<UserId>,
         id: AudienceId,
-    ) -> Outcome<Audience> {
+    ) -> rusqlite::Result<Audience> {
         let Readers::People(people) = self.readers(connection, id)? else {
             return Ok(Audience::Household);
         };
@@ -191,5 +200,3 @@ impl Directory {
 
 pub(crate) const MEMBERS: &str = "SELECT user_id FROM audience_members \
      INDEXED BY audience_members_by_audience WHERE audience_id = ? ORDER BY user_id";
-
-const NAME: &str = "SELECT name FROM users WHERE id = ?";

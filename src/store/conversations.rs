@@ -1,14 +1,20 @@
 //! Conversations: the list, and creating, renaming and deleting one.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use rusqlite::{Connection, Row, params};
 
+use crate::audience::{self, Audience, Directory, Readers, UnknownName, intern};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
-use crate::query::{self, check_changed, row, rows};
+use crate::query::{self, row, rows};
+use crate::schedules;
+use crate::viewer::{Belongs, Seen, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, MessageId};
+use base::ids::{AudienceId, ConversationId, MessageId, UserId};
 use protocol::command::ConversationCursor;
 
 /// Most conversations of one page, whatever a caller asks for.
@@ -26,6 +32,17 @@ pub struct Conversation {
     pub title: String,
     /// Where it came from: `websocket`, `lines`, `webhook:ACCOUNT`, ...
     pub channel: String,
+    /// The person who began it; absent for one of a webhook account, and for one of
+    /// somebody who was removed.
+    pub owner: Option<String>,
+    /// The same person.
+    pub owner_id: Option<UserId>,
+    /// The webhook account whose it is, or that gets its replies.
+    pub account: Option<String>,
+    /// Who sees it.
+    pub audience: Audience,
+    /// The same people.
+    pub readers: Readers,
     /// For a webhook conversation, the caller's own name for it.
     pub external_name: Option<String>,
     /// When its first message was stored.
@@ -52,8 +69,8 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn conversation(&self, id: ConversationId) -> Result<Conversation> {
-        self.read(|connection| find(connection, id))
+    pub fn conversation(&self, viewer: &Viewer, id: ConversationId) -> Result<Conversation> {
+        self.read(|connection| find(connection, &viewer.sight(connection)?, id))
     }
 
     /// The conversation that a webhook account calls by this name.
@@ -77,54 +94,129 @@ impl Store {
     /// `server_error` when the database cannot be read.
     pub fn conversations(
         &self,
+        viewer: &Viewer,
         limit: usize,
         after: Option<ConversationCursor>,
     ) -> Result<ConversationPage> {
         let limit = limit.min(PAGE);
         let before = after.map_or(i64::MAX, |cursor| cursor.0.as_i64());
-        let mut conversations = self.read(|connection| {
-            rows(
-                connection,
-                PAGE_OF_CONVERSATIONS,
-                params![before, limit as i64 + 1],
-                conversation_from_row,
-            )
-        })?;
-        // One row more than the page: then there is a next page.
-        let next = (conversations.len() > limit)
-            .then(|| {
-                conversations.truncate(limit);
-                conversations.last()
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            // One more than the page: then there is a next page.
+            let mut newest = newest(connection, &sight, before, limit + 1)?;
+            let has_more = newest.len() > limit;
+            newest.truncate(limit);
+            let next = newest.last().filter(|_| has_more);
+            let next = next.map(|(latest, _)| ConversationCursor(*latest));
+            let mut directory = Directory::default();
+            let mut conversations = Vec::with_capacity(newest.len());
+            for (_, id) in newest {
+                // Missing only if it has been deleted or narrowed since.
+                conversations.extend(look_up(connection, &sight, &mut directory, id)?);
+            }
+            Ok(ConversationPage {
+                conversations,
+                next,
             })
-            .flatten()
-            .map(|last| ConversationCursor(last.latest));
-        Ok(ConversationPage {
-            conversations,
-            next,
         })
     }
 
-    /// Changes the title of a conversation.
+    /// Changes the title of a conversation. Returns who sees it.
     ///
     /// # Errors
-    /// `not_found`.
-    pub fn rename_conversation(&self, id: ConversationId, title: &str) -> Result<()> {
-        let title = title.to_owned();
+    /// `not_found`; `unauthorized` for who may see and not change it.
+    pub fn rename_conversation(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        title: &str,
+    ) -> Result<Readers> {
+        let (viewer, title) = (viewer.clone(), title.to_owned());
         self.write(move |write| {
-            let renamed = write.execute(
+            let thing = check_change(write, &viewer, id)?;
+            write.execute(
                 "UPDATE conversations SET title = ?2 WHERE id = ?1",
                 params![id, title],
             )?;
-            check_changed(renamed, "conversation", id)
+            Ok(audience::readers(write.connection, thing.audience_id)?)
+        })
+    }
+
+    /// Changes who sees a conversation with all its messages, turns and callbacks.
+    /// What the model has remembered from it stays as it is.
+    ///
+    /// # Errors
+    /// `not_found`; `unauthorized` for who may see and not change it;
+    /// `invalid_request` for a name that nobody has, and when nobody would see it.
+    pub fn share_conversation(
+        &self,
+        viewer: &Viewer,
+        id: ConversationId,
+        audience: &Audience,
+    ) -> Result<Conversation> {
+        let (viewer, audience) = (viewer.clone(), audience.clone());
+        self.write(move |write| {
+            let thing = check_change(write, &viewer, id)?;
+            let audience_id = intern(write, thing.owner_id, &audience, UnknownName::Refuse)?;
+            write.execute(
+                "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",
+                params![id, audience_id],
+            )?;
+            schedules::follow(write, id, audience_id)?;
+            // An admin may have shared it without themselves.
+            find(
+                write.connection,
+                &Viewer::server().sight(write.connection)?,
+                id,
+            )
+        })
+    }
+
+    /// Gives the conversations of a webhook account this audience. Names that nobody
+    /// has are left out. Costs nothing when it is as it was.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn set_account_audience(&self, account: &str, audience: &Audience) -> Result<()> {
+        let (account, audience) = (account.to_owned(), audience.clone());
+        self.write(move |write| {
+            let audience_id = intern(write, None, &audience, UnknownName::Skip)?;
+            let key = format!("audience of {account}");
+            let known = row(
+                write.connection,
+                "SELECT value FROM meta WHERE key = ?",
+                params![key],
+                |row| row.get::<_, AudienceId>(0),
+            )?;
+            if known == Some(audience_id) {
+                return Ok(());
+            }
+            for sql in [
+                "UPDATE conversations SET audience_id = ?2
+                 WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL",
+                "UPDATE schedules SET audience_id = ?2 WHERE account = ?1 AND owner_id IS NULL",
+            ] {
+                write.execute(sql, params![account, audience_id])?;
+            }
+            write.execute(
+                "INSERT INTO meta (key, value) VALUES (?1, ?2)
+                 ON CONFLICT (key) DO UPDATE SET value = ?2",
+                params![key, audience_id],
+            )?;
+            Ok(())
         })
     }
 
     /// Deletes a conversation and everything in it, its undelivered callbacks too.
+    /// Returns who saw it.
     ///
     /// # Errors
-    /// `not_found`; `invalid_request` while it has an unfinished turn.
-    pub fn delete_conversation(&self, id: ConversationId) -> Result<()> {
+    /// `not_found`; `unauthorized` for who may see and not change it;
+    /// `invalid_request` while it has an unfinished turn.
+    pub fn delete_conversation(&self, viewer: &Viewer, id: ConversationId) -> Result<Readers> {
+        let viewer = viewer.clone();
         self.write(move |write| {
+            let thing = check_change(write, &viewer, id)?;
             let unfinished = row(
                 write.connection,
                 "SELECT 1 FROM turns INDEXED BY turns_unfinished
@@ -140,65 +232,182 @@ impl Store {
             }
             // Foreign keys delete the rest, and triggers update the full-text
             // index.
-            let deleted = write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
-            check_changed(deleted, "conversation", id)
+            write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
+            Ok(audience::readers(write.connection, thing.audience_id)?)
         })
     }
 }
 
-pub(crate) const PAGE_OF_CONVERSATIONS: &str =
-    "SELECT * FROM conversations WHERE latest < ?1 ORDER BY latest DESC LIMIT ?2";
+pub(crate) const NEWEST_OF_AUDIENCE: &str = "SELECT latest, id FROM conversations \
+     INDEXED BY conversations_by_audience \
+     WHERE audience_id = ?1 AND latest > ?2 AND latest < ?3 ORDER BY latest DESC LIMIT ?4";
 
 pub(crate) const CONVERSATION_NAMED: &str =
     "SELECT id FROM conversations WHERE account = ?1 AND external_name = ?2";
 
-pub(crate) fn find(connection: &Connection, id: ConversationId) -> Outcome<Conversation> {
-    query::find(
-        connection,
-        "conversation",
-        "SELECT * FROM conversations WHERE id = ?",
-        id,
-        conversation_from_row,
-    )
+pub(crate) const OF_ACCOUNT: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", latest, id FROM conversations c INDEXED BY conversations_by_name \
+     WHERE account = ?1 AND external_name IS NOT NULL AND latest < ?2"
+);
+
+/// The newest conversations that are seen, at most `most`, newest first. Reads as
+/// many entries of an index as that, and a few for each audience.
+fn newest(
+    connection: &Connection,
+    sight: &Sight,
+    before: i64,
+    most: usize,
+) -> Outcome<Vec<(MessageId, ConversationId)>> {
+    let every;
+    let audiences = match sight.seen() {
+        Seen::Of(audiences) => audiences,
+        Seen::All => {
+            every = rows(connection, "SELECT id FROM audiences", params![], |row| {
+                row.get(0)
+            })?;
+            &every
+        }
+        Seen::OfAccount(account) => {
+            let place = |row: &Row<'_>| Ok((row.get("latest")?, row.get("id")?));
+            let parameters = params![account, before];
+            let mut all = sight.rows(connection, OF_ACCOUNT, parameters, usize::MAX, place)?;
+            all.sort_by(|one, other| other.cmp(one));
+            all.truncate(most);
+            return Ok(all);
+        }
+    };
+    // The oldest on top.
+    let mut newest = BinaryHeap::new();
+    for audience in audiences {
+        let after = match newest.peek() {
+            Some(Reverse((latest, _))) if newest.len() == most => MessageId::as_i64(*latest),
+            _ => i64::MIN,
+        };
+        let parameters = params![audience, after, before, most as i64];
+        let places = rows(connection, NEWEST_OF_AUDIENCE, parameters, |row| {
+            Ok(Reverse((row.get(0)?, row.get(1)?)))
+        })?;
+        for place in places {
+            newest.push(place);
+            if newest.len() > most {
+                newest.pop();
+            }
+        }
+    }
+    let newest = newest.into_sorted_vec().into_iter();
+    Ok(newest.map(|Reverse(place)| place).collect())
+}
+
+const CONVERSATION: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", c.* FROM conversations c WHERE id = ?"
+);
+
+pub(crate) const BELONGS: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    " FROM conversations c WHERE id = ?"
+);
+
+/// A conversation, if it is seen.
+fn look_up(
+    connection: &Connection,
+    sight: &Sight,
+    directory: &mut Directory,
+    id: ConversationId,
+) -> Outcome<Option<Conversation>> {
+    let found = row(connection, CONVERSATION, params![id], |row| {
+        Ok(match sight.sees_row(row)? {
+            true => Some(conversation_from_row(connection, directory, row)?),
+            false => None,
+        })
+    })?;
+    Ok(found.flatten())
+}
+
+pub(crate) fn find(
+    connection: &Connection,
+    sight: &Sight,
+    id: ConversationId,
+) -> Outcome<Conversation> {
+    look_up(connection, sight, &mut Directory::default(), id)?
+        .ok_or_else(|| query::not_found("conversation", id))
+}
+
+/// To whom a conversation belongs.
+///
+/// # Errors
+/// `not_found`, also for one that is not seen.
+pub(crate) fn check_seen(
+    connection: &Connection,
+    sight: &Sight,
+    id: ConversationId,
+) -> Outcome<Belongs> {
+    let (_, thing) = sight.find(connection, "conversation", BELONGS, id, |_| Ok(()))?;
+    Ok(thing)
+}
+
+/// The same for one that is going to change.
+///
+/// # Errors
+/// `unauthorized` for who may see and not change it.
+fn check_change(write: &Write<'_>, viewer: &Viewer, id: ConversationId) -> Outcome<Belongs> {
+    let sight = viewer.sight(write.connection)?;
+    let thing = check_seen(write.connection, &sight, id)?;
+    sight.check_change(write.connection, "conversation", &thing)?;
+    Ok(thing)
 }
 
 /// The conversation of a new message.
 pub(crate) struct Placement {
     pub conversation_id: ConversationId,
     pub external_name: Option<String>,
+    pub audience_id: AudienceId,
 }
 
-/// Creates a conversation and takes its title from `message`. One of a webhook
-/// account that the caller did not name gets its id as its name, so that the
-/// caller can continue it by the name in the callback.
-pub(crate) fn create(
-    write: &Write<'_>,
-    channel: &str,
-    message: &str,
-    account: Option<&str>,
-    name: Option<&str>,
-) -> Outcome<Placement> {
+/// A conversation to create.
+pub(crate) struct NewConversation<'a> {
+    pub channel: &'a str,
+    /// Its title is made from this.
+    pub message: &'a str,
+    pub account: Option<&'a str>,
+    /// The account's name for it.
+    pub name: Option<&'a str>,
+    pub owner: Option<UserId>,
+    pub audience_id: AudienceId,
+}
+
+/// Creates a conversation. One of a webhook account that the caller did not name gets
+/// its id as its name, so that the caller can continue it by the name in the callback.
+pub(crate) fn create(write: &Write<'_>, new: NewConversation<'_>) -> Outcome<Placement> {
     let conversation_id: ConversationId = write.id();
-    let external_name = match (account, name) {
+    let external_name = match (new.account, new.name) {
         (Some(_), None) => Some(conversation_id.to_string()),
         (_, name) => name.map(str::to_owned),
     };
     write.execute(
         "INSERT INTO conversations
-             (id, title, channel, account, external_name, created_at, updated_at, message_count, latest)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0)",
+             (id, title, channel, account, external_name, created_at, updated_at, message_count,
+              latest, owner_id, audience_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, 0, 0, ?7, ?8)",
         params![
             conversation_id,
-            title(message),
-            channel,
-            account,
+            title(new.message),
+            new.channel,
+            new.account,
             external_name,
             write.now,
+            new.owner,
+            new.audience_id,
         ],
     )?;
     Ok(Placement {
         conversation_id,
         external_name,
+        audience_id: new.audience_id,
     })
 }
 
@@ -213,12 +422,22 @@ fn title(message: &str) -> String {
     cut.trim_end().to_owned()
 }
 
-fn conversation_from_row(row: &Row<'_>) -> rusqlite::Result<Conversation> {
+fn conversation_from_row(
+    connection: &Connection,
+    directory: &mut Directory,
+    row: &Row<'_>,
+) -> rusqlite::Result<Conversation> {
+    let thing = Belongs::from_row(row)?;
     let created_at: Timestamp = row.get("created_at")?;
     Ok(Conversation {
         id: row.get("id")?,
         title: row.get("title")?,
         channel: row.get("channel")?,
+        owner: directory.name(connection, thing.owner_id)?,
+        owner_id: thing.owner_id,
+        account: thing.account,
+        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
+        readers: directory.readers(connection, thing.audience_id)?,
         external_name: row.get("external_name")?,
         created_at,
         // Earlier in the row of one that was created while the clock was ahead.

@@ -1,24 +1,28 @@
 //! Unfinished work and totals.
 
-use rusqlite::{Row, params};
+use rusqlite::types::FromSql;
+use rusqlite::{Connection, Row, ToSql, params};
 
+use crate::conversations::OF_ACCOUNT;
 use crate::database::Store;
-use crate::deliveries::{DeliveryState, UNDELIVERED_BY_STATE};
+use crate::deliveries::{DeliveryState, UNDELIVERED_BY_STATE, UNDELIVERED_STATES};
+use crate::failure::Outcome;
 use crate::query::{row, rows};
-use crate::turns::{TurnState, UNFINISHED_BY_STATE};
+use crate::turns::{TurnState, UNFINISHED_BY_STATE, UNFINISHED_STATES};
 use crate::usage::{Usage, usage_from_row};
+use crate::viewer::{Seen, Sight, Viewer};
 use base::error::Result;
 
 /// Unfinished work and totals, for `server_info`.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Conversations of all channels.
+    /// Conversations of all channels that the viewer sees.
     pub conversations: u64,
-    /// Unfinished turns by state.
+    /// Unfinished turns in them by state.
     pub turns: Vec<(TurnState, u64)>,
-    /// Deliveries that are not delivered, by state.
+    /// Deliveries of them that are not delivered, by state.
     pub deliveries: Vec<(DeliveryState, u64)>,
-    /// Tokens used since the database was created.
+    /// Tokens used since the database was created, by everybody.
     pub usage: Usage,
     /// Bytes of the database file, without its write-ahead log.
     pub database_bytes: u64,
@@ -29,16 +33,44 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn counts(&self) -> Result<Counts> {
+    pub fn counts(&self, viewer: &Viewer) -> Result<Counts> {
         self.read(|connection| {
-            let count = |sql| row(connection, sql, params![], |row| row.get::<_, i64>(0));
-            let conversations = count("SELECT count(*) FROM conversations")?;
-            let database_bytes =
-                count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?;
+            let sight = viewer.sight(connection)?;
+            let count = |sql: &str, parameters: &[&dyn ToSql]| {
+                let count = row(connection, sql, parameters, |row| row.get::<_, i64>(0))?;
+                Outcome::Ok(count.unwrap_or_default().unsigned_abs())
+            };
+            let mut conversations = 0;
+            match sight.seen() {
+                Seen::All => {
+                    conversations = count("SELECT count(*) FROM conversations", params![])?
+                }
+                Seen::Of(audiences) => {
+                    for audience in audiences {
+                        conversations += count(COUNT_OF_AUDIENCE, params![audience])?;
+                    }
+                }
+                Seen::OfAccount(account) => {
+                    let parameters = params![account, i64::MAX];
+                    let all =
+                        sight.rows(connection, OF_ACCOUNT, parameters, usize::MAX, |_| Ok(()))?;
+                    conversations = all.len() as u64;
+                }
+            }
+            let (turns, deliveries) = match sight.seen() {
+                Seen::All => (
+                    rows(connection, UNFINISHED_BY_STATE, params![], counted)?,
+                    rows(connection, UNDELIVERED_BY_STATE, params![], counted)?,
+                ),
+                Seen::Of(_) | Seen::OfAccount(_) => (
+                    tally(connection, &sight, UNFINISHED_STATES)?,
+                    tally(connection, &sight, UNDELIVERED_STATES)?,
+                ),
+            };
             Ok(Counts {
-                conversations: conversations.unwrap_or_default().unsigned_abs(),
-                turns: rows(connection, UNFINISHED_BY_STATE, params![], counted)?,
-                deliveries: rows(connection, UNDELIVERED_BY_STATE, params![], counted)?,
+                conversations,
+                turns,
+                deliveries,
                 usage: row(
                     connection,
                     "SELECT ifnull(sum(input), 0) AS input, ifnull(sum(output), 0) AS output,
@@ -47,13 +79,37 @@ impl Store {
                     |row| usage_from_row(row, ["input", "output", "cached"]),
                 )?
                 .unwrap_or_default(),
-                database_bytes: database_bytes.unwrap_or_default().unsigned_abs(),
+                database_bytes: count(
+                    "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                    params![],
+                )?,
             })
         })
     }
 }
 
+pub(crate) const COUNT_OF_AUDIENCE: &str = "SELECT count(*) FROM conversations \
+     INDEXED BY conversations_by_audience WHERE audience_id = ?";
+
+/// How many of the rows that are seen have each state.
+fn tally<T: FromSql + PartialEq>(
+    connection: &Connection,
+    sight: &Sight,
+    sql: &str,
+) -> Outcome<Vec<(T, u64)>> {
+    let mut found: Vec<(T, u64)> = Vec::new();
+    for state in sight.rows(connection, sql, params![], usize::MAX, |row| {
+        row.get("state")
+    })? {
+        match found.iter_mut().find(|(known, _)| *known == state) {
+            Some((_, count)) => *count += 1,
+            None => found.push((state, 1)),
+        }
+    }
+    Ok(found)
+}
+
 /// A state and its number of rows.
-fn counted<T: rusqlite::types::FromSql>(row: &Row<'_>) -> rusqlite::Result<(T, u64)> {
+fn counted<T: FromSql>(row: &Row<'_>) -> rusqlite::Result<(T, u64)> {
     Ok((row.get(0)?, row.get::<_, i64>(1)?.unsigned_abs()))
 }

@@ -13,6 +13,7 @@ use crate::durability::{Durable, Provisional};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
+use crate::viewer::{Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -101,8 +102,8 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn delivery(&self, id: DeliveryId) -> Result<Delivery> {
-        self.read(|connection| find(connection, id))
+    pub fn delivery(&self, viewer: &Viewer, id: DeliveryId) -> Result<Delivery> {
+        self.read(|connection| find_seen(connection, viewer, id))
     }
 
     /// A delivery if it is to be sent at `now`: it is committed as pending and due,
@@ -187,21 +188,20 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn deliveries(&self, state: Option<DeliveryState>, limit: usize) -> Result<Vec<Delivery>> {
-        let limit = limit.min(MOST) as i64;
-        self.read(|connection| match state {
-            Some(state) => rows(
-                connection,
-                DELIVERIES_OF_STATE,
-                params![state, limit],
-                from_row,
-            ),
-            None => rows(
-                connection,
-                "SELECT * FROM deliveries ORDER BY id DESC LIMIT ?",
-                params![limit],
-                from_row,
-            ),
+    pub fn deliveries(
+        &self,
+        viewer: &Viewer,
+        state: Option<DeliveryState>,
+        limit: usize,
+    ) -> Result<Vec<Delivery>> {
+        let limit = limit.min(MOST);
+        self.read(|connection| {
+            let sight = viewer.sight(connection)?;
+            let list = |sql, parameters| sight.rows(connection, sql, parameters, limit, from_row);
+            match state {
+                Some(state) => list(DELIVERIES_OF_STATE, params![state]),
+                None => list(DELIVERIES, params![]),
+            }
         })
     }
 
@@ -210,9 +210,10 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`; `invalid_request` when it is delivered.
-    pub fn retry_delivery(&self, id: DeliveryId) -> Result<Delivery> {
+    pub fn retry_delivery(&self, viewer: &Viewer, id: DeliveryId) -> Result<Delivery> {
+        let viewer = viewer.clone();
         self.write(move |write| {
-            let delivery = find(write.connection, id)?;
+            let delivery = find_seen(write.connection, &viewer, id)?;
             if delivery.state == DeliveryState::Delivered {
                 return Err(Error::invalid_request(format!(
                     "the delivery {id} has already been delivered"
@@ -237,8 +238,35 @@ pub(crate) const DUE_DELIVERIES: &str = "SELECT * FROM deliveries INDEXED BY del
 pub(crate) const NEXT_DELIVERY: &str = "SELECT min(next_at) FROM deliveries \
      INDEXED BY deliveries_due WHERE state = 'pending'";
 
-pub(crate) const DELIVERIES_OF_STATE: &str = "SELECT * FROM deliveries \
-     INDEXED BY deliveries_by_state WHERE state = ?1 ORDER BY id DESC LIMIT ?2";
+pub(crate) const DELIVERIES_OF_STATE: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", d.* FROM deliveries d INDEXED BY deliveries_by_state \
+     CROSS JOIN conversations c ON c.id = d.conversation_id \
+     WHERE d.state = ?1 ORDER BY d.id DESC"
+);
+
+const DELIVERIES: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", d.* FROM deliveries d CROSS JOIN conversations c ON c.id = d.conversation_id \
+     ORDER BY d.id DESC"
+);
+
+const DELIVERY: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", d.* FROM deliveries d CROSS JOIN conversations c ON c.id = d.conversation_id \
+     WHERE d.id = ?"
+);
+
+pub(crate) const UNDELIVERED_STATES: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", d.state FROM deliveries d INDEXED BY deliveries_by_state \
+     CROSS JOIN conversations c ON c.id = d.conversation_id \
+     WHERE d.state IN ('pending', 'held', 'dead')"
+);
 
 pub(crate) const UNDELIVERED_BY_STATE: &str = "SELECT state, count(*) FROM deliveries \
      INDEXED BY deliveries_by_state WHERE state IN ('pending', 'held', 'dead') GROUP BY state";
@@ -349,6 +377,13 @@ fn oldest_undelivered(
         params![conversation],
         |row| row.get(0),
     )
+}
+
+fn find_seen(connection: &Connection, viewer: &Viewer, id: DeliveryId) -> Outcome<Delivery> {
+    let sight = viewer.sight(connection)?;
+    Ok(sight
+        .find(connection, "delivery", DELIVERY, id, from_row)?
+        .0)
 }
 
 fn find(connection: &Connection, id: DeliveryId) -> Outcome<Delivery> {

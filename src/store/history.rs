@@ -1,15 +1,16 @@
 //! The history of a conversation, as the model sees it.
 
-use rusqlite::{Connection, Row, Statement, params};
+use rusqlite::{Row, Statement, params};
 
 use crate::conversations;
 use crate::database::Store;
 use crate::failure::Outcome;
-use crate::messages::{Message, message_from_row};
+use crate::messages::{Message, find_message};
 use crate::query::{length, row, rows};
 use crate::steps::{Step, step_from_row};
+use crate::viewer::Viewer;
 use base::error::Result;
-use base::ids::{ConversationId, MessageId, TurnId};
+use base::ids::{ConversationId, TurnId};
 
 /// An earlier turn of a conversation.
 #[derive(Clone, Debug)]
@@ -134,7 +135,8 @@ impl Store {
     pub fn save_summary(&self, id: ConversationId, turn_id: TurnId, content: &str) -> Result<()> {
         let content = content.to_owned();
         self.write(move |write| {
-            conversations::find(write.connection, id)?;
+            let sight = Viewer::server().sight(write.connection)?;
+            conversations::check_seen(write.connection, &sight, id)?;
             write.execute(
                 "INSERT INTO conversation_summaries
                      (conversation_id, turn_id, content, created_at)
@@ -182,15 +184,6 @@ fn steps_within(
         steps.push(step_from_row(row)?);
     }
     Ok(Some((steps, left)))
-}
-
-fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Message>> {
-    row(
-        connection,
-        "SELECT * FROM messages WHERE id = ?",
-        params![id],
-        message_from_row,
-    )
 }
 
 fn summary_from_row(row: &Row<'_>) -> rusqlite::Result<Summary> {

@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use crate::audience::{Audience, UnknownName, intern};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
@@ -10,7 +11,7 @@ use crate::query::row;
 use crate::turns::TurnState;
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::{self, ConversationId, MessageId, TurnId};
+use base::ids::{self, ConversationId, MessageId, TurnId, UserId};
 
 /// Prefix of the source until its import is complete.
 const PARTIAL: &str = "partial:";
@@ -29,6 +30,10 @@ pub struct ImportedConversation {
     pub title: String,
     /// The channel to store.
     pub channel: String,
+    /// The person whose it becomes.
+    pub owner: Option<UserId>,
+    /// Who sees it.
+    pub audience: Audience,
     /// When it began.
     pub created_at: Timestamp,
 }
@@ -71,6 +76,7 @@ impl Store {
     /// Begins to import a conversation; none when it has been imported before.
     ///
     /// # Errors
+    /// `invalid_request` for an audience with a name that nobody has;
     /// `server_error` when the database cannot be written.
     pub fn begin_import(&self, new: ImportedConversation) -> Result<Option<Import>> {
         let (source, channel) = (new.source.clone(), new.channel.clone());
@@ -105,9 +111,18 @@ fn begin(write: &Write<'_>, new: &ImportedConversation) -> Outcome<Option<Conver
     let id = free_id(write, "conversations", wanted, created_at, 0)?;
     write.execute(
         "INSERT INTO conversations (id, title, channel, created_at, updated_at, message_count,
-             latest, imported_from, imported_at)
-         VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6)",
-        params![id, new.title, new.channel, created_at, partial, write.now],
+             latest, imported_from, imported_at, owner_id, audience_id)
+         VALUES (?1, ?2, ?3, ?4, ?4, 0, 0, ?5, ?6, ?7, ?8)",
+        params![
+            id,
+            new.title,
+            new.channel,
+            created_at,
+            partial,
+            write.now,
+            new.owner,
+            intern(write, new.owner, &new.audience, UnknownName::Refuse)?,
+        ],
     )?;
     Ok(Some(ConversationId::from(id)))
 }

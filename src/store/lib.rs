@@ -24,8 +24,6 @@
 //! [`Durable`], which only a reader or a commit gives.
 
 mod approvals;
-// Until every query takes a viewer.
-#[allow(dead_code)]
 mod audience;
 mod backup;
 mod clock_step;
@@ -63,8 +61,6 @@ mod steps;
 mod tokens;
 mod turns;
 mod usage;
-#[allow(dead_code)]
-#[allow(unused_macros, unused_imports)]
 mod viewer;
 mod words;
 mod writer;
@@ -95,7 +91,7 @@ pub use integrity::{
     Examination, Progress, ProgressWatcher, check_at_start, check_integrity, examine,
 };
 pub use invitations::{Invitation, NewInvitation};
-pub use memories::Memory;
+pub use memories::{Memory, NewMemory};
 pub use messages::{Message, MessagePage, Role};
 pub use meter::WriterMeter;
 pub use new_turn::{Begun, NewTurn, Target};

@@ -1,14 +1,19 @@
 //! Messages: pages and search.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
 use rusqlite::{Connection, Row, params};
 
+use crate::conversations::{self, BELONGS};
 use crate::database::Store;
 use crate::durability::Durable;
 use crate::failure::Outcome;
+use crate::fulltext;
 use crate::job::Write;
-use crate::query::{self, length};
+use crate::query::{self, length, row};
+use crate::viewer::{Seen, Sight, Viewer, seen_columns};
 use crate::words::words;
-use crate::{conversations, fulltext};
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
@@ -72,6 +77,7 @@ impl Store {
     /// `not_found`: no such conversation, or no such message in it.
     pub fn messages(
         &self,
+        viewer: &Viewer,
         id: ConversationId,
         limit: usize,
         before: Option<MessageId>,
@@ -79,15 +85,13 @@ impl Store {
         let limit = limit.min(PAGE);
         let until = before.map_or(i64::MAX, MessageId::as_i64);
         let (mut messages, has_more) = self.read(|connection| {
+            conversations::check_seen(connection, &viewer.sight(connection)?, id)?;
             let page = page_of_messages(
                 connection,
                 PAGE_OF_MESSAGES,
                 params![id, until, limit as i64 + 1],
                 limit,
             )?;
-            if page.0.is_empty() {
-                conversations::find(connection, id)?;
-            }
             if let Some(before) = before {
                 let found =
                     query::row(connection, IN_CONVERSATION, params![before, id], |_| Ok(()));
@@ -103,9 +107,10 @@ impl Store {
     /// always one) after `after`, oldest first. Empty at the end.
     ///
     /// # Errors
-    /// `server_error` when the database cannot be read.
+    /// `not_found`: no such conversation.
     pub fn messages_after(
         &self,
+        viewer: &Viewer,
         id: ConversationId,
         limit: usize,
         after: Option<MessageId>,
@@ -113,6 +118,7 @@ impl Store {
         let limit = limit.min(PAGE);
         let after = after.map_or(i64::MIN, MessageId::as_i64);
         self.read(|connection| {
+            conversations::check_seen(connection, &viewer.sight(connection)?, id)?;
             let page = page_of_messages(
                 connection,
                 "SELECT * FROM messages
@@ -128,15 +134,12 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn message(&self, id: MessageId) -> Result<Durable<Message>> {
+    pub fn message(&self, viewer: &Viewer, id: MessageId) -> Result<Durable<Message>> {
         self.durable_read(|connection| {
-            query::find(
-                connection,
-                "message",
-                "SELECT * FROM messages WHERE id = ?",
-                id,
-                message_from_row,
-            )
+            let sight = viewer.sight(connection)?;
+            Ok(sight
+                .find(connection, "message", MESSAGE, id, message_from_row)?
+                .0)
         })
     }
 
@@ -146,16 +149,19 @@ impl Store {
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn search_messages(&self, query: &str, limit: usize) -> Result<Vec<Message>> {
+    pub fn search_messages(
+        &self,
+        viewer: &Viewer,
+        query: &str,
+        limit: usize,
+    ) -> Result<Vec<Message>> {
         let Some(query) = fulltext::every_word(query) else {
             return Ok(Vec::new());
         };
         let limit = limit.min(PAGE);
         self.read(|connection| {
-            let search = |query: &str| {
-                let parameters = params![query, limit as i64 + 1];
-                page_of_messages(connection, SEARCH_MESSAGES, parameters, limit)
-            };
+            let sight = viewer.sight(connection)?;
+            let search = |query: &str| search(connection, &sight, query, limit);
             // Searching for a common prefix costs far more than for a word.
             let (found, is_full) = search(&query)?;
             match fulltext::while_typing(&query) {
@@ -164,6 +170,52 @@ impl Store {
             }
         })
     }
+}
+
+/// The newest messages with the words of a query that are seen, as
+/// [`page_of_messages`].
+fn search(
+    connection: &Connection,
+    sight: &Sight,
+    query: &str,
+    limit: usize,
+) -> Outcome<(Vec<Message>, bool)> {
+    match sight.seen() {
+        Seen::All => {
+            let parameters = params![query, limit as i64 + 1];
+            return page_of_messages(connection, SEARCH_MESSAGES, parameters, limit);
+        }
+        Seen::Of(audiences) if audiences.is_empty() => return Ok((Vec::new(), false)),
+        Seen::Of(_) | Seen::OfAccount(_) => {}
+    }
+    let mut statement = connection.prepare_cached(SEARCH_IDS)?;
+    let mut rows = statement.query(params![query])?;
+    let mut is_seen: HashMap<ConversationId, bool> = HashMap::new();
+    let mut page = Page::new(limit);
+    while let Some(found) = rows.next()? {
+        let conversation = found.get(1)?;
+        let is_seen = match is_seen.entry(conversation) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => {
+                let thing = row(connection, BELONGS, params![conversation], |row| {
+                    sight.sees_row(row)
+                })?;
+                *unknown.insert(thing.unwrap_or_default())
+            }
+        };
+        // The text is read only now.
+        let message = match is_seen {
+            true => find_message(connection, found.get(0)?)?,
+            false => None,
+        };
+        if let Some(message) = message {
+            if !page.has_room(message.content.len()) {
+                return Ok((page.messages, true));
+            }
+            page.messages.push(message);
+        }
+    }
+    Ok((page.messages, false))
 }
 
 /// The first messages of a statement, at most `limit` and [`PAGE_BYTES`] of text,
@@ -176,17 +228,44 @@ fn page_of_messages(
 ) -> Outcome<(Vec<Message>, bool)> {
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(parameters)?;
-    let mut messages: Vec<Message> = Vec::new();
-    let mut bytes = 0;
+    let mut page = Page::new(limit);
     while let Some(row) = rows.next()? {
-        bytes += length(row, "content")?;
-        if messages.len() == limit || (bytes > PAGE_BYTES && !messages.is_empty()) {
-            return Ok((messages, true));
+        if !page.has_room(length(row, "content")?) {
+            return Ok((page.messages, true));
         }
-        messages.push(message_from_row(row)?);
+        page.messages.push(message_from_row(row)?);
     }
-    Ok((messages, false))
+    Ok((page.messages, false))
 }
+
+/// Messages up to a number, and [`PAGE_BYTES`] of text, but always one.
+struct Page {
+    messages: Vec<Message>,
+    limit: usize,
+    bytes: usize,
+}
+
+impl Page {
+    fn new(limit: usize) -> Page {
+        Page {
+            messages: Vec::new(),
+            limit,
+            bytes: 0,
+        }
+    }
+
+    /// Whether a message of this length fits; it is then to be added.
+    fn has_room(&mut self, length: usize) -> bool {
+        self.bytes += length;
+        self.messages.len() < self.limit && (self.bytes <= PAGE_BYTES || self.messages.is_empty())
+    }
+}
+
+const MESSAGE: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", m.* FROM messages m CROSS JOIN conversations c ON c.id = m.conversation_id WHERE m.id = ?"
+);
 
 pub(crate) const IN_CONVERSATION: &str =
     "SELECT 1 FROM messages WHERE id = ?1 AND conversation_id = ?2";
@@ -199,6 +278,20 @@ pub(crate) const PAGE_OF_MESSAGES: &str = "SELECT * FROM messages \
 pub(crate) const SEARCH_MESSAGES: &str = "SELECT m.* FROM messages_fts f \
      CROSS JOIN messages m ON m.id = f.rowid \
      WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC LIMIT ?2";
+
+/// The same without the messages themselves, for one who does not see all of them.
+pub(crate) const SEARCH_IDS: &str = "SELECT m.id, m.conversation_id FROM messages_fts f \
+     CROSS JOIN messages m ON m.id = f.rowid \
+     WHERE messages_fts MATCH ?1 ORDER BY f.rowid DESC";
+
+pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Option<Message>> {
+    row(
+        connection,
+        "SELECT * FROM messages WHERE id = ?",
+        params![id],
+        message_from_row,
+    )
+}
 
 /// Stores a message as the newest of its conversation.
 pub(crate) fn insert_message(

@@ -1,20 +1,22 @@
 //! Beginning a turn: the message, its conversation and the turn in one commit.
 
-use rusqlite::params;
+use rusqlite::{Row, params};
 
-use crate::conversations::{self, Placement};
+use crate::audience::{self, Audience, UnknownName, intern};
+use crate::conversations::{self, NewConversation, Placement};
 use crate::database::Store;
 use crate::durability::{Durable, Provisional};
 use crate::failure::{Outcome, unwritable};
 use crate::idempotency::{self, IdempotencyKey};
 use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
-use crate::query::{find, row};
+use crate::query::{not_found, row};
 use crate::replayed_history::{self, ReplayedHistory};
 use crate::turns::{self, Turn, TurnState};
 use crate::usage::Usage;
+use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::error::Result;
-use base::ids::{ConversationId, TurnId};
+use base::ids::{AudienceId, ConversationId, TurnId, UserId};
 
 /// Where a new message goes.
 #[derive(Clone, Debug)]
@@ -38,8 +40,15 @@ pub enum Target {
 /// A message to store and a turn to begin.
 #[derive(Clone, Debug)]
 pub struct NewTurn {
+    /// Who sends it: a conversation that they do not see does not exist.
+    pub viewer: Viewer,
     /// The conversation.
     pub target: Target,
+    /// The person who asks, and who owns a new conversation.
+    pub owner: Option<UserId>,
+    /// Who sees a new conversation. Of a webhook account's, names that nobody has are
+    /// left out.
+    pub audience: Audience,
     /// Where it comes from, as [`Conversation::channel`](crate::Conversation::channel).
     pub channel: String,
     /// The webhook account that gets the reply.
@@ -80,7 +89,8 @@ impl Store {
     ///
     /// # Errors
     /// `not_found` for the conversation; `invalid_request` with HTTP 422 when the
-    /// idempotency key was used for another request.
+    /// idempotency key was used for another request, and for an audience with a name
+    /// that nobody has.
     pub fn begin_turn(&self, new: NewTurn) -> Result<Durable<Begun>> {
         self.durable_write(|write| begin(write, new))
     }
@@ -101,12 +111,17 @@ impl Store {
 }
 
 pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
+    let sight = new.viewer.sight(write.connection)?;
     if let Some(key) = &new.idempotency
         && let Some(earlier) = idempotency::earlier_turn(write, key)?
     {
-        return Ok(Begun::Repeat(turns::find(write.connection, earlier)?));
+        return Ok(Begun::Repeat(turns::find(
+            write.connection,
+            &sight,
+            earlier,
+        )?));
     }
-    let placement = place(write, &new)?;
+    let placement = place(write, &sight, &new)?;
     let instructions = match new.target {
         Target::ReplayedHistory(replayed_history) => replayed_history.instructions,
         _ => None,
@@ -125,6 +140,8 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         id: turn_id,
         conversation_id: placement.conversation_id,
         state: TurnState::Queued,
+        user_id: new.owner,
+        readers: audience::readers(write.connection, placement.audience_id)?,
         channel: new.channel,
         account: new.account,
         external_name: placement.external_name,
@@ -140,8 +157,9 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     };
     write.execute(
         "INSERT INTO turns
-             (id, conversation_id, state, channel, account, message_id, created_at, instructions)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+             (id, conversation_id, state, channel, account, message_id, created_at, instructions,
+              user_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         params![
             turn.id,
             turn.conversation_id,
@@ -151,6 +169,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             turn.message_id,
             turn.created_at,
             turn.instructions,
+            turn.user_id,
         ],
     )?;
     if let Some(key) = &new.idempotency {
@@ -160,54 +179,81 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
 }
 
 /// The conversation of a new message; created if the target says so.
-fn place(write: &Write<'_>, new: &NewTurn) -> Outcome<Placement> {
+fn place(write: &Write<'_>, sight: &Sight, new: &NewTurn) -> Outcome<Placement> {
+    let created = |account: Option<&str>, name: Option<&str>| {
+        conversations::create(
+            write,
+            NewConversation {
+                channel: &new.channel,
+                message: &new.message,
+                account,
+                name,
+                owner: new.owner,
+                audience_id: audience_id(write, new)?,
+            },
+        )
+    };
     match &new.target {
         Target::Existing(id) => {
-            let external_name = "SELECT external_name FROM conversations WHERE id = ?";
-            find(
-                write.connection,
-                "conversation",
+            let name = |row: &Row<'_>| row.get("external_name");
+            let (external_name, thing) =
+                sight.find(write.connection, "conversation", EXISTING, *id, name)?;
+            Ok(Placement {
+                conversation_id: *id,
                 external_name,
-                *id,
-                |row| {
-                    Ok(Placement {
-                        conversation_id: *id,
-                        external_name: row.get(0)?,
-                    })
-                },
-            )
+                audience_id: thing.audience_id,
+            })
         }
-        Target::New => conversations::create(
-            write,
-            &new.channel,
-            &new.message,
-            new.account.as_deref(),
-            None,
-        ),
+        Target::New => created(new.account.as_deref(), None),
         Target::ReplayedHistory(replayed_history) => {
+            let begun = NewConversation {
+                channel: &new.channel,
+                message: &new.message,
+                account: None,
+                name: None,
+                owner: new.owner,
+                audience_id: audience_id(write, new)?,
+            };
             let speaker = new.speaker.as_deref();
-            replayed_history::place(write, replayed_history, &new.channel, &new.message, speaker)
+            replayed_history::place(write, sight, replayed_history, begun, speaker)
         }
         Target::Named { account, name } => {
-            let known = row(
-                write.connection,
-                conversations::CONVERSATION_NAMED,
-                params![account, name],
-                |row| row.get(0),
-            )?;
+            let known = row(write.connection, NAMED, params![account, name], |row| {
+                Ok((row.get("id")?, Belongs::from_row(row)?))
+            })?;
             match known {
-                Some(conversation_id) => Ok(Placement {
+                Some((_, thing)) if !sight.sees(&thing) => Err(not_found("conversation", name)),
+                Some((conversation_id, thing)) => Ok(Placement {
                     conversation_id,
                     external_name: Some(name.clone()),
+                    audience_id: thing.audience_id,
                 }),
-                None => conversations::create(
-                    write,
-                    &new.channel,
-                    &new.message,
-                    Some(account),
-                    Some(name),
-                ),
+                None => created(Some(account), Some(name)),
             }
         }
     }
+}
+
+const EXISTING: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", external_name FROM conversations c WHERE id = ?"
+);
+
+const NAMED: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", id FROM conversations c WHERE account = ?1 AND external_name = ?2"
+);
+
+/// The audience of a new conversation.
+fn audience_id(write: &Write<'_>, new: &NewTurn) -> Outcome<AudienceId> {
+    if new.viewer.is_household_only() {
+        return Ok(AudienceId::HOUSEHOLD);
+    }
+    let unknown = match new.owner {
+        Some(_) => UnknownName::Refuse,
+        None => UnknownName::Skip,
+    };
+    intern(write, new.owner, &new.audience, unknown)
 }

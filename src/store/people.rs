@@ -11,10 +11,10 @@ use crate::job::Write;
 use crate::query::{self, check_changed, row, rows};
 use crate::schema::OpenError;
 use crate::tokens::{SESSION, UserRole};
-use crate::{integrity, schedules};
+use crate::{audience, integrity};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{TokenId, UserId};
+use base::ids::{ConversationId, TokenId, UserId};
 
 /// Most rows of one list.
 const MOST: i64 = 10_000;
@@ -135,19 +135,66 @@ impl Store {
         })
     }
 
-    /// Removes a user with all their tokens and schedules.
+    /// Removes a user with all their tokens, schedules, and what they alone see. What
+    /// they shared stays without an owner. Returns the conversations that are gone.
     ///
     /// # Errors
     /// `not_found`; `invalid_request` for the last admin.
-    pub fn remove_user(&self, id: UserId) -> Result<()> {
-        self.write(move |write| {
-            let user = not_the_last_admin(write.connection, id)?;
-            schedules::remove_of(write, &user.name)?;
-            write.execute("DELETE FROM users WHERE id = ?", params![id])?;
+    pub fn remove_user(&self, id: UserId) -> Result<Vec<ConversationId>> {
+        self.remove(id, |_| Ok(()))
+    }
+
+    /// The same at the wish of that user: with all that they own, shared or not.
+    ///
+    /// # Errors
+    /// `not_found`; `invalid_request` for the last admin.
+    pub fn delete_account(&self, id: UserId) -> Result<Vec<ConversationId>> {
+        self.remove(id, move |write| {
+            // Of an audience that ends with the user.
+            let alone = audience::private(write, id)?;
+            write.execute(
+                "UPDATE conversations SET audience_id = ?2 WHERE owner_id = ?1",
+                params![id, alone],
+            )?;
+            write.execute("DELETE FROM memories WHERE owner_id = ?", params![id])?;
             Ok(())
         })
     }
+
+    fn remove(
+        &self,
+        id: UserId,
+        prepare: impl FnOnce(&Write<'_>) -> Outcome<()> + Send + 'static,
+    ) -> Result<Vec<ConversationId>> {
+        let unseen = self.write(move |write| {
+            not_the_last_admin(write.connection, id)?;
+            prepare(write)?;
+            let unseen = rows(write.connection, SEEN_BY_ONE, params![id], |row| row.get(0))?;
+            write.execute(
+                "DELETE FROM memories WHERE audience_id IN (
+                     SELECT audience_id FROM audience_members WHERE user_id = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM audience_members
+                     WHERE audience_id = memories.audience_id AND user_id <> ?1)",
+                params![id],
+            )?;
+            audience::retire_those_with(write, id)?;
+            write.execute("DELETE FROM users WHERE id = ?", params![id])?;
+            Ok(unseen)
+        })?;
+        // In parts, so that other writes do not wait for long. What a crash leaves is
+        // deleted by the next purge.
+        self.delete_unseen()?;
+        Ok(unseen)
+    }
 }
+
+/// The conversations of a person that nobody else sees.
+const SEEN_BY_ONE: &str = "SELECT c.id FROM audience_members m
+     CROSS JOIN conversations c INDEXED BY conversations_by_audience
+         ON c.audience_id = m.audience_id
+     WHERE m.user_id = ?1 AND (c.account IS NULL OR c.owner_id IS NOT NULL)
+         AND NOT EXISTS (SELECT 1 FROM audience_members
+             WHERE audience_id = m.audience_id AND user_id <> ?1)";
 
 /// The role of the user of this name, in any case, in the database at `path`,
 /// without changing it; a server may be using it.

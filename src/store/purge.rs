@@ -5,7 +5,9 @@ use std::time::Duration;
 use rusqlite::params;
 
 use crate::database::Store;
+use crate::failure::Outcome;
 use crate::idempotency;
+use crate::job::Write;
 use crate::query::row;
 use base::error::Result;
 use base::ids::{self, ConversationId};
@@ -47,15 +49,24 @@ const OLD_ROWS: [(&str, Duration); 4] = [
     ),
 ];
 
-/// Conversations without a message since `?1`, oldest first, except those with an
-/// unfinished turn or callback. An import counts as a message.
-const IDLE: &str = "SELECT id FROM conversations c
+/// A conversation without a message since `?1`, except those with an unfinished turn
+/// or callback. An import counts as a message.
+pub(crate) const IDLE: &str = "SELECT c.id FROM audiences a
+     CROSS JOIN conversations c INDEXED BY conversations_by_audience ON c.audience_id = a.id
      WHERE max(updated_at, ifnull(imported_at, 0)) <= ?1 AND latest < ?2
          AND NOT EXISTS (SELECT 1 FROM turns INDEXED BY turns_unfinished
              WHERE conversation_id = c.id AND finished_at IS NULL)
          AND NOT EXISTS (SELECT 1 FROM deliveries
              WHERE conversation_id = c.id AND finished_at IS NULL)
-     ORDER BY latest LIMIT 1";
+     LIMIT 1";
+
+/// A conversation that nobody sees: all of its audience are removed. One of a webhook
+/// account stays its own.
+const SEEN_BY_NOBODY: &str = "SELECT c.id FROM audiences a
+     CROSS JOIN conversations c INDEXED BY conversations_by_audience ON c.audience_id = a.id
+     WHERE a.id <> 1 AND (c.account IS NULL OR c.owner_id IS NOT NULL)
+         AND NOT EXISTS (SELECT 1 FROM audience_members WHERE audience_id = a.id)
+     LIMIT 1";
 
 /// The rows of a conversation that are deleted before it, in parts, so that a long
 /// one does not delay other writes.
@@ -67,7 +78,7 @@ const PARTS: [&str; 2] = [
 ];
 
 impl Store {
-    /// Deletes the oldest conversation without a message for `idle`, or a part of it
+    /// Deletes a conversation without a message for `idle`, or a part of it
     /// when it is long. Returns whether there was one.
     ///
     /// # Errors
@@ -85,21 +96,36 @@ impl Store {
                 row(write.connection, IDLE, params![until, newest], |row| {
                     row.get(0)
                 })?;
-            let Some(id) = found else {
-                return Ok(false);
-            };
-            for sql in PARTS {
-                if write.execute(sql, params![id, AT_ONCE as i64])? == AT_ONCE {
-                    return Ok(true);
-                }
+            match found {
+                Some(id) => delete_part(write, id).map(|()| true),
+                None => Ok(false),
             }
-            write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
-            Ok(true)
         })
     }
 
-    /// Deletes idempotency keys older than 24 hours, expired tokens, and
-    /// deliveries that were delivered or given up more than 30 days ago.
+    /// Deletes what nobody sees any more.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn delete_unseen(&self) -> Result<()> {
+        let has_more = || {
+            self.write(|write| {
+                let found = row(write.connection, SEEN_BY_NOBODY, params![], |row| {
+                    row.get(0)
+                })?;
+                match found {
+                    Some(id) => delete_part(write, id).map(|()| true),
+                    None => Ok(false),
+                }
+            })
+        };
+        while has_more()? {}
+        Ok(())
+    }
+
+    /// Deletes idempotency keys older than 24 hours, expired tokens,
+    /// deliveries that were delivered or given up more than 30 days ago, and what
+    /// nobody sees any more.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -107,7 +133,7 @@ impl Store {
         for (sql, age) in OLD_ROWS {
             while self.delete_old(sql, age)? == AT_ONCE {}
         }
-        Ok(())
+        self.delete_unseen()
     }
 
     fn delete_old(&self, sql: &'static str, age: Duration) -> Result<usize> {
@@ -116,4 +142,15 @@ impl Store {
             write.execute(sql, params![until, AT_ONCE as i64])
         })
     }
+}
+
+/// Deletes a conversation, or a part of it when it is long.
+fn delete_part(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+    for sql in PARTS {
+        if write.execute(sql, params![id, AT_ONCE as i64])? == AT_ONCE {
+            return Ok(());
+        }
+    }
+    write.execute("DELETE FROM conversations WHERE id = ?", params![id])?;
+    Ok(())
 }

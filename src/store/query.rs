@@ -69,7 +69,7 @@ pub(crate) fn check_changed(changed: usize, what: &str, id: impl Display) -> Out
 }
 
 /// Calls `take` with each row of a cached statement until it breaks.
-fn each_row(
+pub(crate) fn each_row(
     connection: &Connection,
     sql: &str,
     parameters: &[&dyn ToSql],

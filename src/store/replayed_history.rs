@@ -7,13 +7,13 @@
 
 use rusqlite::{Connection, params};
 
-use crate::conversations::{Placement, create};
+use crate::conversations::{NewConversation, Placement, create};
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::messages::{PAGE_OF_MESSAGES, Role, insert_message, message_from_row};
-use crate::query::rows;
 use crate::turns::TurnState;
-use base::ids::{ConversationId, TurnId, UserId};
+use crate::viewer::{Belongs, Sight, seen_columns};
+use base::ids::{AudienceId, ConversationId, TurnId, UserId};
 use base::secret::sha256;
 
 /// A history that a client sends instead of a conversation id.
@@ -37,7 +37,7 @@ pub struct Exchange {
 }
 
 /// Most conversations that are compared with a history.
-const MOST_CANDIDATES: i64 = 8;
+const MOST_CANDIDATES: usize = 8;
 
 /// Most exchanges of a history that are compared and stored: the newest.
 const MOST_EXCHANGES: usize = 200;
@@ -47,25 +47,30 @@ const MOST_EXCHANGES: usize = 200;
 const ENOUGH_EXCHANGES: usize = 4;
 
 /// The conversation that a new message continues.
-pub(crate) fn place(
+pub(crate) fn place<'a>(
     write: &Write<'_>,
-    replayed: &ReplayedHistory,
-    channel: &str,
-    message: &str,
+    sight: &Sight,
+    replayed: &'a ReplayedHistory,
+    mut new: NewConversation<'a>,
     speaker: Option<&str>,
 ) -> Outcome<Placement> {
+    let message = new.message;
     let history = newest(&replayed.history);
-    let placement = match find(write.connection, replayed.user_id, history)? {
-        Some(conversation_id) => Placement {
+    let placement = match find(write.connection, sight, replayed.user_id, history)? {
+        Some((conversation_id, audience_id)) => Placement {
             conversation_id,
             external_name: None,
+            audience_id,
         },
         None => {
-            let first = replayed.history.first();
-            let title_of = first.map_or(message, |first| &first.message);
-            let placement = create(write, channel, title_of, None, None)?;
+            if let Some(first) = replayed.history.first() {
+                new.message = &first.message;
+            }
+            let (channel, owner) = (new.channel, new.owner);
+            let placement = create(write, new)?;
             for exchange in history {
-                store(write, channel, speaker, placement.conversation_id, exchange)?;
+                let conversation_id = placement.conversation_id;
+                store(write, channel, owner, speaker, conversation_id, exchange)?;
             }
             placement
         }
@@ -90,28 +95,34 @@ fn newest(history: &[Exchange]) -> &[Exchange] {
 /// The user's newest conversation that ends in this history.
 fn find(
     connection: &Connection,
+    sight: &Sight,
     user: UserId,
     history: &[Exchange],
-) -> Outcome<Option<ConversationId>> {
+) -> Outcome<Option<(ConversationId, AudienceId)>> {
     let Some(last) = history.last() else {
         return Ok(None);
     };
-    let candidates: Vec<ConversationId> = rows(
+    let candidates = sight.rows(
         connection,
         CANDIDATES,
-        params![user, sha256(last.message.as_bytes()), MOST_CANDIDATES],
-        |row| row.get(0),
+        params![user, sha256(last.message.as_bytes())],
+        MOST_CANDIDATES,
+        |row| Ok((row.get("id")?, Belongs::from_row(row)?.audience_id)),
     )?;
-    for candidate in candidates {
+    for (candidate, audience_id) in candidates {
         if ends_in(connection, candidate, history)? {
-            return Ok(Some(candidate));
+            return Ok(Some((candidate, audience_id)));
         }
     }
     Ok(None)
 }
 
-pub(crate) const CANDIDATES: &str = "SELECT conversation_id FROM retold_conversations \
-     WHERE user_id = ?1 AND newest = ?2 ORDER BY conversation_id DESC LIMIT ?3";
+pub(crate) const CANDIDATES: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", c.id FROM retold_conversations r CROSS JOIN conversations c ON c.id = r.conversation_id \
+     WHERE r.user_id = ?1 AND r.newest = ?2 ORDER BY r.conversation_id DESC"
+);
 
 /// Whether a conversation equals this history, or ends in it if it is long enough.
 fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) -> Outcome<bool> {
@@ -142,6 +153,7 @@ fn ends_in(connection: &Connection, id: ConversationId, history: &[Exchange]) ->
 fn store(
     write: &Write<'_>,
     channel: &str,
+    owner: Option<UserId>,
     speaker: Option<&str>,
     conversation_id: ConversationId,
     exchange: &Exchange,
@@ -163,8 +175,9 @@ fn store(
     let reply = insert(Role::Assistant, &exchange.reply, None)?;
     write.execute(
         "INSERT INTO turns
-             (id, conversation_id, state, channel, message_id, reply_id, created_at, finished_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+             (id, conversation_id, state, channel, message_id, reply_id, created_at, finished_at,
+              user_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)",
         params![
             turn_id,
             conversation_id,
@@ -173,6 +186,7 @@ fn store(
             message.id,
             reply.id,
             write.now,
+            owner,
         ],
     )?;
     Ok(())

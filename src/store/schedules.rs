@@ -3,17 +3,19 @@
 
 use rusqlite::{Connection, Row, params};
 
-use crate::conversations;
+use crate::audience::{self, Audience, Directory, UnknownName, intern};
+use crate::conversations::{self, NewConversation};
 use crate::database::Store;
 use crate::durability::Provisional;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::new_turn::{self, Begun, NewTurn, Target};
-use crate::query::{self, check_changed, row, rows};
+use crate::query::{row, rows};
+use crate::viewer::{Belongs, Sight, Viewer, seen_columns};
 use base::calendar::Timing;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, ScheduleId};
+use base::ids::{AudienceId, ConversationId, ScheduleId, UserId};
 
 /// The channel of the turns of schedules, except those of webhook accounts.
 pub const SCHEDULE_CHANNEL: &str = "schedule";
@@ -33,6 +35,10 @@ pub struct Schedule {
     pub prompt: String,
     /// The user who created it.
     pub owner: Option<String>,
+    /// The same, if it is a person with an account.
+    pub owner_id: Option<UserId>,
+    /// Who sees it, and the conversation that its first run creates.
+    pub audience: Audience,
     /// Where it runs; absent until the first run creates its conversation.
     pub conversation_id: Option<ConversationId>,
     /// The channel of its turns, as [`Conversation::channel`](crate::Conversation::channel).
@@ -59,8 +65,12 @@ pub struct NewSchedule {
     pub prompt: String,
     /// The user who creates it.
     pub owner: Option<String>,
-    /// Where it runs, which must exist; if absent, it gets its own.
+    /// The same, if it is a person with an account.
+    pub owner_id: Option<UserId>,
+    /// Where it runs, which the viewer must see; if absent, it gets its own.
     pub conversation_id: Option<ConversationId>,
+    /// Who sees it, if it gets a conversation of its own.
+    pub audience: Audience,
     /// The channel of its turns.
     pub channel: String,
     /// A webhook account that also gets the replies.
@@ -75,7 +85,8 @@ impl Store {
     /// # Errors
     /// `invalid_request` for an empty or long prompt, or when there are 200;
     /// `not_found` for the conversation.
-    pub fn add_schedule(&self, new: NewSchedule) -> Result<Schedule> {
+    pub fn add_schedule(&self, viewer: &Viewer, new: NewSchedule) -> Result<Schedule> {
+        let viewer = viewer.clone();
         self.write(move |write| {
             let prompt = new.prompt.trim().to_owned();
             if !(1..=PROMPT_CHARACTERS).contains(&prompt.chars().count()) {
@@ -84,19 +95,28 @@ impl Store {
                 ))
                 .into());
             }
-            if all(write.connection)?.len() >= MOST {
+            if count(write.connection)? >= MOST {
                 return Err(Error::invalid_request(format!(
                     "there are already {MOST} schedules; delete one first"
                 ))
                 .into());
             }
-            if let Some(conversation) = new.conversation_id {
-                conversations::find(write.connection, conversation)?;
-            }
+            let audience_id = match new.conversation_id {
+                Some(conversation) => {
+                    let sight = viewer.sight(write.connection)?;
+                    conversations::check_seen(write.connection, &sight, conversation)?.audience_id
+                }
+                None if viewer.is_household_only() => AudienceId::HOUSEHOLD,
+                None => intern(write, new.owner_id, &new.audience, UnknownName::Skip)?,
+            };
+            let audience =
+                Directory::default().audience(write.connection, new.owner_id, audience_id)?;
             let schedule = Schedule {
                 id: write.id(),
                 prompt,
                 owner: new.owner,
+                owner_id: new.owner_id,
+                audience,
                 conversation_id: new.conversation_id,
                 channel: new.channel,
                 account: new.account,
@@ -108,8 +128,8 @@ impl Store {
             };
             write.execute(
                 "INSERT INTO schedules (id, prompt, owner, conversation_id, channel, account,
-                     cron, next_at, planned_at, created_at, is_wait)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10)",
+                     cron, next_at, planned_at, created_at, is_wait, owner_id, audience_id)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?9, ?10, ?11, ?12)",
                 params![
                     schedule.id,
                     schedule.prompt,
@@ -121,6 +141,8 @@ impl Store {
                     schedule.timing.next_at,
                     schedule.created_at,
                     schedule.timing.is_wait,
+                    schedule.owner_id,
+                    audience_id,
                 ],
             )?;
             Ok(schedule)
@@ -131,45 +153,55 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn schedule(&self, id: ScheduleId) -> Result<Schedule> {
-        self.read(|connection| find(connection, id))
+    pub fn schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<Schedule> {
+        self.read(|connection| Ok(find(connection, &viewer.sight(connection)?, id)?.0))
     }
 
     /// All schedules, the next one first.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn schedules(&self) -> Result<Vec<Schedule>> {
-        self.read(all)
+    pub fn schedules(&self, viewer: &Viewer) -> Result<Vec<Schedule>> {
+        self.read(|connection| {
+            let (sight, mut directory) = (viewer.sight(connection)?, Directory::default());
+            sight.rows(connection, SCHEDULES, params![], MOST, |row| {
+                from_row(connection, &mut directory, row)
+            })
+        })
     }
 
     /// Deletes a schedule. Its turns continue.
     ///
     /// # Errors
-    /// `not_found`.
-    pub fn delete_schedule(&self, id: ScheduleId) -> Result<()> {
+    /// `not_found`; `unauthorized` for who may see and not change it.
+    pub fn delete_schedule(&self, viewer: &Viewer, id: ScheduleId) -> Result<()> {
+        let viewer = viewer.clone();
         self.write(move |write| {
-            let deleted = write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
-            check_changed(deleted, "schedule", id)
+            check_change(write, &viewer, id)?;
+            write.execute("DELETE FROM schedules WHERE id = ?", params![id])?;
+            Ok(())
         })
     }
 
     /// Pauses a schedule, or resumes it with its next run at `next_at`.
     ///
     /// # Errors
-    /// `not_found`.
+    /// `not_found`; `unauthorized` for who may see and not change it.
     pub fn pause_schedule(
         &self,
+        viewer: &Viewer,
         id: ScheduleId,
         is_paused: bool,
         next_at: Timestamp,
     ) -> Result<Schedule> {
+        let viewer = viewer.clone();
         self.write(move |write| {
+            check_change(write, &viewer, id)?;
             write.execute(
                 "UPDATE schedules SET is_paused = ?2, next_at = ?3, planned_at = ?4 WHERE id = ?1",
                 params![id, is_paused, next_at, write.now],
             )?;
-            find(write.connection, id)
+            Ok(find(write.connection, &viewer.sight(write.connection)?, id)?.0)
         })
     }
 
@@ -180,7 +212,10 @@ impl Store {
     pub fn due_schedules(&self, now: Timestamp) -> Result<Provisional<Vec<Schedule>>> {
         // On the writer's connection: an idle server opens no reader.
         self.deferred_write(move |write| {
-            rows(write.connection, DUE_SCHEDULES, params![now], from_row)
+            let mut directory = Directory::default();
+            rows(write.connection, DUE_SCHEDULES, params![now], |row| {
+                from_row(write.connection, &mut directory, row)
+            })
         })
     }
 
@@ -226,19 +261,37 @@ impl Store {
         self.write(move |write| {
             let stored = row(
                 write.connection,
-                "SELECT * FROM schedules WHERE id = ?1 AND next_at = ?2 AND is_paused = 0",
+                STILL_DUE,
                 params![due.id, due.timing.next_at],
-                from_row,
+                |row| {
+                    let schedule = from_row(write.connection, &mut Directory::default(), row)?;
+                    Ok((schedule, Belongs::from_row(row)?.audience_id))
+                },
             )?;
-            let Some(schedule) = stored else {
+            let Some((schedule, audience_id)) = stored else {
                 return Ok(None);
+            };
+            let conversation_id = match schedule.conversation_id {
+                Some(conversation_id) => conversation_id,
+                None => {
+                    let new = NewConversation {
+                        channel: &schedule.channel,
+                        message: &message,
+                        account: schedule.account.as_deref(),
+                        name: None,
+                        owner: schedule.owner_id,
+                        audience_id,
+                    };
+                    conversations::create(write, new)?.conversation_id
+                }
             };
             let begun = new_turn::begin(
                 write,
                 NewTurn {
-                    target: schedule
-                        .conversation_id
-                        .map_or(Target::New, Target::Existing),
+                    viewer: Viewer::server(),
+                    target: Target::Existing(conversation_id),
+                    owner: schedule.owner_id,
+                    audience: schedule.audience,
                     channel: schedule.channel,
                     account: schedule.account,
                     message,
@@ -246,7 +299,7 @@ impl Store {
                     idempotency: None,
                 },
             )?;
-            let (conversation_id, id) = (begun.turn().conversation_id, schedule.id);
+            let id = schedule.id;
             match next_at {
                 Some(next_at) => write.execute(
                     "UPDATE schedules SET next_at = ?2, planned_at = max(planned_at, ?3),
@@ -260,42 +313,101 @@ impl Store {
     }
 }
 
-pub(crate) const DUE_SCHEDULES: &str = "SELECT * FROM schedules INDEXED BY schedules_due \
-     WHERE is_paused = 0 AND next_at <= ? ORDER BY next_at";
+pub(crate) const DUE_SCHEDULES: &str = concat!(
+    "SELECT ",
+    seen_columns!("s"),
+    ", s.* FROM schedules s INDEXED BY schedules_due \
+     WHERE is_paused = 0 AND next_at <= ? ORDER BY next_at"
+);
+
+const STILL_DUE: &str = concat!(
+    "SELECT ",
+    seen_columns!("s"),
+    ", s.* FROM schedules s WHERE id = ?1 AND next_at = ?2 AND is_paused = 0"
+);
+
+const SCHEDULES: &str = concat!(
+    "SELECT ",
+    seen_columns!("s"),
+    ", s.* FROM schedules s ORDER BY next_at"
+);
+
+const SCHEDULE: &str = concat!(
+    "SELECT ",
+    seen_columns!("s"),
+    ", s.* FROM schedules s WHERE id = ?"
+);
 
 pub(crate) const NEXT_SCHEDULE: &str =
     "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
 
-/// Deletes the schedules of a user who is removed.
-pub(crate) fn remove_of(write: &Write<'_>, owner: &str) -> Outcome<()> {
+/// Gives the schedules of a conversation its new audience. One whose owner does not see
+/// the conversation any more gets a conversation of its own.
+pub(crate) fn follow(
+    write: &Write<'_>,
+    conversation: ConversationId,
+    audience_id: AudienceId,
+) -> Outcome<()> {
     write.execute(
-        "DELETE FROM schedules WHERE owner = ?1 AND channel = ?2",
-        params![owner, SCHEDULE_CHANNEL],
+        "UPDATE schedules SET audience_id = ?2 WHERE conversation_id = ?1",
+        params![conversation, audience_id],
     )?;
+    if audience_id == AudienceId::HOUSEHOLD {
+        return Ok(());
+    }
+    let parted: Vec<(ScheduleId, UserId)> = rows(
+        write.connection,
+        "SELECT id, owner_id FROM schedules s
+         WHERE conversation_id = ?1 AND owner_id IS NOT NULL AND NOT EXISTS (
+             SELECT 1 FROM audience_members WHERE user_id = s.owner_id AND audience_id = ?2)",
+        params![conversation, audience_id],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    for (id, owner) in parted {
+        write.execute(
+            "UPDATE schedules SET conversation_id = NULL, audience_id = ?2 WHERE id = ?1",
+            params![id, audience::private(write, owner)?],
+        )?;
+    }
     Ok(())
 }
 
-fn all(connection: &Connection) -> Outcome<Vec<Schedule>> {
-    rows(
+fn count(connection: &Connection) -> Outcome<usize> {
+    let count = row(
         connection,
-        "SELECT * FROM schedules ORDER BY next_at LIMIT ?",
-        params![MOST as i64],
-        from_row,
-    )
+        "SELECT count(*) FROM schedules",
+        params![],
+        |row| row.get::<_, i64>(0),
+    )?;
+    Ok(usize::try_from(count.unwrap_or_default()).unwrap_or(usize::MAX))
 }
 
-fn find(connection: &Connection, id: ScheduleId) -> Outcome<Schedule> {
-    query::find(
-        connection,
-        "schedule",
-        "SELECT * FROM schedules WHERE id = ?",
-        id,
-        from_row,
-    )
+fn find(connection: &Connection, sight: &Sight, id: ScheduleId) -> Outcome<(Schedule, Belongs)> {
+    sight.find(connection, "schedule", SCHEDULE, id, |row| {
+        from_row(connection, &mut Directory::default(), row)
+    })
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Schedule> {
+/// Checks that a viewer may change a schedule.
+///
+/// # Errors
+/// `not_found`; `unauthorized` for who may see and not change it.
+fn check_change(write: &Write<'_>, viewer: &Viewer, id: ScheduleId) -> Outcome<()> {
+    let sight = viewer.sight(write.connection)?;
+    let (_, thing) = find(write.connection, &sight, id)?;
+    sight.check_change(write.connection, "schedule", &thing)
+}
+
+/// Of a row that begins with the [`seen_columns`].
+fn from_row(
+    connection: &Connection,
+    directory: &mut Directory,
+    row: &Row<'_>,
+) -> rusqlite::Result<Schedule> {
+    let thing = Belongs::from_row(row)?;
     Ok(Schedule {
+        owner_id: thing.owner_id,
+        audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         id: row.get("id")?,
         prompt: row.get("prompt")?,
         owner: row.get("owner")?,

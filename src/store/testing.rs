@@ -54,10 +54,27 @@ pub fn unwatched() -> ProgressWatcher {
     Arc::new(|_| true)
 }
 
+/// Who sees everything.
+pub fn all() -> Viewer {
+    Viewer::server()
+}
+
+/// What the household remembers.
+pub fn fact(content: &str, speaker: Option<&str>) -> NewMemory {
+    NewMemory {
+        content: content.to_owned(),
+        speaker: speaker.map(str::to_owned),
+        ..NewMemory::default()
+    }
+}
+
 /// A person's message.
 pub fn message(target: Target, text: &str) -> NewTurn {
     NewTurn {
+        viewer: all(),
         target,
+        owner: None,
+        audience: Audience::Household,
         channel: "websocket".to_owned(),
         account: None,
         message: text.to_owned(),

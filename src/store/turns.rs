@@ -3,6 +3,7 @@
 use rusqlite::{Connection, Row, params};
 
 use crate::approvals::{self, Approval, NewApproval};
+use crate::audience::{self, Readers};
 use crate::database::Store;
 use crate::deliveries::{self, Delivery, NewDelivery};
 use crate::durability::{Durable, Provisional};
@@ -12,10 +13,11 @@ use crate::messages::{Message, Role, insert_message};
 use crate::query::{self, row, rows};
 use crate::steps::{Step, insert_steps};
 use crate::usage::{self, Usage};
+use crate::viewer::{Sight, Viewer, seen_columns};
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ConversationId, MessageId, TurnId};
+use base::ids::{ConversationId, MessageId, TurnId, UserId};
 
 /// Most unfinished turns that are read at the start: far more than may queue.
 const MOST_UNFINISHED: i64 = 100_000;
@@ -67,6 +69,10 @@ pub struct Turn {
     pub state: TurnState,
     /// Where the message came from, as [`Conversation::channel`](crate::Conversation::channel).
     pub channel: String,
+    /// Who asked; absent for a webhook account, and for an import.
+    pub user_id: Option<UserId>,
+    /// Who saw its conversation when this was read.
+    pub readers: Readers,
     /// The webhook account that gets the reply.
     pub account: Option<String>,
     /// The caller's name for the conversation, repeated in the callback.
@@ -131,8 +137,8 @@ impl Store {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn turn(&self, id: TurnId) -> Result<Durable<Turn>> {
-        self.durable_read(|connection| find(connection, id))
+    pub fn turn(&self, viewer: &Viewer, id: TurnId) -> Result<Durable<Turn>> {
+        self.durable_read(|connection| find(connection, &viewer.sight(connection)?, id))
     }
 
     /// All unfinished turns, in order: the server resumes them at its start.
@@ -146,7 +152,7 @@ impl Store {
                 write.connection,
                 UNFINISHED_TURNS,
                 params![MOST_UNFINISHED],
-                from_row,
+                |row| from_row(write.connection, row),
             )
         })
     }
@@ -268,25 +274,42 @@ impl Store {
     }
 }
 
-pub(crate) const FIND_TURN: &str = "SELECT t.*, c.external_name FROM turns t \
-     CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?";
+pub(crate) const FIND_TURN: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", t.*, c.external_name FROM turns t \
+     CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.id = ?"
+);
 
 /// Without the hint SQLite reads the whole table, because it is in order.
-pub(crate) const UNFINISHED_TURNS: &str = "SELECT t.*, c.external_name \
-     FROM turns t INDEXED BY turns_unfinished \
+pub(crate) const UNFINISHED_TURNS: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", t.*, c.external_name FROM turns t INDEXED BY turns_unfinished \
      CROSS JOIN conversations c ON c.id = t.conversation_id \
-     WHERE t.finished_at IS NULL ORDER BY t.id LIMIT ?";
+     WHERE t.finished_at IS NULL ORDER BY t.id LIMIT ?"
+);
 
 pub(crate) const UNFINISHED_BY_STATE: &str = "SELECT state, count(*) \
      FROM turns INDEXED BY turns_unfinished WHERE finished_at IS NULL GROUP BY state";
 
-pub(crate) fn find(connection: &Connection, id: TurnId) -> Outcome<Turn> {
-    query::find(connection, "turn", FIND_TURN, id, from_row)
+pub(crate) const UNFINISHED_STATES: &str = concat!(
+    "SELECT ",
+    seen_columns!("c"),
+    ", t.state FROM turns t INDEXED BY turns_unfinished \
+     CROSS JOIN conversations c ON c.id = t.conversation_id WHERE t.finished_at IS NULL"
+);
+
+pub(crate) fn find(connection: &Connection, sight: &Sight, id: TurnId) -> Outcome<Turn> {
+    let turn = |row: &Row<'_>| from_row(connection, row);
+    Ok(sight.find(connection, "turn", FIND_TURN, id, turn)?.0)
 }
 
 /// The turn, if it has not ended.
 fn find_unfinished(write: &Write<'_>, id: TurnId) -> Outcome<Turn> {
-    let turn = find(write.connection, id)?;
+    let turn = query::find(write.connection, "turn", FIND_TURN, id, |row| {
+        from_row(write.connection, row)
+    })?;
     if turn.state.is_final() {
         return Err(Error::not_found(format!(
             "the turn {id} has already ended: {}",
@@ -361,8 +384,11 @@ fn end_turn(
     Ok(reply)
 }
 
-fn from_row(row: &Row<'_>) -> rusqlite::Result<Turn> {
+/// Of a row that begins with the [`seen_columns`] of its conversation.
+fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
     Ok(Turn {
+        user_id: row.get("user_id")?,
+        readers: audience::readers(connection, row.get(0)?)?,
         id: row.get("id")?,
         conversation_id: row.get("conversation_id")?,
         state: row.get("state")?,

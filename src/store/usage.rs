@@ -8,7 +8,7 @@ use crate::job::Write;
 use crate::query::{row, rows};
 use base::clock::Timestamp;
 use base::error::Result;
-use base::ids::TurnId;
+use base::ids::{TurnId, UserId};
 
 /// Tokens that were used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,6 +77,20 @@ impl Store {
         })
     }
 
+    /// The same of the turns of one person.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn tokens_of_month_by(&self, user: UserId, now: Timestamp) -> Result<u64> {
+        let first = format!("{}-01", &day_of(now)[..7]);
+        self.read(|connection| {
+            let sum = row(connection, TOKENS_BY, params![user, first], |row| {
+                row.get::<_, i64>(0)
+            })?;
+            Ok(sum.unwrap_or_default().unsigned_abs())
+        })
+    }
+
     /// Usage by model and `period`, newest first, at most `limit` rows.
     ///
     /// # Errors
@@ -111,7 +125,10 @@ impl Store {
 pub(crate) const TOKENS_SINCE: &str =
     "SELECT ifnull(sum(input + output), 0) FROM usage WHERE day >= ?";
 
-/// Adds to the usage of a turn and of the day, and counts `ended` turns.
+pub(crate) const TOKENS_BY: &str =
+    "SELECT ifnull(sum(tokens), 0) FROM usage_by_person WHERE user_id = ?1 AND day >= ?2";
+
+/// Adds to the usage of a turn, of its person, and of the day, and counts `ended` turns.
 pub(crate) fn add(
     write: &Write<'_>,
     id: TurnId,
@@ -138,6 +155,12 @@ pub(crate) fn add(
          ON CONFLICT (day, model) DO UPDATE
          SET input = input + ?3, output = output + ?4, cached = cached + ?5, turns = turns + ?6",
         params![day_of(write.now), model, input, output, cached, ended],
+    )?;
+    write.execute(
+        "INSERT INTO usage_by_person (user_id, day, tokens)
+         SELECT u.id, ?2, ?3 FROM turns t CROSS JOIN users u ON u.id = t.user_id WHERE t.id = ?1
+         ON CONFLICT (user_id, day) DO UPDATE SET tokens = tokens + ?3",
+        params![id, day_of(write.now), input.saturating_add(output)],
     )?;
     Ok(())
 }

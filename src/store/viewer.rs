@@ -3,10 +3,13 @@
 //! Every statement that reads for somebody selects the columns of [`seen_columns`],
 //! and drops the rows that their [`Sight`] does not include.
 
-use rusqlite::{Connection, Row, params};
+use std::fmt::Display;
+use std::ops::ControlFlow;
+
+use rusqlite::{Connection, Row, ToSql, params};
 
 use crate::failure::{Failure, Outcome};
-use crate::query::{row, rows};
+use crate::query::{each_row, not_found, row, rows};
 use base::error::Error;
 use base::ids::{AudienceId, ConversationId, UserId};
 use base::role::UserRole;
@@ -22,8 +25,15 @@ enum Scope {
     Account(String),
     ReadersOf {
         conversation: ConversationId,
-        asker: Option<Person>,
+        asker: Asker,
     },
+}
+
+#[derive(Clone, Debug)]
+enum Asker {
+    Nobody,
+    Person(UserId),
+    Account(String),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -54,12 +64,7 @@ impl Viewer {
     /// household's.
     #[must_use]
     pub fn household_only(mut self) -> Viewer {
-        if let Scope::Person(person)
-        | Scope::ReadersOf {
-            asker: Some(person),
-            ..
-        } = &mut self.0
-        {
+        if let Scope::Person(person) = &mut self.0 {
             person.household_only = true;
         }
         self
@@ -76,20 +81,20 @@ impl Viewer {
     pub fn readers_of(conversation: ConversationId) -> Viewer {
         Viewer(Scope::ReadersOf {
             conversation,
-            asker: None,
+            asker: Asker::Nobody,
         })
     }
 
-    /// The model in a conversation, asked by a person: what it sees stays the same,
-    /// and it changes what that person may change.
+    /// The model in a conversation, in a turn of this person, or else of this webhook
+    /// account: what it sees stays the same, and it changes what they may change.
     #[must_use]
-    pub fn asked_by(mut self, id: UserId, role: UserRole) -> Viewer {
+    pub fn asked_by(mut self, user: Option<UserId>, account: Option<&str>) -> Viewer {
         if let Scope::ReadersOf { asker, .. } = &mut self.0 {
-            *asker = Some(Person {
-                id,
-                role,
-                household_only: false,
-            });
+            *asker = match (user, account) {
+                (Some(user), _) => Asker::Person(user),
+                (None, Some(account)) => Asker::Account(account.to_owned()),
+                (None, None) => Asker::Nobody,
+            };
         }
         self
     }
@@ -121,7 +126,11 @@ impl Viewer {
                 asker,
             } => (
                 Seen::Of(audiences_within(connection, *conversation)?),
-                asker.map_or(Actor::Nobody, Actor::Person),
+                match asker {
+                    Asker::Nobody => Actor::Nobody,
+                    Asker::Account(name) => Actor::Account(name.clone()),
+                    Asker::Person(id) => actor(connection, *id)?,
+                },
             ),
         };
         Ok(Sight { seen, actor })
@@ -134,7 +143,8 @@ pub(crate) struct Sight {
     actor: Actor,
 }
 
-enum Seen {
+/// The part of all things that a viewer sees.
+pub(crate) enum Seen {
     All,
     /// Things of these audiences, in rising order.
     Of(Vec<AudienceId>),
@@ -156,17 +166,17 @@ pub(crate) struct Belongs {
     pub account: Option<String>,
 }
 
-/// The columns of [`Belongs`], of the table with this name in the statement. First
-/// among the columns, so that they are found without comparing names.
+/// The columns of [`Belongs`], of the table with this name in the statement. They
+/// come first, and have names of their own beside `*`.
 macro_rules! seen_columns {
     ($table:literal) => {
         concat!(
             $table,
-            ".audience_id, ",
+            ".audience_id AS its_audience, ",
             $table,
-            ".owner_id, ",
+            ".owner_id AS its_owner, ",
             $table,
-            ".account"
+            ".account AS its_account "
         )
     };
 }
@@ -185,12 +195,63 @@ impl Belongs {
 }
 
 impl Sight {
-    /// The audiences whose things are seen; none where that does not tell.
-    pub fn audiences(&self) -> Option<&[AudienceId]> {
-        match &self.seen {
-            Seen::Of(audiences) => Some(audiences),
-            Seen::All | Seen::OfAccount(_) => None,
+    /// What of all there is.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+
+    /// At most `limit` rows of a cached statement that are seen. It selects the
+    /// [`seen_columns`] first.
+    pub fn rows<T>(
+        &self,
+        connection: &Connection,
+        sql: &str,
+        parameters: &[&dyn ToSql],
+        limit: usize,
+        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Outcome<Vec<T>> {
+        let mut found = Vec::new();
+        if self.is_blind() {
+            return Ok(found);
         }
+        each_row(connection, sql, parameters, &mut |row| {
+            if found.len() == limit {
+                return Ok(ControlFlow::Break(()));
+            }
+            if self.sees_row(row)? {
+                found.push(from_row(row)?);
+            }
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
+    /// The row of a `what` by its id, the only parameter of the statement, which
+    /// selects the [`seen_columns`] first; and to whom it belongs.
+    ///
+    /// # Errors
+    /// `not_found`, also for one that is not seen.
+    pub fn find<T, I: ToSql + Display>(
+        &self,
+        connection: &Connection,
+        what: &str,
+        sql: &str,
+        id: I,
+        mut from_row: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Outcome<(T, Belongs)> {
+        let found = row(connection, sql, &[&id], |row| {
+            let belongs = Belongs::from_row(row)?;
+            Ok(match self.sees(&belongs) {
+                true => Some((from_row(row)?, belongs)),
+                false => None,
+            })
+        })?;
+        found.flatten().ok_or_else(|| not_found(what, id))
+    }
+
+    /// Whether nothing is seen.
+    pub fn is_blind(&self) -> bool {
+        matches!(&self.seen, Seen::Of(audiences) if audiences.is_empty())
     }
 
     /// Whether the thing of a row is seen, whose first columns are [`seen_columns`].
@@ -257,6 +318,23 @@ impl Sight {
         };
         Err(Error::unauthorized(format!("only {who} may change this {what}")).into())
     }
+}
+
+/// A person, as whom the model acts.
+fn actor(connection: &Connection, id: UserId) -> Outcome<Actor> {
+    let role = row(
+        connection,
+        "SELECT role FROM users WHERE id = ?",
+        params![id],
+        |row| row.get(0),
+    )?;
+    Ok(role.map_or(Actor::Nobody, |role| {
+        Actor::Person(Person {
+            id,
+            role,
+            household_only: false,
+        })
+    }))
 }
 
 /// The audiences that a person belongs to.

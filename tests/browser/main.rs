@@ -20,7 +20,7 @@ use base::clock::Clock;
 use base::ids::ConversationId;
 use chromium::{Chromium, Page};
 use serde_json::{Value, json};
-use store::{NewTurn, Store, Target, TurnEnd, Usage};
+use store::{Audience, NewTurn, Store, Target, TurnEnd, Usage, Viewer};
 use support::home::{Home, PASSWORD, TemporaryDirectory};
 use support::http::post;
 use support::model::{Act, Model};
@@ -335,6 +335,9 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
     for number in 0..turns {
         let begun = store
             .begin_turn_deferred(NewTurn {
+                viewer: Viewer::server(),
+                owner: None,
+                audience: Audience::Household,
                 target,
                 channel: "websocket".to_owned(),
                 account: None,

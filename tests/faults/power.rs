@@ -20,7 +20,7 @@ use std::time::Duration;
 use base::clock::Clock;
 use base::ids::TurnId;
 use serde_json::json;
-use store::Store;
+use store::{Store, Viewer};
 
 use super::{
     Posted, Poster, check_integrity, echoing, look_into, random, wait_until_done, with_account,
@@ -278,7 +278,7 @@ fn check(files: &[Option<Vec<u8>>; 2], turns: &[TurnId]) {
     let store = Store::open(&folder.path().join(FILES[0]), Clock::system())
         .unwrap_or_else(|error| panic!("{error}"));
     for turn in turns {
-        let found = store.turn(*turn);
+        let found = store.turn(&Viewer::server(), *turn);
         assert!(found.is_ok(), "the acknowledged {turn} is lost: {found:?}");
     }
     store.close();

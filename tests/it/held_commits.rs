@@ -7,6 +7,7 @@ use std::thread;
 use serde_json::{Value, json};
 
 use super::scenarios::with_account;
+use store::Viewer;
 use support::client::Client;
 use support::eventually;
 use support::home::{Home, TemporaryDirectory};
@@ -138,7 +139,7 @@ fn a_callback_leaves_after_its_commit() {
     let sent = receiver.wait_for(1)[0]
         .header("webhook-id")
         .map(str::to_owned);
-    let stored = store.deliveries(None, 10).unwrap();
+    let stored = store.deliveries(&Viewer::server(), None, 10).unwrap();
     assert_eq!(stored.len(), 1);
     assert_eq!(sent, Some(stored[0].id.to_string()));
     home.stop();
@@ -229,7 +230,10 @@ fn a_turn_costs_as_few_commits_as_its_effects_need() {
         receiver.wait_for(number);
         eventually("the callback counts as delivered", || {
             let pending = Some(store::DeliveryState::Pending);
-            let waiting = home.server().store().deliveries(pending, 10);
+            let waiting = home
+                .server()
+                .store()
+                .deliveries(&Viewer::server(), pending, 10);
             waiting.unwrap().is_empty().then_some(())
         });
     });

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use base::clock::Clock;
 use base::ids::TurnId;
 use serde_json::{Value, json};
-use store::{Begun, NewTurn, Store, Target, TurnEnd, Usage};
+use store::{Audience, Begun, NewMemory, NewTurn, Store, Target, TurnEnd, Usage, Viewer};
 
 use support::client::Client;
 use support::home::{Home, PASSWORD};
@@ -253,6 +253,9 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
     let turns: Vec<TurnId> = (0..count)
         .map(|number| {
             let begun = store.begin_turn_deferred(NewTurn {
+                viewer: Viewer::server(),
+                owner: None,
+                audience: Audience::Household,
                 target: Target::Existing(id),
                 channel: "websocket".to_owned(),
                 account: None,
@@ -388,7 +391,11 @@ fn a_stranger_is_told_only_what_they_could_look_up() {
         home.stop();
         let store = Store::open(&home.folder.path().join("hearth.db"), Clock::system()).unwrap();
         store
-            .remember("the safe opens with 1234", Some("admin"))
+            .remember(NewMemory {
+                content: "the safe opens with 1234".to_owned(),
+                speaker: Some("admin".to_owned()),
+                ..NewMemory::default()
+            })
             .unwrap();
         store.close();
         home.restart();

@@ -2,7 +2,7 @@
 
 use base::clock::Clock;
 use serde_json::Value;
-use store::Store;
+use store::{NewMemory, Store};
 
 use support::home::{Home, TemporaryDirectory};
 use support::model::Model;
@@ -27,9 +27,18 @@ fn memories_are_listed_found_and_deleted_beside_a_running_server() {
     assert!(printed(&empty).contains("Nothing is remembered yet"));
     let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
     let tea = store
-        .remember("Ann drinks\n green tea", Some("Ann"))
+        .remember(NewMemory {
+            content: "Ann drinks\n green tea".to_owned(),
+            speaker: Some("Ann".to_owned()),
+            ..NewMemory::default()
+        })
         .unwrap();
-    store.remember("the bins go out on Tuesday", None).unwrap();
+    store
+        .remember(NewMemory {
+            content: "the bins go out on Tuesday".to_owned(),
+            ..NewMemory::default()
+        })
+        .unwrap();
     store.close();
 
     let listed = lines(&folder, &["memory", "list"]);

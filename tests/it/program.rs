@@ -7,7 +7,7 @@ use std::process::Command;
 
 use base::clock::Clock;
 use serde_json::{Value, json};
-use store::Store;
+use store::{Store, Viewer};
 
 use support::client::Client;
 use support::eventually;
@@ -429,7 +429,11 @@ fn the_database_the_server_leaves_is_whole() {
     assert_eq!(program.signal("TERM"), Some(0));
     let store = Store::open(&folder.path().join("hearth.db"), Clock::system()).unwrap();
     assert_eq!(
-        store.conversations(10, None).unwrap().conversations.len(),
+        store
+            .conversations(&Viewer::server(), 10, None)
+            .unwrap()
+            .conversations
+            .len(),
         1
     );
     store.close();

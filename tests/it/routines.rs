@@ -9,7 +9,7 @@ use base::secret::hmac_sha256;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
-use store::{NewSchedule, SCHEDULE_CHANNEL, Store};
+use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Store, Viewer};
 
 use support::eventually;
 use support::home::{Home, TemporaryDirectory, write_config};
@@ -23,8 +23,14 @@ const SECRET: &str = "a secret of at least 24 bytes";
 /// All messages of all conversations, by what they say.
 fn said(store: &Store) -> Vec<String> {
     let mut all = Vec::new();
-    for conversation in store.conversations(500, None).unwrap().conversations {
-        let page = store.messages(conversation.id, 500, None).unwrap();
+    for conversation in store
+        .conversations(&Viewer::server(), 500, None)
+        .unwrap()
+        .conversations
+    {
+        let page = store
+            .messages(&Viewer::server(), conversation.id, 500, None)
+            .unwrap();
         all.extend(page.messages.into_iter().map(|message| message.content));
     }
     all
@@ -204,22 +210,31 @@ fn what_an_account_set_up_does_not_run_without_it() {
     home.stop();
     let store = open(home.folder.path());
     let schedule = store
-        .add_schedule(NewSchedule {
-            prompt: "run what you like".to_owned(),
-            owner: None,
-            conversation_id: None,
-            channel: "webhook:gone".to_owned(),
-            account: Some("gone".to_owned()),
-            timing: Timing {
-                cron: None,
-                next_at: home.clock.now(),
-                is_wait: false,
+        .add_schedule(
+            &Viewer::server(),
+            NewSchedule {
+                owner_id: None,
+                audience: Audience::Household,
+                prompt: "run what you like".to_owned(),
+                owner: None,
+                conversation_id: None,
+                channel: "webhook:gone".to_owned(),
+                account: Some("gone".to_owned()),
+                timing: Timing {
+                    cron: None,
+                    next_at: home.clock.now(),
+                    is_wait: false,
+                },
             },
-        })
+        )
         .unwrap();
     home.restart();
     eventually("it is paused", || {
-        store.schedule(schedule.id).unwrap().is_paused.then_some(())
+        store
+            .schedule(&Viewer::server(), schedule.id)
+            .unwrap()
+            .is_paused
+            .then_some(())
     });
     assert!(said(&store).is_empty());
     store.close();
@@ -231,7 +246,12 @@ fn another_time_zone_moves_what_comes_next() {
     let mut client = home.admin();
     client.ask(json!({ "type": "create_schedule", "prompt": "x", "cron": "0 12 * * *" }));
     let store = open(home.folder.path());
-    let next_at = || store.schedules().unwrap()[0].timing.next_at.to_string();
+    let next_at = || {
+        store.schedules(&Viewer::server()).unwrap()[0]
+            .timing
+            .next_at
+            .to_string()
+    };
     assert!(next_at().ends_with("T12:00:00.000Z"));
     client.ask(json!({ "type": "update_config", "config": { "time_zone": "Asia/Kolkata" } }));
     eventually("it is planned anew", || {
@@ -253,21 +273,26 @@ fn kill_9_neither_loses_nor_doubles_a_run() {
     for number in 0..COUNT {
         let milliseconds = 500 + 25 * number as u64;
         store
-            .add_schedule(NewSchedule {
-                prompt: format!("reminder {number}"),
-                owner: None,
-                conversation_id: None,
-                channel: SCHEDULE_CHANNEL.to_owned(),
-                account: None,
-                timing: Timing {
-                    cron: None,
-                    next_at: now.plus(Duration::from_millis(milliseconds)),
-                    is_wait: false,
+            .add_schedule(
+                &Viewer::server(),
+                NewSchedule {
+                    owner_id: None,
+                    audience: Audience::Household,
+                    prompt: format!("reminder {number}"),
+                    owner: None,
+                    conversation_id: None,
+                    channel: SCHEDULE_CHANNEL.to_owned(),
+                    account: None,
+                    timing: Timing {
+                        cron: None,
+                        next_at: now.plus(Duration::from_millis(milliseconds)),
+                        is_wait: false,
+                    },
                 },
-            })
+            )
             .unwrap();
     }
-    let left = || store.schedules().unwrap().len();
+    let left = || store.schedules(&Viewer::server()).unwrap().len();
     eventually("some have run", || (left() <= COUNT - 10).then_some(()));
     program.kill();
     let missed = left();

@@ -3,7 +3,7 @@
 use crate::message_text::printable_name;
 use crate::tool::output::shorten;
 use base::error::Result;
-use store::{Memory, Store};
+use store::{Memory, Store, Viewer};
 
 /// Most memories with one message.
 const MOST_MEMORIES: usize = 5;
@@ -14,9 +14,9 @@ const MEMORY_CHARS: usize = 400;
 
 /// The memories that fit `message`, one a line, best first, with speaker and day;
 /// none if none fits.
-pub(crate) fn relevant(store: &Store, message: &str) -> Result<Option<String>> {
+pub(crate) fn relevant(store: &Store, viewer: &Viewer, message: &str) -> Result<Option<String>> {
     let mut lines = String::new();
-    for memory in store.relevant_memories(message, MOST_MEMORIES)? {
+    for memory in store.relevant_memories(viewer, message, MOST_MEMORIES)? {
         let line = line(&memory);
         if lines.len() + 1 + line.len() > MOST_BYTES {
             break;
@@ -43,6 +43,8 @@ fn line(memory: &Memory) -> String {
 
 #[cfg(test)]
 mod tests {
+    use store::Audience;
+
     use super::*;
     use base::clock::Timestamp;
     use base::ids::MemoryId;
@@ -67,6 +69,10 @@ mod tests {
                 id: MemoryId::from(1),
                 content: content.to_owned(),
                 speaker: speaker.map(str::to_owned),
+                owner_id: None,
+                audience: Audience::Household,
+                channel: None,
+                account: None,
                 created_at: Timestamp::from_millis(1_795_253_400_125),
             };
             assert_eq!(line(&memory), text);

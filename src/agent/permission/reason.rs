@@ -4,7 +4,7 @@ use base::visible::{head_and_tail, one_line};
 use serde_json::Value;
 
 use crate::tool::{Arguments, Source, Tool};
-use store::Store;
+use store::{Store, Viewer};
 
 /// Longest question in characters. The arguments beside it are always whole.
 const QUESTION_CHARS: usize = 2_000;
@@ -12,8 +12,8 @@ const QUESTION_CHARS: usize = 2_000;
 /// The question for a person: what the tool is going to do, in its own words or
 /// by its name and arguments. It is one line in which nothing hides, and of one that
 /// is too long it shows the beginning and the end.
-pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store) -> String {
-    let action = match tool.intent(arguments, store) {
+pub fn reason(tool: &dyn Tool, arguments: &Arguments, store: &Store, viewer: &Viewer) -> String {
+    let action = match tool.intent(arguments, store, viewer) {
         Some(intent) => one_line(intent.trim()),
         None => call(tool, arguments),
     };
@@ -70,7 +70,7 @@ mod tests {
             &self.definition
         }
 
-        fn intent(&self, _: &Arguments, _: &Store) -> Option<String> {
+        fn intent(&self, _: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
             self.intent.clone()
         }
 
@@ -97,6 +97,7 @@ mod tests {
             &switch,
             arguments.as_object().unwrap(),
             Household::new().store(),
+            &Viewer::server(),
         )
     }
 

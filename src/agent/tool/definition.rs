@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use crate::model::ToolSpec;
 use base::clock::Clock;
-use base::ids::ConversationId;
+use base::ids::{ConversationId, UserId};
 use config::{Config, CustomTool};
 use net::cancel::Cancel;
-use store::{Durable, StartedCall, Store};
+use store::{Durable, StartedCall, Store, Viewer};
 
 /// Arguments by name.
 pub type Arguments = Map<String, Value>;
@@ -144,13 +144,17 @@ pub struct ToolContext<'a> {
     pub config: &'a Config,
     /// The household's time.
     pub clock: &'a Clock,
+    /// What the model sees and changes there.
+    pub viewer: Viewer,
     /// The conversation in which it was called.
     pub conversation_id: ConversationId,
     /// Where the message came from, as [`Turn::channel`](store::Turn::channel).
     pub channel: &'a str,
     /// The webhook account that gets the reply.
     pub account: Option<&'a str>,
-    /// Who asked.
+    /// The person who asked.
+    pub user_id: Option<UserId>,
+    /// Who asked, by name.
     pub speaker: Option<&'a str>,
     /// When the tool must be finished: its own limit or the turn's, whichever
     /// is sooner.
@@ -173,10 +177,10 @@ pub trait Tool: Send + Sync {
 
     /// What a run with these arguments does, for the person who is asked about
     /// it: the end of a sentence that begins with "The assistant wants to".
-    /// It may quote arguments and what `store` holds unchanged. None if the tool's name and its arguments
-    /// say as much.
-    fn intent(&self, arguments: &Arguments, store: &Store) -> Option<String> {
-        let _ = (arguments, store);
+    /// It may quote arguments and what `viewer` sees in `store` unchanged. None if the
+    /// tool's name and its arguments say as much.
+    fn intent(&self, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
+        let _ = (arguments, store, viewer);
         None
     }
 

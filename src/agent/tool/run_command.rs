@@ -11,7 +11,7 @@ use super::files::Workspace;
 use super::output::Captured;
 use super::process;
 use net::process::{ExitReason, describe_exit};
-use store::Store;
+use store::{Store, Viewer};
 
 const NAME: &str = "run_command";
 const SHELL: &str = "/bin/sh";
@@ -48,7 +48,7 @@ impl Tool for RunCommand {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store) -> Option<String> {
+    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
         let command = arguments.get("command")?.as_str()?;
         Some(format!("run the command: {command}"))
     }

@@ -9,11 +9,11 @@ use super::definition::{Start, Tool, ToolContext};
 use super::schema::check_arguments;
 use super::toolbox::Toolbox;
 use base::clock::Clock;
-use base::ids::ConversationId;
+use base::ids::{ConversationId, UserId};
 use base::testing::TemporaryDirectory;
 use config::Config;
 use net::cancel::Cancel;
-use store::{Begun, NewTurn, Store, Target};
+use store::{Audience, Begun, NewTurn, Store, Target, UserRole, Viewer};
 
 /// A database in a temporary directory, removed at the end.
 pub struct Household {
@@ -21,6 +21,8 @@ pub struct Household {
     clock: Clock,
     store: Store,
     config: Config,
+    /// Who asks.
+    ann: UserId,
     /// Where tools are called.
     pub conversation_id: ConversationId,
     /// Where the message came from that they are called for.
@@ -33,14 +35,18 @@ impl Household {
         let directory = TemporaryDirectory::new();
         let clock = Clock::system();
         let store = Store::open(&directory.join("hearth.db"), clock.clone()).unwrap();
-        Household {
+        let ann = store.add_user("Ann", UserRole::User, "a hash").unwrap().id;
+        let mut household = Household {
             directory,
             clock,
             store,
             config: Config::default(),
-            conversation_id: ConversationId::from(1),
+            ann,
+            conversation_id: ConversationId::from(0),
             channel: "websocket",
-        }
+        };
+        household.conversation_id = household.say("hello");
+        household
     }
 
     /// Where the database is, and the workspace.
@@ -69,9 +75,11 @@ impl Household {
                 store: &self.store,
                 config: &self.config,
                 clock: &self.clock,
+                viewer: Viewer::readers_of(self.conversation_id).asked_by(Some(self.ann), None),
                 conversation_id: self.conversation_id,
                 channel: self.channel,
                 account: self.channel.strip_prefix("webhook:"),
+                user_id: Some(self.ann),
                 speaker: Some("Ann"),
                 deadline: Instant::now() + Duration::from_secs(20),
                 cancel: &Cancel::default(),
@@ -85,6 +93,9 @@ impl Household {
         let begun = self
             .store
             .begin_turn(NewTurn {
+                viewer: Viewer::server(),
+                owner: Some(self.ann),
+                audience: Audience::Household,
                 target: Target::New,
                 channel: "websocket".to_owned(),
                 account: None,

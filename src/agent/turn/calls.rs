@@ -178,7 +178,9 @@ impl<'a> TurnLoop<'a, '_> {
             match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
                 Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
                 Permission::Ask => {
-                    CallDecision::Ask(permission::reason(tool.as_ref(), &arguments, run.store))
+                    let tool = tool.as_ref();
+                    let viewer = run.viewer();
+                    CallDecision::Ask(permission::reason(tool, &arguments, run.store, &viewer))
                 }
                 Permission::Deny => {
                     CallDecision::Refuse("this tool is not permitted here".to_owned())
@@ -194,9 +196,11 @@ impl<'a> TurnLoop<'a, '_> {
             store: run.store,
             config: &run.assistant.config,
             clock: run.clock,
+            viewer: run.viewer(),
             conversation_id: run.turn.conversation_id,
             channel: &run.turn.channel,
             account: run.turn.account.as_deref(),
+            user_id: run.turn.user_id,
             speaker: run.message.speaker.as_deref(),
             deadline: run.deadline,
             cancel: run.cancel,

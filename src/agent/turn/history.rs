@@ -70,7 +70,7 @@ impl<'a> History<'a> {
             budget,
             past: run.store.past(conversation, MOST_TURNS, bytes)?,
             memories: match may_recall {
-                true => memories::relevant(run.store, &run.message.content)?,
+                true => memories::relevant(run.store, &run.viewer(), &run.message.content)?,
                 false => None,
             },
             system_prompt: system_prompt(run),

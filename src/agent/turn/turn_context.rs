@@ -8,7 +8,7 @@ use base::clock::Clock;
 use base::error::Error;
 use config::WebhookAccount;
 use net::cancel::Cancel;
-use store::{Message, Store, Turn};
+use store::{Message, Store, Turn, Viewer};
 
 /// What one run of a turn needs.
 pub struct TurnContext<'a> {
@@ -35,6 +35,14 @@ pub struct TurnContext<'a> {
     pub cancel: &'a Cancel,
     /// Whether to stream the text.
     pub is_streamed: &'a dyn Fn() -> bool,
+}
+
+impl TurnContext<'_> {
+    /// What the model sees: no more than everybody who reads the conversation.
+    pub(crate) fn viewer(&self) -> Viewer {
+        Viewer::readers_of(self.turn.conversation_id)
+            .asked_by(self.turn.user_id, self.turn.account.as_deref())
+    }
 }
 
 /// Why a run ended early.

@@ -10,7 +10,7 @@ use super::table::{self, ListView};
 use base::ids::DeliveryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
 use serde_json::json;
-use store::{Delivery, DeliveryState};
+use store::{Delivery, DeliveryState, Viewer};
 
 pub const COMMAND: Command = Command::new("deliveries: List webhook callbacks and retry them")
     .members(&[
@@ -43,7 +43,8 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
-    let deliveries = open_store(arguments, context)?.deliveries(state, limit as usize)?;
+    let deliveries =
+        open_store(arguments, context)?.deliveries(&Viewer::server(), state, limit as usize)?;
     let list = ListView {
         columns: &[
             "id",
@@ -76,7 +77,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `hearth deliveries retry ID`
 fn retry(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: DeliveryId = arguments.required(0).parse()?;
-    let delivery = open_store(arguments, context)?.retry_delivery(id)?;
+    let delivery = open_store(arguments, context)?.retry_delivery(&Viewer::server(), id)?;
     let when = match delivery.state {
         DeliveryState::Held => "after the earlier callbacks of its conversation",
         _ => "immediately",

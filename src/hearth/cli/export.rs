@@ -14,7 +14,7 @@ use super::progress::{ProgressLine, count};
 use super::terminal::VisibleWriter;
 use base::ids::ConversationId;
 use serde_json::json;
-use store::{Conversation, Message, Role, Store};
+use store::{Conversation, Message, Role, Store, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -160,14 +160,14 @@ fn write_all(
         writeln!(writer, "{head}").map_err(&failed)?;
     }
     if let Some(id) = one {
-        let conversation = store.conversation(id)?;
+        let conversation = store.conversation(&Viewer::server(), id)?;
         write_one(store, &conversation, format, writer, &mut written, &failed)?;
         return Ok(written);
     }
-    let total = store.counts()?.conversations;
+    let total = store.counts(&Viewer::server())?.conversations;
     let mut cursor = None;
     loop {
-        let page = store.conversations(PAGE, cursor)?;
+        let page = store.conversations(&Viewer::server(), PAGE, cursor)?;
         for conversation in &page.conversations {
             write_one(store, conversation, format, writer, &mut written, &failed)?;
             if !line.note("exporting", written.conversations, Some(total)) {
@@ -196,7 +196,7 @@ fn write_one(
     .map_err(failed)?;
     let mut after = None;
     loop {
-        let messages = store.messages_after(conversation.id, PAGE, after)?;
+        let messages = store.messages_after(&Viewer::server(), conversation.id, PAGE, after)?;
         let Some(last) = messages.last() else {
             break;
         };

@@ -9,7 +9,7 @@ use super::table::{self, ListView, truncated};
 use crate::service::views;
 use base::ids::MemoryId;
 use protocol::command::{LIST_DEFAULT, LIST_LIMIT};
-use store::Memory;
+use store::{Memory, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -42,7 +42,7 @@ const CONTENT_CHARACTERS: usize = 100;
 
 /// `hearth memory list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let memories = open_store(arguments, context)?.memories()?;
+    let memories = open_store(arguments, context)?.memories(&Viewer::server())?;
     let empty = "Nothing is remembered yet. Tell the assistant: remember that ...";
     print(arguments, context, &memories, empty)
 }
@@ -53,14 +53,15 @@ fn search(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let limit = arguments
         .number("limit", 1..=LIST_LIMIT)?
         .unwrap_or(LIST_DEFAULT);
-    let memories = open_store(arguments, context)?.recall(&query, limit as usize)?;
+    let memories =
+        open_store(arguments, context)?.recall(&Viewer::server(), &query, limit as usize)?;
     print(arguments, context, &memories, "No memory matches.")
 }
 
 /// `hearth memory remove ID`
 fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: MemoryId = arguments.required(0).parse()?;
-    open_store(arguments, context)?.forget(id)?;
+    open_store(arguments, context)?.forget(&Viewer::server(), id)?;
     context.note(format_args!("Removed {id}."))
 }
 

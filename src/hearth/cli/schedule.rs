@@ -10,7 +10,7 @@ use crate::service::views;
 use base::calendar::{Timing, Zone};
 use base::clock::Clock;
 use base::ids::{ConversationId, ScheduleId};
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -65,14 +65,19 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let (clock, zone) = (Clock::system(), config.zone());
     let timing = Timing::new(at, cron, &zone, clock.now())?;
     let store = directory.open_store()?;
-    let schedule = store.add_schedule(NewSchedule {
-        prompt: arguments.joined().unwrap_or_default(),
-        owner: None,
-        conversation_id,
-        channel: SCHEDULE_CHANNEL.to_owned(),
-        account: account.map(str::to_owned),
-        timing,
-    })?;
+    let schedule = store.add_schedule(
+        &Viewer::server(),
+        NewSchedule {
+            prompt: arguments.joined().unwrap_or_default(),
+            owner: None,
+            owner_id: None,
+            conversation_id,
+            audience: Audience::Household,
+            channel: SCHEDULE_CHANNEL.to_owned(),
+            account: account.map(str::to_owned),
+            timing,
+        },
+    )?;
     store.close();
     let next = zone.readable(schedule.timing.next_at);
     writeln!(context.output, "{}", schedule.id)?;
@@ -83,7 +88,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let directory = DataDirectory::of(arguments, context)?;
     let store = directory.open_store()?;
-    let schedules = store.schedules()?;
+    let schedules = store.schedules(&Viewer::server())?;
     store.close();
     // JSON needs no time zone, and so no valid configuration.
     let zone = match arguments.has("json") {
@@ -102,7 +107,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 /// `hearth schedule remove ID`
 fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
-    open_store(arguments, context)?.delete_schedule(id)?;
+    open_store(arguments, context)?.delete_schedule(&Viewer::server(), id)?;
     context.note(format_args!("Removed {id}."))
 }
 
@@ -110,8 +115,8 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn pause(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let id: ScheduleId = arguments.required(0).parse()?;
     let store = open_store(arguments, context)?;
-    let schedule = store.schedule(id)?;
-    store.pause_schedule(id, true, schedule.timing.next_at)?;
+    let schedule = store.schedule(&Viewer::server(), id)?;
+    store.pause_schedule(&Viewer::server(), id, true, schedule.timing.next_at)?;
     store.close();
     context.note(format_args!("Paused {id}."))
 }
@@ -123,8 +128,11 @@ fn resume(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let zone = directory.settings()?.current().zone();
     let clock = Clock::system();
     let store = directory.open_store()?;
-    let next_at = store.schedule(id)?.timing.after(clock.now(), &zone);
-    store.pause_schedule(id, false, next_at)?;
+    let next_at = store
+        .schedule(&Viewer::server(), id)?
+        .timing
+        .after(clock.now(), &zone);
+    store.pause_schedule(&Viewer::server(), id, false, next_at)?;
     store.close();
     context.note(format_args!(
         "Resumed {id}; next run: {}",

@@ -9,7 +9,7 @@ use super::data_directory::open_store;
 use super::table::{self, ListView};
 use protocol::command::LIST_LIMIT;
 use serde_json::json;
-use store::{Message, Role, excerpt};
+use store::{Message, Role, Viewer, excerpt};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -30,7 +30,11 @@ const EXCERPT_CHARACTERS: usize = 100;
 fn run(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let query = arguments.joined().unwrap_or_default();
     let limit = arguments.number("limit", 1..=LIST_LIMIT)?.unwrap_or(LIMIT);
-    let found = open_store(arguments, context)?.search_messages(&query, limit as usize)?;
+    let found = open_store(arguments, context)?.search_messages(
+        &Viewer::server(),
+        &query,
+        limit as usize,
+    )?;
     let list = ListView {
         columns: &["conversation", "when", "who", "what"],
         row: &|message: &Message| {

@@ -15,7 +15,7 @@ use exposition::{Exposition, Kind};
 use net::http::checks::{self, bearer};
 use net::http::{Admitted, Answer, Head, Response};
 use net::listener::Admissions;
-use store::{DeliveryState, TurnState};
+use store::{DeliveryState, TurnState, Viewer};
 
 const PATH: &str = "/metrics";
 /// The format's name (<https://prometheus.io/docs/instrumenting/exposition_formats/>).
@@ -75,7 +75,10 @@ impl Metrics {
     }
 
     fn write_turns(&self, text: &mut Exposition) -> Result<()> {
-        let (counts, load) = (self.service.store().counts()?, self.service.load());
+        let (counts, load) = (
+            self.service.store().counts(&Viewer::server())?,
+            self.service.load(),
+        );
         let meter = self.service.meter();
         let waiting_approval = counts
             .turns

@@ -15,7 +15,7 @@ use base::secret::sha256;
 use net::http::{Answer, DeferredResponse, Head, Response, ResponsePart};
 use net::wait::Waker;
 use protocol::command::check_idempotency_key;
-use store::{TurnState, Usage};
+use store::{TurnState, Usage, Viewer};
 
 use super::transcript::Transcript;
 
@@ -224,7 +224,11 @@ impl Answering {
 
     fn conclude(&mut self, reply: &str) {
         // The turn's end is on disk by now.
-        let usage = match self.service.store().turn(self.turn_stream.turn()) {
+        let usage = match self
+            .service
+            .store()
+            .turn(&Viewer::server(), self.turn_stream.turn())
+        {
             Ok(turn) => turn.usage,
             Err(_) => Usage::default(),
         };
@@ -258,7 +262,10 @@ impl Answering {
 
     /// The error for a client that has waited for as long as it may.
     fn late(&self) -> Error {
-        let turn = self.service.store().turn(self.turn_stream.turn());
+        let turn = self
+            .service
+            .store()
+            .turn(&Viewer::server(), self.turn_stream.turn());
         let waits = turn.is_ok_and(|turn| turn.state == TurnState::WaitingApproval);
         let why = match waits {
             true => "the answer waits for somebody's permission to use a tool",

@@ -12,7 +12,7 @@ use base::secret::Secret;
 use config::Permission;
 use protocol::command::{Command, Subscribe};
 use serde_json::json;
-use store::{DeliveryState, Identity, Verdict};
+use store::{DeliveryState, Identity, Verdict, Viewer};
 
 /// The data of the response to `auth`.
 #[derive(Serialize)]
@@ -75,6 +75,7 @@ impl Authenticated {
 pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: Responder) {
     let store = &service.store;
     let user = caller.identity.user.as_str();
+    let viewer = &caller.identity.viewer();
     let answer: Result<Value> = match command {
         Command::Chat(chat) => return service.chat(caller, chat, responder),
         Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
@@ -89,57 +90,61 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
             json!({ "updated_fields": updated })
         }),
         Command::ListConversations(list) => store
-            .conversations(list.limit, list.cursor)
+            .conversations(viewer, list.limit, list.cursor)
             .map(views::conversations),
         Command::GetMessages(get) => service
-            .settled(|| store.messages(get.conversation_id, get.limit, get.before))
+            .settled(|| store.messages(viewer, get.conversation_id, get.limit, get.before))
             .map(views::messages),
         Command::ListTools => Ok(list_tools(service)),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
-        Command::GetTurn(get) => service.turn_view(get.turn_id),
-        Command::Cancel(cancel) => service.cancel(cancel.turn_id, user),
+        Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
+        Command::Cancel(cancel) => service.cancel(viewer, cancel.turn_id, user),
         Command::RenameConversation(rename) => {
             let (id, title) = (rename.conversation_id, rename.title.trim());
-            store.rename_conversation(id, title).map(|_| {
+            store.rename_conversation(viewer, id, title).map(|_| {
                 service.hub.publish_title(id, title.to_owned());
                 json!({ "conversation_id": id, "title": title })
             })
         }
         Command::DeleteConversation(delete) => {
             let id = delete.conversation_id;
-            store.delete_conversation(id).map(|_| {
+            store.delete_conversation(viewer, id).map(|_| {
                 service.hub.publish_deletion(id);
                 json!({ "conversation_id": id })
             })
         }
         Command::SearchMessages(search) => store
-            .search_messages(&search.query, search.limit)
+            .search_messages(viewer, &search.query, search.limit)
             .map(|found| views::found_messages(found, &search.query)),
-        Command::ListApprovals => store.waiting_approvals().map(views::approvals),
+        Command::ListApprovals => store.waiting_approvals(viewer).map(views::approvals),
         Command::Approve(approve) => service.approve(approve.approval_id, approve.remember, user),
         Command::Deny(deny) => service.decide(deny.approval_id, Verdict::Denied, user),
-        Command::ListMemories => store.memories().map(views::memories),
+        Command::ListMemories => store.memories(viewer).map(views::memories),
         Command::DeleteMemory(delete) => store
-            .forget(delete.memory_id)
+            .forget(viewer, delete.memory_id)
             .map(|_| json!({ "memory_id": delete.memory_id })),
         Command::CreateSchedule(new) => service
-            .create_schedule(new, user)
+            .create_schedule(new, caller.identity)
             .map(|made| views::schedule(&made)),
-        Command::ListSchedules => store.schedules().map(views::schedules),
+        Command::ListSchedules => store.schedules(viewer).map(views::schedules),
         Command::DeleteSchedule(delete) => store
-            .delete_schedule(delete.schedule_id)
+            .delete_schedule(viewer, delete.schedule_id)
             .map(|_| json!({ "schedule_id": delete.schedule_id })),
         Command::PauseSchedule(pause) => service
-            .pause_schedule(pause.schedule_id, pause.paused)
+            .pause_schedule(viewer, pause.schedule_id, pause.paused)
             .map(|paused| views::schedule(&paused)),
         Command::ListDeliveries(list) => delivery_state(list.state.as_deref())
-            .and_then(|state| store.deliveries(state, list.limit))
+            .and_then(|state| store.deliveries(viewer, state, list.limit))
             .map(views::deliveries),
-        Command::RetryDelivery(retry) => store.retry_delivery(retry.delivery_id).map(|delivery| {
-            service.delivery_changed(&delivery);
-            views::delivery(&delivery)
-        }),
-        Command::ServerInfo => server_info(service),
+        Command::RetryDelivery(retry) => {
+            store
+                .retry_delivery(viewer, retry.delivery_id)
+                .map(|delivery| {
+                    service.delivery_changed(&delivery);
+                    views::delivery(&delivery)
+                })
+        }
+        Command::ServerInfo => server_info(service, caller),
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
         Command::SetPassword(new) => service.set_password(new, user),
@@ -218,8 +223,13 @@ fn list_tools(service: &Service) -> Value {
     json!({ "tools": tools })
 }
 
-fn server_info(service: &Service) -> Result<Value> {
-    let counts = service.store.counts()?;
+fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
+    // An admin runs the server: the numbers of all of it, and of nothing in it.
+    let viewer = match caller.is_admin() {
+        true => Viewer::server(),
+        false => caller.identity.viewer(),
+    };
+    let counts = service.store.counts(&viewer)?;
     let assistant = service.assistant();
     let config = &assistant.config;
     let month = service.store.tokens_of_month(service.clock.now())?;

@@ -13,7 +13,7 @@ use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::ScheduleId;
 use protocol::command::CreateSchedule;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
+use store::{Audience, Identity, NewSchedule, SCHEDULE_CHANNEL, Schedule, Viewer};
 
 /// A run this long after its time is marked as late, even if the server was on: it
 /// may have been short of workers, or the computer asleep.
@@ -50,22 +50,27 @@ impl Service {
     ///
     /// # Errors
     /// `invalid_request`, `not_found`.
-    pub fn create_schedule(&self, new: CreateSchedule, owner: &str) -> Result<Schedule> {
+    pub fn create_schedule(&self, new: CreateSchedule, owner: &Identity) -> Result<Schedule> {
         let config = self.settings.current();
         if let Some(name) = &new.webhook {
             config.existing_account(name)?;
         }
         let (at, cron) = (new.at.as_deref(), new.cron.as_deref());
         let timing = Timing::new(at, cron, &config.zone(), self.clock.now())?;
-        let schedule = self.store.add_schedule(NewSchedule {
-            prompt: new.prompt,
-            owner: Some(owner.to_owned()),
-            conversation_id: new.conversation_id,
-            channel: SCHEDULE_CHANNEL.to_owned(),
-            account: new.webhook,
-            timing,
-        })?;
-        log::info!("{}: set up by {owner}", schedule.id);
+        let schedule = self.store.add_schedule(
+            &owner.viewer(),
+            NewSchedule {
+                prompt: new.prompt,
+                owner: Some(owner.user.clone()),
+                owner_id: Some(owner.user_id),
+                conversation_id: new.conversation_id,
+                audience: Audience::Household,
+                channel: SCHEDULE_CHANNEL.to_owned(),
+                account: new.webhook,
+                timing,
+            },
+        )?;
+        log::info!("{}: set up by {}", schedule.id, owner.user);
         Ok(schedule)
     }
 
@@ -74,11 +79,16 @@ impl Service {
     ///
     /// # Errors
     /// `not_found`.
-    pub fn pause_schedule(&self, id: ScheduleId, is_paused: bool) -> Result<Schedule> {
-        let schedule = self.store.schedule(id)?;
+    pub fn pause_schedule(
+        &self,
+        viewer: &Viewer,
+        id: ScheduleId,
+        is_paused: bool,
+    ) -> Result<Schedule> {
+        let schedule = self.store.schedule(viewer, id)?;
         let zone = self.settings.current().zone();
         let next_at = schedule.timing.after(self.clock.now(), &zone);
-        self.store.pause_schedule(id, is_paused, next_at)
+        self.store.pause_schedule(viewer, id, is_paused, next_at)
     }
 
     /// When a repeating schedule runs next after `from`.
@@ -124,7 +134,7 @@ impl Service {
             let next_at = schedule.timing.after(now, &config.zone());
             return self
                 .store
-                .pause_schedule(schedule.id, true, next_at)
+                .pause_schedule(&Viewer::server(), schedule.id, true, next_at)
                 .map(drop);
         }
         // With the queue full it stays due and is tried again.
@@ -182,7 +192,7 @@ impl Service {
     /// Sets the next time of each repeating schedule to the first after what `from`
     /// returns, if anything.
     fn plan(&self, planner: &Planner, from: impl Fn(&Schedule) -> Option<Timestamp>) -> Result<()> {
-        for schedule in self.store.schedules()? {
+        for schedule in self.store.schedules(&Viewer::server())? {
             let next_at = from(&schedule).and_then(|from| self.next_of(&schedule, from, planner));
             if let Some(next_at) = next_at
                 && next_at != schedule.timing.next_at

@@ -10,7 +10,7 @@ use agent::turn::{self, Outcome, TurnContext, said_so_far};
 use base::error::{Code, Result};
 use base::ids::TurnId;
 use net::cancel::Cancel;
-use store::{Message, Turn, TurnEnd, Usage};
+use store::{Message, Turn, TurnEnd, Usage, Viewer};
 
 /// How long a turn that continues after a restart waits for MCP servers to start:
 /// it may need one of their tools.
@@ -126,11 +126,11 @@ impl Service {
     /// The turn, its message and whether it may have steps already; `None`
     /// when it has ended.
     fn load_turn(&self, id: TurnId) -> Result<Option<(Turn, Message, bool)>> {
-        let turn = self.find_turn(id)?;
+        let turn = self.find_turn(&Viewer::server(), id)?;
         if turn.state.is_final() {
             return Ok(None);
         }
-        let message = self.store.message(turn.message_id)?;
+        let message = self.store.message(&Viewer::server(), turn.message_id)?;
         // Not by `started_at`: its commit may have failed where that of a step did not.
         Ok(Some((turn.into_inner(), message.into_inner(), true)))
     }

@@ -10,7 +10,10 @@ use base::ids::{TurnId, UserId};
 use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
-use store::{Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target, UserRole};
+use store::{
+    Audience, Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target, UserRole,
+    Viewer,
+};
 
 /// Who asks.
 #[derive(Clone, Debug)]
@@ -142,6 +145,9 @@ impl Service {
     ) -> Result<TurnStream> {
         let has_history = !question.history.is_empty();
         let new = NewTurn {
+            viewer: Viewer::person(asker.user_id, UserRole::User),
+            owner: Some(asker.user_id),
+            audience: Audience::Household,
             target: Target::ReplayedHistory(ReplayedHistory {
                 user_id: asker.user_id,
                 history: question.history,

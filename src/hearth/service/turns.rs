@@ -15,8 +15,8 @@ use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
 use store::{
-    Approval, Begun, Decision, Durable, IdempotencyKey, NewTurn, Target, Turn, TurnEnd, TurnState,
-    Usage, Verdict,
+    Approval, Audience, Begun, Decision, Durable, IdempotencyKey, NewTurn, Target, Turn, TurnEnd,
+    TurnState, Usage, Verdict, Viewer,
 };
 
 impl Service {
@@ -29,6 +29,9 @@ impl Service {
             chat.message
         );
         let new = NewTurn {
+            viewer: caller.identity.viewer(),
+            owner: Some(caller.identity.user_id),
+            audience: Audience::Household,
             target: chat.conversation_id.map_or(Target::New, Target::Existing),
             channel: caller.transport.to_owned(),
             account: None,
@@ -112,7 +115,7 @@ impl Service {
                 self.queue.announce(job, || self.hub.publish_begin(&begun));
             }
             (Begun::Repeat(turn), Some(watch)) => {
-                if let Ok(turn) = self.store.turn(turn.id)
+                if let Ok(turn) = self.store.turn(&Viewer::server(), turn.id)
                     && turn.state.is_final()
                     && let Some(watcher) = self.hub.unwatch(watch)
                 {
@@ -124,7 +127,10 @@ impl Service {
     }
 
     fn result_of(&self, turn: &Durable<Turn>) -> Result<Reply> {
-        let reply = turn.reply_id.map(|reply| self.store.message(reply));
+        let viewer = Viewer::server();
+        let reply = turn
+            .reply_id
+            .map(|reply| self.store.message(&viewer, reply));
         Reply::new(turn, reply.transpose()?)
     }
 
@@ -137,8 +143,8 @@ impl Service {
         }
     }
 
-    pub(super) fn find_turn(&self, id: TurnId) -> Result<Durable<Turn>> {
-        self.settled(|| self.store.turn(id))
+    pub(super) fn find_turn(&self, viewer: &Viewer, id: TurnId) -> Result<Durable<Turn>> {
+        self.settled(|| self.store.turn(viewer, id))
     }
 
     /// What `read` finds, even if it has not reached the disk yet: subscribers
@@ -154,8 +160,8 @@ impl Service {
     }
 
     /// Stops a turn, no matter who began it.
-    pub(super) fn cancel(&self, id: TurnId, by: &str) -> Result<Value> {
-        let turn = self.find_turn(id)?;
+    pub(super) fn cancel(&self, viewer: &Viewer, id: TurnId, by: &str) -> Result<Value> {
+        let turn = self.find_turn(viewer, id)?;
         if turn.state.is_final() {
             return Ok(json!({ "turn_id": id, "state": turn.state.as_str() }));
         }
@@ -176,7 +182,11 @@ impl Service {
     /// disk.
     pub(super) fn publish_expired(&self, turn: TurnId, approvals: &[Approval], by: &str) {
         let has_ended = |turn: Durable<Turn>| turn.state.is_final();
-        if !self.store.turn(turn).is_ok_and(has_ended) {
+        if !self
+            .store
+            .turn(&Viewer::server(), turn)
+            .is_ok_and(has_ended)
+        {
             return;
         }
         for approval in approvals.iter().filter(|one| one.decision.is_none()) {
@@ -189,8 +199,8 @@ impl Service {
     }
 
     /// The data of `get_turn`.
-    pub(super) fn turn_view(&self, id: TurnId) -> Result<Value> {
-        let turn = self.find_turn(id)?;
+    pub(super) fn turn_view(&self, viewer: &Viewer, id: TurnId) -> Result<Value> {
+        let turn = self.find_turn(viewer, id)?;
         let mut view = json!({
             "turn_id": turn.id,
             "conversation_id": turn.conversation_id,
@@ -203,7 +213,7 @@ impl Service {
             view["tokens"] = views::tokens(turn.usage);
         }
         if let Some(reply) = turn.reply_id {
-            let reply = self.store.message(reply)?;
+            let reply = self.store.message(viewer, reply)?;
             view["message_id"] = json!(reply.id);
             view["response"] = json!(reply.content);
             if let Some(question) = reply.in_reply_to {

@@ -13,8 +13,8 @@ use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
-    Attempt, Delivery, DeliveryState, Durable, IdempotencyKey, NewDelivery, NewTurn, Provisional,
-    Target, Turn, TurnEnd,
+    Attempt, Audience, Delivery, DeliveryState, Durable, IdempotencyKey, NewDelivery, NewTurn,
+    Provisional, Target, Turn, TurnEnd, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -89,6 +89,9 @@ impl Service {
         self.check_webhook_rate(&account.name, limits)?;
         let channel = format!("webhook:{}", account.name);
         let new = NewTurn {
+            viewer: Viewer::account(&account.name),
+            owner: None,
+            audience: Audience::Household,
             target: match request.conversation_id {
                 Some(name) => Target::Named {
                     account: account.name.clone(),
@@ -146,7 +149,7 @@ impl Service {
                 let recorded = self.store.record_attempt(delivery, Attempt::Delivered);
                 recorded.map(Provisional::uncommitted)
             }
-            false => self.store.retry_delivery(delivery),
+            false => self.store.retry_delivery(&Viewer::server(), delivery),
         };
         match recorded {
             Ok(delivery) => {

@@ -18,7 +18,7 @@ use base::ids::DeliveryId;
 use base::sync::lock;
 use base::threads;
 use net::cancel::Cancel;
-use store::{Provisional, TurnEnd, TurnState, Usage};
+use store::{Provisional, TurnEnd, TurnState, Usage, Viewer};
 
 /// How often the timekeeper checks what has no due time.
 const TICK: Duration = Duration::from_secs(1);
@@ -179,7 +179,7 @@ impl Service {
             "the turn failed inside the server",
             format!("{id} panicked"),
         );
-        match self.store.turn(id) {
+        match self.store.turn(&Viewer::server(), id) {
             Ok(turn) => self.conclude(&turn, TurnEnd::Failed(error), Usage::default(), ""),
             Err(_) => self.queue.turn_ended(id, conversation),
         }

@@ -23,6 +23,7 @@ UPDATE conversations SET owner_id = (
         SELECT speaker FROM messages WHERE conversation_id = conversations.id ORDER BY id LIMIT 1))
 WHERE channel NOT LIKE 'webhook:%';
 -- A list is merged from those of the audiences that its reader belongs to.
+DROP INDEX conversations_by_latest;
 CREATE INDEX conversations_by_audience ON conversations (audience_id, latest);
 CREATE INDEX conversations_by_owner ON conversations (owner_id);
 
@@ -42,7 +43,7 @@ CREATE TABLE new_memories (
     speaker TEXT,
     created_at INTEGER NOT NULL,
     owner_id INTEGER REFERENCES users (id) ON DELETE SET NULL,
-    audience_id INTEGER NOT NULL DEFAULT 1,
+    audience_id INTEGER NOT NULL,
     -- Where it was said; absent for one from before these columns.
     channel TEXT,
     account TEXT,

@@ -23,11 +23,11 @@ fn a_turn_goes_on_after_the_last_decision() {
     let store = TestStore::new();
     let (turn, approvals) = suspended(&store, &["write", "run"]);
     assert_eq!(
-        store.turn(turn.id).unwrap().state,
+        store.turn(&all(), turn.id).unwrap().state,
         TurnState::WaitingApproval
     );
     assert_eq!(store.steps(turn.id).unwrap().len(), 1);
-    assert_eq!(store.waiting_approvals().unwrap().len(), 2);
+    assert_eq!(store.waiting_approvals(&all()).unwrap().len(), 2);
 
     let first = store
         .decide(approvals[1].id, decision(Verdict::ApprovedConversation))
@@ -41,7 +41,10 @@ fn a_turn_goes_on_after_the_last_decision() {
         .decide(approvals[0].id, decision(Verdict::Denied))
         .unwrap();
     assert!(last.resumes);
-    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
+    assert_eq!(
+        store.turn(&all(), turn.id).unwrap().state,
+        TurnState::Queued
+    );
 
     let stored = store.approvals_of(turn.id).unwrap();
     let decisions: Vec<_> = stored.into_iter().map(|a| a.decision.unwrap()).collect();
@@ -80,7 +83,10 @@ fn what_nobody_answers_expires() {
         store.expired_approvals(expires_at).unwrap().uncommitted(),
         []
     );
-    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
+    assert_eq!(
+        store.turn(&all(), turn.id).unwrap().state,
+        TurnState::Queued
+    );
 }
 
 #[test]
@@ -94,7 +100,7 @@ fn the_questions_of_an_ended_turn_are_closed() {
             said: String::new(),
         },
     );
-    assert!(store.waiting_approvals().unwrap().is_empty());
+    assert!(store.waiting_approvals(&all()).unwrap().is_empty());
     let late = store.decide(approvals[0].id, decision(Verdict::ApprovedOnce));
     assert_eq!(late.unwrap_err().code(), Code::InvalidRequest);
     let unknown = store.decide(base::ids::ApprovalId::from(3), decision(Verdict::Denied));
@@ -109,5 +115,8 @@ fn a_turn_cannot_wait_for_nothing() {
         .suspend_turn(turn.id, vec![], vec![], turn.created_at)
         .unwrap_err();
     assert_eq!(error.code(), Code::InvalidRequest);
-    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Queued);
+    assert_eq!(
+        store.turn(&all(), turn.id).unwrap().state,
+        TurnState::Queued
+    );
 }

@@ -16,6 +16,8 @@ fn imported(source: &str, id: Option<ConversationId>) -> ImportedConversation {
         id,
         title: "a title".to_owned(),
         channel: "import".to_owned(),
+        owner: None,
+        audience: Audience::Household,
         created_at: Timestamp::from_millis(LONG_AGO),
     }
 }
@@ -63,7 +65,7 @@ fn the_model_is_shown_what_was_imported() {
     assert_eq!(shown, [("first", None), ("second", Some("answer"))]);
     let next = begin(&store, Target::Existing(id), "third");
     assert!(next.id > past.turns[1].id);
-    let page = store.messages(id, 10, None).unwrap();
+    let page = store.messages(&all(), id, 10, None).unwrap();
     let texts: Vec<&str> = page
         .messages
         .iter()
@@ -71,7 +73,10 @@ fn the_model_is_shown_what_was_imported() {
         .collect();
     assert_eq!(texts, ["welcome", "first", "second", "answer", "third"]);
     assert!(page.messages.is_sorted_by_key(|message| message.id));
-    assert_eq!(store.search_messages("answer", 10).unwrap().len(), 1);
+    assert_eq!(
+        store.search_messages(&all(), "answer", 10).unwrap().len(),
+        1
+    );
 }
 
 #[test]
@@ -88,10 +93,15 @@ fn an_import_happens_once_and_replaces_what_a_crash_left() {
             .unwrap()
             .is_none()
     );
-    let page = store.conversations(10, None).unwrap();
+    let page = store.conversations(&all(), 10, None).unwrap();
     assert_eq!(page.conversations.len(), 1);
     assert_eq!(page.conversations[0].message_count, 1);
-    assert!(store.search_messages("half", 10).unwrap().is_empty());
+    assert!(
+        store
+            .search_messages(&all(), "half", 10)
+            .unwrap()
+            .is_empty()
+    );
 }
 
 #[test]
@@ -108,10 +118,10 @@ fn ids_of_the_future_are_not_taken_over() {
     assert!(importing.id() < far);
     let id = importing.id();
     importing.finish().unwrap();
-    let message = &store.messages(id, 1, None).unwrap().messages[0];
+    let message = &store.messages(&all(), id, 1, None).unwrap().messages[0];
     assert!(message.created_at <= Clock::system().now());
     let newer = conversation(&store, "said now");
-    let page = store.conversations(10, None).unwrap();
+    let page = store.conversations(&all(), 10, None).unwrap();
     assert_eq!(page.conversations[0].id, newer, "what is new stays on top");
 }
 
@@ -122,19 +132,21 @@ fn idle_conversations_go_unless_something_is_under_way() {
     let store = open_with(&dir, &clock);
     let idle = conversation(&store, "old");
     let busy = begin(&store, Target::New, "under way").conversation_id;
-    store.remember("the bins go out on Monday", None).unwrap();
+    store
+        .remember(fact("the bins go out on Monday", None))
+        .unwrap();
     let day = Duration::from_secs(86_400);
     assert!(!store.delete_idle_conversation(day).unwrap());
     clock.advance(2 * day);
     let fresh = conversation(&store, "new");
     let old_but_just_come = take_in(&store, "x:1", vec![said(Role::User, "imported", 0)]);
     while store.delete_idle_conversation(day).unwrap() {}
-    assert!(store.conversation(idle).is_err());
+    assert!(store.conversation(&all(), idle).is_err());
     for kept in [busy, fresh, old_but_just_come] {
-        assert!(store.conversation(kept).is_ok());
+        assert!(store.conversation(&all(), kept).is_ok());
     }
-    assert!(store.search_messages("old", 10).unwrap().is_empty());
-    assert_eq!(store.memories().unwrap().len(), 1);
+    assert!(store.search_messages(&all(), "old", 10).unwrap().is_empty());
+    assert_eq!(store.memories(&all()).unwrap().len(), 1);
 }
 
 #[test]
@@ -155,7 +167,7 @@ fn a_long_conversation_goes_in_parts() {
         parts += 1;
     }
     assert!(parts > 3, "{parts}");
-    assert!(store.conversation(id).is_err());
+    assert!(store.conversation(&all(), id).is_err());
 }
 
 #[test]

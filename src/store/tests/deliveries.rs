@@ -60,7 +60,7 @@ fn states(store: &Store, ids: &[DeliveryId]) -> Vec<DeliveryState> {
     // Attempts may have a deferred commit.
     store.flush().unwrap();
     ids.iter()
-        .map(|id| store.delivery(*id).unwrap().state)
+        .map(|id| store.delivery(&all(), *id).unwrap().state)
         .collect()
 }
 
@@ -78,8 +78,8 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     let b1 = deliver(&store, "b", "1").id;
     let a2 = deliver(&store, "a", "2").id;
     let a3 = deliver(&store, "a", "3").id;
-    let all = [a1, a2, a3, b1];
-    assert_eq!(states(&store, &all), [Pending, Held, Held, Pending]);
+    let every = [a1, a2, a3, b1];
+    assert_eq!(states(&store, &every), [Pending, Held, Held, Pending]);
     assert_eq!(due(&store, Duration::ZERO), [a1, b1]);
 
     let now = store.inner.clock.now();
@@ -90,7 +90,7 @@ fn only_the_oldest_of_a_conversation_is_pending() {
     let retried = store.record_attempt(a1, retry).unwrap().uncommitted();
     assert_eq!(retried.attempts, 1);
     assert_eq!(retried.last_error.as_deref(), Some("refused"));
-    assert_eq!(states(&store, &all), [Pending, Held, Held, Pending]);
+    assert_eq!(states(&store, &every), [Pending, Held, Held, Pending]);
     assert_eq!(due(&store, Duration::ZERO), [b1]);
     assert_eq!(due(&store, Duration::from_secs(31)), [b1, a1]);
 
@@ -100,28 +100,28 @@ fn only_the_oldest_of_a_conversation_is_pending() {
         [b1, a2],
         "at once, although its success is not committed yet"
     );
-    assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
+    assert_eq!(states(&store, &every), [Delivered, Pending, Held, Pending]);
 
     let dead = Attempt::Dead {
         error: "gone".to_owned(),
     };
     store.record_attempt(a2, dead).unwrap();
-    assert_eq!(states(&store, &all), [Delivered, Dead, Pending, Pending]);
-    let counts = store.counts().unwrap().deliveries;
+    assert_eq!(states(&store, &every), [Delivered, Dead, Pending, Pending]);
+    let counts = store.counts(&all()).unwrap().deliveries;
     assert_eq!(counts, [(Dead, 1), (Pending, 2)]);
-    let listed = store.deliveries(Some(Dead), 10).unwrap();
+    let listed = store.deliveries(&all(), Some(Dead), 10).unwrap();
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].id, a2);
-    assert_eq!(store.deliveries(None, 3).unwrap().len(), 3);
+    assert_eq!(store.deliveries(&all(), None, 3).unwrap().len(), 3);
 
     // A retry goes before the younger one that became pending meanwhile.
-    let again = store.retry_delivery(a2).unwrap();
+    let again = store.retry_delivery(&all(), a2).unwrap();
     assert_eq!((again.state, again.attempts), (Pending, 0));
-    assert_eq!(states(&store, &all), [Delivered, Pending, Held, Pending]);
+    assert_eq!(states(&store, &every), [Delivered, Pending, Held, Pending]);
     // The younger one was being sent, and arrives.
     store.record_attempt(a3, Attempt::Delivered).unwrap();
     assert_eq!(
-        states(&store, &all),
+        states(&store, &every),
         [Delivered, Pending, Delivered, Pending]
     );
     store.record_attempt(a2, Attempt::Delivered).unwrap();
@@ -171,7 +171,10 @@ fn a_success_that_is_not_on_disk_yet_is_not_sent_again() {
             })
         });
         is_recorded.recv().unwrap();
-        assert_eq!(store.delivery(id).unwrap().state, DeliveryState::Pending);
+        assert_eq!(
+            store.delivery(&all(), id).unwrap().state,
+            DeliveryState::Pending
+        );
         let asking = scope.spawn(|| store.delivery_to_send(id, now));
         let listing = scope.spawn(|| store.due_deliveries(now, 100));
         eventually("both questions", || queued.len() == 2);
@@ -193,9 +196,11 @@ fn a_delivered_callback_stays_delivered() {
     };
     let still = store.record_attempt(id, dead).unwrap().uncommitted();
     assert_eq!((still.state, still.attempts), (DeliveryState::Delivered, 1));
-    let error = store.retry_delivery(id).unwrap_err();
+    let error = store.retry_delivery(&all(), id).unwrap_err();
     assert_eq!(error.code(), Code::InvalidRequest);
-    let unknown = store.retry_delivery(DeliveryId::from(4)).unwrap_err();
+    let unknown = store
+        .retry_delivery(&all(), DeliveryId::from(4))
+        .unwrap_err();
     assert_eq!(unknown.code(), Code::NotFound);
 }
 
@@ -213,7 +218,7 @@ fn a_waiting_callback_can_be_hurried() {
         store.next_delivery_at().unwrap().uncommitted(),
         Some(next_at)
     );
-    store.retry_delivery(id).unwrap();
+    store.retry_delivery(&all(), id).unwrap();
     assert!(store.next_delivery_at().unwrap().uncommitted().unwrap() < next_at);
     assert_eq!(due(&store, Duration::ZERO), [id]);
     store.record_attempt(id, Attempt::Delivered).unwrap();
@@ -269,10 +274,10 @@ fn what_has_served_its_time_is_purged() {
     clock.advance(days(27));
     store.purge().unwrap();
     assert!(store.tokens(true).unwrap().is_empty());
-    assert!(store.delivery(delivered).is_ok() && store.delivery(dead).is_ok());
+    assert!(store.delivery(&all(), delivered).is_ok() && store.delivery(&all(), dead).is_ok());
     clock.advance(days(2));
     store.purge().unwrap();
     for (id, kept) in [(delivered, false), (dead, false), (waiting, true)] {
-        assert_eq!(store.delivery(id).is_ok(), kept, "{id}");
+        assert_eq!(store.delivery(&all(), id).is_ok(), kept, "{id}");
     }
 }

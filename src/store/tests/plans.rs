@@ -20,7 +20,15 @@ fn plan(store: &Store, sql: &str) -> String {
 fn no_list_reads_a_table_from_end_to_end() {
     let store = TestStore::new();
     for sql in [
-        conversations::PAGE_OF_CONVERSATIONS,
+        conversations::NEWEST_OF_AUDIENCE,
+        conversations::OF_ACCOUNT,
+        conversations::BELONGS,
+        audience::MEMBERS,
+        viewer::AUDIENCES_OF,
+        messages::SEARCH_IDS,
+        counts::COUNT_OF_AUDIENCE,
+        usage::TOKENS_BY,
+        deliveries::UNDELIVERED_STATES,
         messages::PAGE_OF_MESSAGES,
         messages::IN_CONVERSATION,
         messages::SEARCH_MESSAGES,
@@ -53,6 +61,7 @@ fn what_is_unfinished_is_found_without_what_is_finished() {
     for (sql, index) in [
         (turns::UNFINISHED_TURNS, "turns_unfinished"),
         (turns::UNFINISHED_BY_STATE, "turns_unfinished"),
+        (turns::UNFINISHED_STATES, "turns_unfinished"),
         (approvals::WAITING_APPROVALS, "approvals_undecided"),
         (approvals::EXPIRED_APPROVALS, "approvals_undecided"),
         (deliveries::NEXT_DELIVERY, "deliveries_due"),

@@ -11,7 +11,9 @@ fn new(prompt: &str, timing: Timing) -> NewSchedule {
     NewSchedule {
         prompt: prompt.to_owned(),
         owner: Some("ann".to_owned()),
+        owner_id: None,
         conversation_id: None,
+        audience: Audience::Household,
         channel: SCHEDULE_CHANNEL.to_owned(),
         account: None,
         timing,
@@ -45,14 +47,23 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
     let store = open(&dir);
     assert_eq!(store.next_schedule_at().unwrap().uncommitted(), None);
     let (sooner, later) = (in_seconds(60), in_seconds(90));
-    let second = store.add_schedule(new(" daily ", daily(later))).unwrap();
-    let first = store.add_schedule(new("once", once(sooner))).unwrap();
+    let second = store
+        .add_schedule(&all(), new(" daily ", daily(later)))
+        .unwrap();
+    let first = store
+        .add_schedule(&all(), new("once", once(sooner)))
+        .unwrap();
     assert_eq!(second.prompt, "daily");
     store.close();
     let store = open(&dir);
-    let ids: Vec<_> = store.schedules().unwrap().iter().map(|s| s.id).collect();
+    let ids: Vec<_> = store
+        .schedules(&all())
+        .unwrap()
+        .iter()
+        .map(|s| s.id)
+        .collect();
     assert_eq!(ids, [first.id, second.id]);
-    let found = store.schedule(second.id).unwrap();
+    let found = store.schedule(&all(), second.id).unwrap();
     assert_eq!((found.timing, found.last_at), (second.timing, None));
     assert_eq!(
         store.next_schedule_at().unwrap().uncommitted(),
@@ -67,25 +78,33 @@ fn schedules_are_kept_in_the_order_of_their_next_times() {
     );
     assert_eq!(store.due_schedules(sooner).unwrap().uncommitted().len(), 1);
     assert_eq!(store.due_schedules(later).unwrap().uncommitted().len(), 2);
-    store.delete_schedule(first.id).unwrap();
-    let again = store.delete_schedule(first.id).unwrap_err();
+    store.delete_schedule(&all(), first.id).unwrap();
+    let again = store.delete_schedule(&all(), first.id).unwrap_err();
     assert_eq!(again.code(), Code::NotFound);
-    assert!(store.add_schedule(new("next", once(later))).unwrap().id > second.id);
+    assert!(
+        store
+            .add_schedule(&all(), new("next", once(later)))
+            .unwrap()
+            .id
+            > second.id
+    );
 }
 
 #[test]
 fn a_run_begins_a_turn_and_moves_the_schedule_on() {
     let store = TestStore::new();
     let due = in_seconds(0);
-    let schedule = store.add_schedule(new("water", daily(due))).unwrap();
+    let schedule = store
+        .add_schedule(&all(), new("water", daily(due)))
+        .unwrap();
     let next = in_seconds(86_400);
     let run = |known: &Schedule| store.run_schedule(known.clone(), "water!".into(), Some(next));
     let begun = run(&schedule).unwrap().unwrap();
     assert_eq!(begun.turn().channel, "schedule");
-    let message = store.message(begun.turn().message_id).unwrap();
+    let message = store.message(&all(), begun.turn().message_id).unwrap();
     assert_eq!(message.content, "water!");
     assert_eq!(message.speaker.as_deref(), Some("ann"));
-    let moved = store.schedule(schedule.id).unwrap();
+    let moved = store.schedule(&all(), schedule.id).unwrap();
     assert_eq!(moved.timing.next_at, next);
     assert!(moved.last_at.is_some());
     assert_eq!(moved.conversation_id, Some(begun.turn().conversation_id));
@@ -104,10 +123,10 @@ fn one_that_runs_once_is_gone_with_its_run() {
     let conversation = conversation(&store, "hello");
     let mut asked = new("bins", once(in_seconds(0)));
     asked.conversation_id = Some(conversation);
-    let schedule = store.add_schedule(asked).unwrap();
+    let schedule = store.add_schedule(&all(), asked).unwrap();
     let run = store.run_schedule(schedule.clone(), "bins".into(), None);
     assert_eq!(run.unwrap().unwrap().turn().conversation_id, conversation);
-    assert!(store.schedules().unwrap().is_empty());
+    assert!(store.schedules(&all()).unwrap().is_empty());
     let again = store.run_schedule(schedule, "bins".into(), None).unwrap();
     assert!(again.is_none());
 }
@@ -119,8 +138,10 @@ fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
     let due = in_seconds(0);
     let mut asked = new("bins", daily(due));
     asked.conversation_id = Some(conversation);
-    let schedule = store.add_schedule(asked).unwrap();
-    store.pause_schedule(schedule.id, true, due).unwrap();
+    let schedule = store.add_schedule(&all(), asked).unwrap();
+    store
+        .pause_schedule(&all(), schedule.id, true, due)
+        .unwrap();
     assert!(
         store
             .due_schedules(in_seconds(9))
@@ -131,8 +152,10 @@ fn a_paused_one_does_not_run_and_one_without_its_conversation_does() {
     assert_eq!(store.next_schedule_at().unwrap().uncommitted(), None);
     let run = store.run_schedule(schedule.clone(), "bins".into(), None);
     assert!(run.unwrap().is_none());
-    store.delete_conversation(conversation).unwrap();
-    let resumed = store.pause_schedule(schedule.id, false, due).unwrap();
+    store.delete_conversation(&all(), conversation).unwrap();
+    let resumed = store
+        .pause_schedule(&all(), schedule.id, false, due)
+        .unwrap();
     assert_eq!((resumed.is_paused, resumed.conversation_id), (false, None));
     let run = store.run_schedule(resumed, "bins".into(), None).unwrap();
     assert_ne!(run.unwrap().turn().conversation_id, conversation);
@@ -144,7 +167,7 @@ fn what_cannot_be_is_refused() {
     let refused = |prompt: &str, conversation| {
         let mut asked = new(prompt, once(in_seconds(60)));
         asked.conversation_id = conversation;
-        store.add_schedule(asked).unwrap_err()
+        store.add_schedule(&all(), asked).unwrap_err()
     };
     assert_eq!(refused(" \n", None).code(), Code::InvalidRequest);
     assert_eq!(
@@ -154,7 +177,9 @@ fn what_cannot_be_is_refused() {
     let nowhere = Some(base::ids::ConversationId::from(7));
     assert_eq!(refused("x", nowhere).code(), Code::NotFound);
     for _ in 0..200 {
-        store.add_schedule(new("x", once(in_seconds(60)))).unwrap();
+        store
+            .add_schedule(&all(), new("x", once(in_seconds(60))))
+            .unwrap();
     }
     let one_more = refused("x", None);
     assert!(one_more.message().contains("200 schedules"), "{one_more}");
@@ -165,14 +190,14 @@ fn a_person_s_schedules_go_with_the_person() {
     let store = TestStore::new();
     store.add_user("root", UserRole::Admin, "-").unwrap();
     let ann = store.add_user("ann", UserRole::User, "-").unwrap();
-    store
-        .add_schedule(new("hers", once(in_seconds(60))))
-        .unwrap();
+    let mut hers = new("hers", once(in_seconds(60)));
+    hers.owner_id = Some(ann.id);
+    store.add_schedule(&all(), hers).unwrap();
     let mut of_others = new("of others", once(in_seconds(60)));
     of_others.channel = "webhook:ci".to_owned();
-    store.add_schedule(of_others).unwrap();
+    store.add_schedule(&all(), of_others).unwrap();
     store.remove_user(ann.id).unwrap();
-    let left = store.schedules().unwrap();
+    let left = store.schedules(&all()).unwrap();
     assert_eq!(left.len(), 1);
     assert_eq!(left[0].prompt, "of others");
 }

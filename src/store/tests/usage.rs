@@ -22,7 +22,7 @@ fn usage_is_kept_by_turn_day_and_month() {
     store
         .finish_turn(first.id, done("hi"), used(200, 20, 0), "b", None)
         .unwrap();
-    let turn = store.turn(first.id).unwrap();
+    let turn = store.turn(&all(), first.id).unwrap();
     assert_eq!(turn.usage, used(300, 30, 50));
     assert_eq!(turn.model.as_deref(), Some("b"));
     assert_eq!(store.tokens_of_month(clock.now()).unwrap(), 330);

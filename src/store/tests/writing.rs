@@ -74,12 +74,15 @@ fn many_threads_lose_nothing_and_share_commits() {
                 for number in 0..each {
                     let text = format!("message {number} of {thread}");
                     let turn = begin(store, Target::New, &text);
-                    assert_eq!(store.message(turn.message_id).unwrap().content, text);
+                    assert_eq!(
+                        store.message(&all(), turn.message_id).unwrap().content,
+                        text
+                    );
                 }
             });
         }
     });
-    assert_eq!(store.counts().unwrap().conversations, threads * each);
+    assert_eq!(store.counts(&all()).unwrap().conversations, threads * each);
     let made = commits(&dir) - before;
     assert!(made < (threads * each) as usize, "{made} commits");
 }
@@ -238,7 +241,7 @@ fn a_full_disk_is_an_error_that_heals_by_itself() {
     assert!(!store.is_writable());
     assert_eq!(
         store
-            .conversation(turn.conversation_id)
+            .conversation(&all(), turn.conversation_id)
             .unwrap()
             .message_count,
         1,
@@ -261,7 +264,7 @@ fn a_small_write_goes_on_beside_a_large_one_that_does_not_fit() {
     ];
     let kept: Vec<bool> = together(&store, work).iter().map(Result::is_ok).collect();
     assert_eq!(kept, [true, false, true]);
-    assert_eq!(store.counts().unwrap().conversations, 2);
+    assert_eq!(store.counts(&all()).unwrap().conversations, 2);
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn an_instant_turn_costs_one_commit() {
         store.mark_running(turn.id, turn.created_at);
         let finished = finish(&store, turn, "hi");
         assert_eq!(finished.turn.started_at, Some(turn.created_at));
-        assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Done);
+        assert_eq!(store.turn(&all(), turn.id).unwrap().state, TurnState::Done);
         commits(&dir) - before == 1
     });
 }
@@ -288,10 +291,13 @@ fn a_deferred_commit_happens_by_itself() {
     let begun = store.begin_turn_deferred(message(Target::New, "hello"));
     let begun = begun.unwrap().uncommitted();
     let turn = begun.turn();
-    eventually("the commit", || store.turn(turn.id).is_ok());
+    eventually("the commit", || store.turn(&all(), turn.id).is_ok());
     store.mark_running(turn.id, turn.created_at);
     store.flush().unwrap();
-    assert_eq!(store.turn(turn.id).unwrap().state, TurnState::Running);
+    assert_eq!(
+        store.turn(&all(), turn.id).unwrap().state,
+        TurnState::Running
+    );
 }
 
 #[test]
@@ -302,7 +308,7 @@ fn closing_keeps_what_is_queued_and_refuses_what_comes_later() {
     store.mark_running(turn.id, turn.created_at);
     store.clone().close();
     for error in [
-        store.turn(turn.id).unwrap_err(),
+        store.turn(&all(), turn.id).unwrap_err(),
         store.flush().unwrap_err(),
         store.begin_turn(message(Target::New, "late")).unwrap_err(),
     ] {
@@ -313,7 +319,10 @@ fn closing_keeps_what_is_queued_and_refuses_what_comes_later() {
         !dir.path().join("hearth.db-wal").exists(),
         "the file alone is the whole database"
     );
-    assert_eq!(open(&dir).turn(turn.id).unwrap().state, TurnState::Running);
+    assert_eq!(
+        open(&dir).turn(&all(), turn.id).unwrap().state,
+        TurnState::Running
+    );
 }
 
 #[test]
@@ -355,7 +364,9 @@ fn reopening_keeps_everything_and_ids_rise() {
     assert!(later.conversation_id == turn.conversation_id);
     assert!(later.id.as_i64() > token_owner.id.as_i64());
     assert!(later.message_id > turn.reply_id.unwrap());
-    let page = store.messages(turn.conversation_id, 10, None).unwrap();
+    let page = store
+        .messages(&all(), turn.conversation_id, 10, None)
+        .unwrap();
     let texts: Vec<&str> = page.messages.iter().map(|m| m.content.as_str()).collect();
     assert_eq!(texts, ["hello", "hi", "again"]);
     assert_eq!(

@@ -27,7 +27,7 @@ pub(super) fn search() -> FunctionTool {
         )
         .bringing_outside_text()
         .read_only(),
-        intent: |arguments, _| {
+        intent: |arguments, _, _| {
             let query = text(arguments, "query")?;
             Some(format!("search all conversations for: {query}"))
         },
@@ -40,7 +40,7 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
     let limit = limit(arguments)?;
     let messages = context
         .store
-        .search_messages(query, limit)
+        .search_messages(&context.viewer, query, limit)
         .map_err(public)?;
     if messages.is_empty() {
         return Ok(format!("No message holds all words of {query:?}."));

@@ -2,12 +2,12 @@
 
 use crate::tool::definition::{Arguments, Definition, Tool, ToolContext};
 use base::error::Error;
-use store::Store;
+use store::{Store, Viewer};
 
 /// What [`Tool::run`] and [`Tool::intent`] call.
 pub(super) struct FunctionTool {
     pub(super) definition: Definition,
-    pub(super) intent: fn(&Arguments, &Store) -> Option<String>,
+    pub(super) intent: fn(&Arguments, &Store, &Viewer) -> Option<String>,
     pub(super) run: fn(&Arguments, &ToolContext<'_>) -> Result<String, String>,
 }
 
@@ -16,8 +16,8 @@ impl Tool for FunctionTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, store: &Store) -> Option<String> {
-        (self.intent)(arguments, store)
+    fn intent(&self, arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
+        (self.intent)(arguments, store, viewer)
     }
 
     fn run(&self, arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {

@@ -6,7 +6,7 @@ use super::function::{FunctionTool, public};
 use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
 use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
-use store::Store;
+use store::{NewMemory, Store, Viewer};
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;
@@ -23,7 +23,7 @@ pub(super) fn remember() -> FunctionTool {
             json!({"content": {"type": "string", "description": "One self-contained sentence"}}),
             &["content"],
         ),
-        intent: |arguments, _| Some(format!("remember: {}", text(arguments, "content")?)),
+        intent: |arguments, _, _| Some(format!("remember: {}", text(arguments, "content")?)),
         run: run_remember,
     }
 }
@@ -37,7 +37,7 @@ pub(super) fn recall() -> FunctionTool {
             &["query"],
         )
         .read_only(),
-        intent: |arguments, _| {
+        intent: |arguments, _, _| {
             let query = text(arguments, "query")?;
             Some(format!("look up what it remembers about: {query}"))
         },
@@ -68,14 +68,24 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
     }
     let memory = context
         .store
-        .remember(content, context.speaker)
+        .remember(NewMemory {
+            content: content.to_owned(),
+            speaker: context.speaker.map(str::to_owned),
+            owner_id: context.user_id,
+            seen_as: Some(context.conversation_id),
+            channel: Some(context.channel.to_owned()),
+            account: context.account.map(str::to_owned),
+        })
         .map_err(public)?;
     Ok(format!("Remembered as {}.", memory.id))
 }
 
 fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
     let query = required_text(arguments, "query")?;
-    let memories = context.store.recall(query, MAX_RECALLED).map_err(public)?;
+    let memories = context
+        .store
+        .recall(&context.viewer, query, MAX_RECALLED)
+        .map_err(public)?;
     if memories.is_empty() {
         return Ok(format!("Nothing remembered fits {query:?}."));
     }
@@ -94,9 +104,9 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
 }
 
 /// A person cannot judge an id alone.
-fn forget_intent(arguments: &Arguments, store: &Store) -> Option<String> {
+fn forget_intent(arguments: &Arguments, store: &Store, viewer: &Viewer) -> Option<String> {
     let id = text(arguments, "memory_id")?;
-    let known = store.memories().unwrap_or_default();
+    let known = store.memories(viewer).unwrap_or_default();
     Some(
         match known.iter().find(|memory| memory.id.to_string() == id) {
             Some(memory) => {
@@ -112,7 +122,7 @@ fn run_forget(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
     let id: MemoryId = required_text(arguments, "memory_id")?
         .parse()
         .map_err(public)?;
-    context.store.forget(id).map_err(public)?;
+    context.store.forget(&context.viewer, id).map_err(public)?;
     Ok(format!("Forgot {id}."))
 }
 
@@ -143,7 +153,12 @@ mod tests {
 
         let intent = |memory_id: &str| {
             let arguments = json!({ "memory_id": memory_id });
-            forget_intent(arguments.as_object().unwrap(), household.store()).unwrap()
+            forget_intent(
+                arguments.as_object().unwrap(),
+                household.store(),
+                &Viewer::server(),
+            )
+            .unwrap()
         };
         assert_eq!(
             intent(id),

@@ -7,7 +7,7 @@ use crate::message_text::is_untrusted;
 use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
 use base::calendar::Timing;
 use base::ids::ScheduleId;
-use store::{NewSchedule, SCHEDULE_CHANNEL, Schedule, Store};
+use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
 
 pub(super) fn schedule() -> FunctionTool {
     FunctionTool {
@@ -32,7 +32,7 @@ pub(super) fn schedule() -> FunctionTool {
     }
 }
 
-fn intent(arguments: &Arguments, _: &Store) -> Option<String> {
+fn intent(arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
     let argument = |name| text(arguments, name);
     Some(match argument("action")? {
         "list" => "look at the schedules".to_owned(),
@@ -83,21 +83,27 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     };
     let schedule = context
         .store
-        .add_schedule(NewSchedule {
-            prompt: prompt.to_owned(),
-            owner: context.speaker.map(str::to_owned),
-            conversation_id: Some(context.conversation_id),
-            channel: channel.to_owned(),
-            account: account.map(str::to_owned),
-            timing,
-        })
+        .add_schedule(
+            &context.viewer,
+            NewSchedule {
+                prompt: prompt.to_owned(),
+                owner: context.speaker.map(str::to_owned),
+                owner_id: context.user_id,
+                conversation_id: Some(context.conversation_id),
+                // That of the conversation.
+                audience: Audience::Household,
+                channel: channel.to_owned(),
+                account: account.map(str::to_owned),
+                timing,
+            },
+        )
         .map_err(public)?;
     let next = zone.minute(schedule.timing.next_at);
     Ok(format!("Set as {}; it comes at {next}.", schedule.id))
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
-    let schedules = context.store.schedules().map_err(public)?;
+    let schedules = context.store.schedules(&context.viewer).map_err(public)?;
     let lines: Vec<String> = schedules
         .iter()
         .filter(|schedule| is_visible(schedule, context))
@@ -113,11 +119,17 @@ fn cancel(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
     let id: ScheduleId = required_text(arguments, "schedule_id")?
         .parse()
         .map_err(public)?;
-    let schedule = context.store.schedule(id).map_err(public)?;
+    let schedule = context
+        .store
+        .schedule(&context.viewer, id)
+        .map_err(public)?;
     if !is_visible(&schedule, context) {
         return Err(format!("there is no schedule {id}"));
     }
-    context.store.delete_schedule(id).map_err(public)?;
+    context
+        .store
+        .delete_schedule(&context.viewer, id)
+        .map_err(public)?;
     Ok(format!("Cancelled {id}."))
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::definition::{Arguments, Definition, Tool, ToolContext, required_text, text};
 use super::output::{minute, page, text_of};
 use base::clock::Timestamp;
-use store::Store;
+use store::{Store, Viewer};
 pub(crate) use workspace::Workspace;
 
 /// Most bytes of a file that are read.
@@ -80,7 +80,7 @@ impl Tool for FileTool {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store) -> Option<String> {
+    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
         let path = text(arguments, "path");
         Some(match self.action {
             Action::List => match path {
@@ -253,7 +253,11 @@ mod tests {
                 .iter()
                 .find(|known| known.spec().name == tool)
                 .unwrap();
-            let found = tool.intent(arguments.as_object().unwrap(), household.store());
+            let found = tool.intent(
+                arguments.as_object().unwrap(),
+                household.store(),
+                &Viewer::server(),
+            );
             assert_eq!(found.as_deref(), Some(intent));
         }
     }

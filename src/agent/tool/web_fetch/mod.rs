@@ -21,7 +21,7 @@ use net::http_client::{
     AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient, is_own_network,
 };
 use net::tls::Trust;
-use store::Store;
+use store::{Store, Viewer};
 
 const NAME: &str = "web_fetch";
 /// Most redirects that are followed.
@@ -215,7 +215,7 @@ impl Tool for WebFetch {
         &self.definition
     }
 
-    fn intent(&self, arguments: &Arguments, _: &Store) -> Option<String> {
+    fn intent(&self, arguments: &Arguments, _: &Store, _: &Viewer) -> Option<String> {
         let url = arguments.get("url")?.as_str()?;
         Some(format!(
             "fetch {}",

@@ -204,8 +204,12 @@ fn a_person_is_told_the_address() {
     ] {
         let arguments = json!({"url": url});
         assert_eq!(
-            tool.intent(arguments.as_object().unwrap(), household.store())
-                .as_deref(),
+            tool.intent(
+                arguments.as_object().unwrap(),
+                household.store(),
+                &Viewer::server(),
+            )
+            .as_deref(),
             Some(intent)
         );
     }

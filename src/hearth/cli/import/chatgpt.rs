@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::importer::{CHANNEL, attached};
 use base::clock::Timestamp;
-use store::{ImportedConversation, ImportedMessage, Role};
+use store::{Audience, ImportedConversation, ImportedMessage, Role};
 
 #[derive(Deserialize)]
 struct ChatGptConversation {
@@ -58,6 +58,8 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
         }
     }
     let conversation = ImportedConversation {
+        owner: None,
+        audience: Audience::Household,
         source: format!("chatgpt:{id}"),
         id: None,
         title: found.title.clone().unwrap_or_else(|| "ChatGPT".to_owned()),

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::importer::{CHANNEL, attached, time};
 use base::clock::Timestamp;
-use store::{ImportedConversation, ImportedMessage, Role};
+use store::{Audience, ImportedConversation, ImportedMessage, Role};
 
 #[derive(Deserialize)]
 struct ClaudeConversation {
@@ -36,6 +36,8 @@ pub fn conversation(text: &str) -> Option<(ImportedConversation, Vec<ImportedMes
     }
     let title = found.name.filter(|name| !name.is_empty());
     let conversation = ImportedConversation {
+        owner: None,
+        audience: Audience::Household,
         source: format!("claude:{}", found.uuid),
         id: None,
         title: title.unwrap_or_else(|| "Claude".to_owned()),

@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::importer::{CHANNEL, Importer, OpenImport, time};
 use crate::cli::context::{CliError, CliResult};
 use base::ids::{ConversationId, MessageId};
-use store::{ImportedConversation, ImportedMessage, Role};
+use store::{Audience, ImportedConversation, ImportedMessage, Role};
 
 /// Longest line that is read.
 const LINE_BYTES: u64 = 64 * 1024 * 1024;
@@ -137,6 +137,8 @@ fn conversation(
 ) -> Option<ImportedConversation> {
     let id: ConversationId = id.parse().ok()?;
     Some(ImportedConversation {
+        owner: None,
+        audience: Audience::Household,
         source: format!("hearth:{id}"),
         id: Some(id),
         title,

@@ -19,7 +19,7 @@ use account::{base_url, find};
 use base::secret::Secret;
 use base::url::{MASK, host_only};
 use serde_json::json;
-use store::DeliveryState;
+use store::{DeliveryState, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -204,7 +204,7 @@ fn undelivered(directory: &DataDirectory, name: &str) -> Result<usize, CliError>
     let store = directory.open_store()?;
     let mut undelivered = 0;
     for state in [DeliveryState::Pending, DeliveryState::Held] {
-        let deliveries = store.deliveries(Some(state), usize::MAX)?;
+        let deliveries = store.deliveries(&Viewer::server(), Some(state), usize::MAX)?;
         undelivered += deliveries
             .iter()
             .filter(|delivery| delivery.account == name)

@@ -21,7 +21,7 @@ use crate::cli::terminal::visible;
 use ::config::{Config, WebhookAccount};
 use agent::tool::output::shorten;
 use base::ids::TurnId;
-use store::{Delivery, DeliveryState, Store, Turn, TurnState};
+use store::{Delivery, DeliveryState, Store, Turn, TurnState, Viewer};
 
 /// Default of `--wait`, in seconds.
 const WAIT: u64 = 60;
@@ -153,7 +153,11 @@ impl WebhookTest<'_, '_> {
         let took = began.elapsed().as_secs_f64();
         match (&turn.error, turn.reply_id) {
             (None, Some(reply)) => {
-                let reply = self.store.message(reply)?.into_inner().content;
+                let reply = self
+                    .store
+                    .message(&Viewer::server(), reply)?
+                    .into_inner()
+                    .content;
                 let line = reply.split_whitespace().collect::<Vec<_>>().join(" ");
                 let shown = shorten(&line, SHOWN);
                 self.passed(&format!("the assistant answered in {took:.1} s: {shown}"))?;
@@ -168,7 +172,7 @@ impl WebhookTest<'_, '_> {
             (None, None) => self.passed("somebody stopped the turn")?,
         }
         let delivery = self.until(|test| {
-            let newest = test.store.deliveries(None, NEWEST)?;
+            let newest = test.store.deliveries(&Viewer::server(), None, NEWEST)?;
             Ok(newest
                 .into_iter()
                 .find(|delivery| delivery.turn_id == id)
@@ -185,14 +189,14 @@ impl WebhookTest<'_, '_> {
 
     /// The turn once it is over or waiting for approval.
     fn settled_turn(&mut self, id: TurnId) -> Result<Option<Turn>, CliError> {
-        let turn = self.store.turn(id)?;
+        let turn = self.store.turn(&Viewer::server(), id)?;
         let is_settled = turn.state.is_final() || turn.state == TurnState::WaitingApproval;
         Ok(is_settled.then(|| turn.into_inner()))
     }
 
     /// Reports why a turn is not over.
     fn unfinished(&mut self, id: TurnId) -> Result<CliError, CliError> {
-        let turn = self.store.turn(id)?;
+        let turn = self.store.turn(&Viewer::server(), id)?;
         if turn.state == TurnState::WaitingApproval {
             let waiting = self.store.approvals_of(id)?;
             let asked: Vec<&str> = waiting.iter().map(|one| one.reason.as_str()).collect();
