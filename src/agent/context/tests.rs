@@ -121,6 +121,70 @@ fn past_turns_come_whole_and_in_order() {
     );
 }
 
+/// What the model was shown before stays the beginning of what it is shown later, so
+/// that a provider's cache holds, also when a turn waited while others were answered.
+#[test]
+fn an_overtaken_turn_stands_where_it_is_answered_and_says_so() {
+    let numbered = |id: i64, question: &str, steps: Vec<Step>, answer: Option<&str>| PastTurn {
+        id: TurnId::from(id),
+        ..past(question, steps, answer)
+    };
+    let show = |past: &[PastTurn], id: i64, text: &str, steps: &[Step], suspended: usize| {
+        let present = asked(text);
+        let input = PromptInput {
+            system_prompt: "Be kind.",
+            summary: None,
+            memories: None,
+            past,
+            suspended,
+            turn: TurnId::from(id),
+            present: &present,
+            steps,
+            channel: HOME,
+        };
+        let budget = TokenBudget {
+            tokens: 10_000,
+            result_chars: 1_000,
+            turns: 100,
+        };
+        fit(&input, 0, budget, false).context
+    };
+    let switch = || vec![calls("", &[("1", "switch")]), result("1", true, "done")];
+    let one = || numbered(1, "one", vec![], Some("1"));
+    let three = || numbered(3, "three", vec![], Some("3"));
+
+    // The turn 2 waits for permission while 3 is answered.
+    let meanwhile = show(&[one()], 3, "three", &[], 1);
+    assert_eq!(meanwhile.messages.len(), 3, "{meanwhile:?}");
+    let ChatMessage::User { text } = &meanwhile.messages[2] else {
+        panic!("{meanwhile:?}")
+    };
+    assert!(
+        text.starts_with("<waiting ") && text.contains(": 1\n</waiting "),
+        "{text}"
+    );
+    assert_eq!(spoken_text(text), "three");
+
+    let resumed = show(&[one(), three()], 2, "two", &switch(), 0);
+    let late = numbered(2, "two", switch(), Some("switched"));
+    let later = show(&[one(), three(), late], 4, "four", &[], 0);
+    assert_eq!(resumed.system, later.system);
+    assert_eq!(resumed.messages, later.messages[..resumed.messages.len()]);
+    let shown = short(&later);
+    assert_eq!(shown[..4], ["u:one", "a:1", "u:three", "a:3"]);
+    let asked_late = shown[4].strip_prefix("u:").unwrap();
+    assert!(asked_late.starts_with("<overtaken "), "{asked_late}");
+    assert_eq!(spoken_text(asked_late), "two");
+    assert_eq!(
+        shown[5..],
+        ["a:+switch#1", "r:switch#1=done", "a:switched", "u:four"]
+    );
+
+    // Where nothing came in between, nothing is said of it.
+    let prompt = show(&[one()], 2, "two", &switch(), 0);
+    assert_eq!(short(&prompt)[2], "u:two");
+}
+
 #[test]
 fn members_that_a_provider_wants_back_are_kept() {
     let extra = Some(serde_json::json!({"signature": "s"}));

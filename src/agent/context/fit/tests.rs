@@ -29,7 +29,7 @@ fn input<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> P
         memories: None,
         past,
         suspended: 0,
-        turn: TurnId::from(9),
+        turn: TurnId::from(1_000),
         present,
         steps,
         channel: "websocket",
