@@ -21,7 +21,7 @@ use super::problems::{Finding, Problems, suggestion};
 use super::providers::{ModelChoice, OFFLINE, OPENAI_COMPATIBLE, Preset};
 use super::reader::{Environment, Reader};
 use super::tools::Permission;
-use super::webhook_accounts::{WebhookAccount, is_at_or_below};
+use super::webhook_accounts::{WebhookAccount, is_at_or_below, warn_of_narrowing};
 
 /// Permissions of tools, by name.
 type Permissions = BTreeMap<String, Permission>;
@@ -58,7 +58,7 @@ impl Document {
         check_provider(&mut reader, members, config.as_ref());
         if let Some(config) = &config {
             check_fallback(&mut reader, config);
-            check_accounts(&mut reader, members, config);
+            check_accounts(&mut reader, &document, members, config);
         }
         let mut problems = std::mem::take(&mut reader.problems);
         let mut warnings = std::mem::take(&mut reader.warnings);
@@ -217,7 +217,12 @@ fn check_key(reader: &mut Reader<'_>, path: &KeyPath, choice: &ModelChoice) {
 
 /// Checks accounts against the other sections. A tool that does not exist is probably
 /// misspelt.
-fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config: &Config) {
+fn check_accounts(
+    reader: &mut Reader<'_>,
+    document: &Value,
+    members: &Map<String, Value>,
+    config: &Config,
+) {
     let custom = config.tools.custom.iter().map(|tool| tool.name.as_str());
     let known: Vec<&str> = BUILTIN_TOOLS.into_iter().chain(custom).collect();
     let servers = config.mcp_servers.iter();
@@ -226,7 +231,7 @@ fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
         .collect();
     let warn = |reader: &mut Reader<'_>, path: KeyPath, name: &str| {
         let is_of_server = prefixes.iter().any(|prefix| name.starts_with(prefix));
-        if !is_of_server && !known.contains(&name) {
+        if name != "*" && !is_of_server && !known.contains(&name) {
             let hint = suggestion(name, known.iter().copied());
             reader.warn(
                 &path,
@@ -257,7 +262,9 @@ fn check_accounts(reader: &mut Reader<'_>, members: &Map<String, Value>, config:
             check_shared_paths(reader, config, place, &webhook.accounts);
         }
         for account in &webhook.accounts {
-            let path = place.key("accounts").key(&account.name);
+            let place = place.key("accounts");
+            warn_of_narrowing(reader, document, &place, account);
+            let path = place.key(&account.name);
             warn_keys(reader, &path, &account.tool_permissions);
             for name in account.tools.iter().flatten() {
                 warn(reader, path.key("tools"), name);

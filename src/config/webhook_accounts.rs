@@ -46,8 +46,8 @@ section! {
         pub permission_mode: Option<Permission> = PERMISSIONS.optional("the server's");
         /// The only tools offered in this account's turns. The tools that reach what belongs to the
         /// household (memories, search, schedules, files, commands) are offered only if they are
-        /// named here.
-        pub tools: Option<Vec<String>> = list(TOOL_NAME)
+        /// named here. `*` stands for every tool.
+        pub tools: Option<Vec<String>> = list(TOOL_OR_ALL)
             .optional("all but those of the household");
         /// Permissions of single tools in this account's turns. They override `tool_permissions`,
         /// and are themselves narrowed by the account's `permission_mode` and `tools`. The answer
@@ -77,11 +77,22 @@ impl WebhookAccount {
     /// still be denied.
     pub fn offers(&self, tool: &str) -> bool {
         match &self.tools {
-            Some(tools) => tools.iter().any(|named| named == tool),
+            Some(tools) => tools.iter().any(|named| named == tool || named == ALL),
             None => !HOUSEHOLD_TOOLS.contains(&tool),
         }
     }
 }
+
+/// What stands for every tool in `tools`.
+const ALL: &str = "*";
+
+const TOOL_OR_ALL: Parsed<String> = Parsed {
+    expected: "a tool name (1 to 64 of A-Z a-z 0-9 _ -, not beginning with _) or *",
+    parse: |text| match text {
+        ALL => Some(ALL.to_owned()),
+        name => (TOOL_NAME.parse)(name),
+    },
+};
 
 /// Attempts at a callback that the schedule has (protocol section 4).
 const MOST_ATTEMPTS: u32 = 10;
@@ -144,6 +155,47 @@ fn account() -> impl Rule<Output = WebhookAccount> {
         }
         Some(account)
     })
+}
+
+/// Warns about an account of a version that did not ask who sees its conversations:
+/// it had the tools of the household. `place` is the path of its `accounts`.
+pub(super) fn warn_of_narrowing(
+    reader: &mut Reader<'_>,
+    document: &Value,
+    place: &KeyPath,
+    account: &WebhookAccount,
+) {
+    let path = place.key(&account.name);
+    let is_set = |key: &str| {
+        let found = path.key(key).find(document);
+        found.is_some_and(|value| !value.is_null())
+    };
+    let runs_none = account.permission_mode == Some(Permission::Deny);
+    if runs_none || is_set("tools") || is_set("audience") {
+        return;
+    }
+    let command = |key: &str, value: &str| {
+        let key = path.key(key).to_string();
+        format!("hearth config set {} {value}", quoted(&key))
+    };
+    reader.caution(
+        &path,
+        format_args!(
+            "has no \"tools\", so those of the household (memories, search, schedules, files) are \
+             no longer offered to it; to offer all tools again: {}; to leave it so: {}",
+            command("tools", "'[\"*\"]'"),
+            command("audience", "household")
+        ),
+    );
+}
+
+/// A key as a word of a shell, which may take brackets for a pattern.
+fn quoted(key: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    match key.bytes().all(is_plain) {
+        true => key.to_owned(),
+        false => format!("'{}'", key.replace('\'', "'\\''")),
+    }
 }
 
 /// Every account needs a unique path. `lists` are the accounts of each

@@ -1,6 +1,9 @@
 //! `hearth webhook`: an account from its making to its test, and what the test
 //! says when something is wrong.
 
+use std::fs;
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use support::eventually;
@@ -161,4 +164,50 @@ fn a_test_says_what_is_wrong() {
             "{arguments:?}: {said}"
         );
     }
+}
+
+#[test]
+fn an_account_of_an_older_version_is_named_with_what_gives_its_tools_back() {
+    let folder = TemporaryDirectory::new();
+    let account = json!({ "incoming_path": "/in", "outgoing_url": "http://127.0.0.1:1/" });
+    write_config(
+        folder.path(),
+        json!({ "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "type": "webhook", "accounts": { "old": account } },
+        ] }),
+    );
+    make_people(folder.path());
+    let says = "\"channels[1].accounts.old\" has no \"tools\"";
+    let key = "channels[1].accounts.old.tools";
+    let program = Program::serve(folder.path());
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    let line = log.lines().find(|line| line.contains(says)).unwrap();
+    assert!(
+        line.contains(&format!("hearth config set '{key}' '[\"*\"]'; ")),
+        "{line}"
+    );
+
+    let diagnosed = printed(&run(folder.path(), &["doctor"]));
+    let command = diagnosed
+        .split_once("all tools again: ")
+        .and_then(|(_, after)| after.split_once("; to leave"))
+        .map(|(command, _)| command)
+        .unwrap();
+    // As a person would do it, by copying the line into a shell.
+    let ran = Command::new("sh")
+        .args(["-c", command])
+        .env("HEARTH_DATA_DIR", folder.path())
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{command}: {}", printed(&ran));
+    let (_, listed) = webhook(&folder, &["list", "--json"]);
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!(listed[0]["tools"], json!(["*"]));
+    assert!(!printed(&run(folder.path(), &["doctor"])).contains(says));
+    program.kill();
+    let _program = Program::serve(folder.path());
+    let log = fs::read_to_string(folder.path().join("hearth.log")).unwrap();
+    let times = log.lines().filter(|line| line.contains(says)).count();
+    assert_eq!(times, 1, "not at the second start");
 }

@@ -73,7 +73,7 @@ fn a_tool_that_does_not_exist_is_warned_about_wherever_it_is_named() {
         r#"{"people":{"ada":{"tools":["recal","mcp_home_light"],"approves":["run_comand"],
             "tool_permissions":{"lamp":"allow","mcp_hom_light":"allow"}}},
             "mcp_servers":{"home":{"url":"http://127.0.0.1:1/"}},
-            "channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/a","outgoing_url":"http://a/",
+            "channels":{"webhook":{"accounts":{"ci":{"incoming_path":"/a","outgoing_url":"http://a/","audience":"household",
                 "tool_permissions":{"recal":"ask"}}}}}}"#,
     );
     let warnings = settings.unwrap().warnings();
@@ -235,5 +235,45 @@ fn what_is_said_about_others_is_for_admins() {
         let names: Vec<&String> = shown["people"].as_object().unwrap().keys().collect();
         assert_eq!(names, people, "{name}");
         assert_eq!(shown["channels"].as_array().unwrap().len(), channels);
+    }
+}
+
+#[test]
+fn an_account_of_an_older_version_is_narrowed_with_a_warning() {
+    let account = |more: &str| {
+        let members = format!(r#""incoming_path":"/a","outgoing_url":"http://127.0.0.1:1/"{more}"#);
+        let object =
+            format!(r#"{{"channels":{{"webhook":{{"accounts":{{"ci":{{{members}}}}}}}}}}}"#);
+        let array = format!(
+            r#"{{"channels":[{{"type":"tcp"}},{{"type":"webhook","accounts":{{"ci":{{{members}}}}}}}]}}"#
+        );
+        [object, array]
+    };
+    let directory = Directory::default();
+    for (file, key) in account("").iter().zip([
+        "channels.webhook.accounts.ci.tools",
+        "'channels[1].accounts.ci.tools'",
+    ]) {
+        let path = directory.write("config.json", file);
+        let settings = Settings::load(&path).unwrap();
+        let [warning] = &settings.warnings()[..] else {
+            panic!("{:?}", settings.warnings());
+        };
+        let command = format!("hearth config set {key} '[\"*\"]'; ");
+        assert!(warning.contains(&command), "{warning}");
+        settings.set(key.trim_matches('\''), r#"["*"]"#).unwrap();
+        assert_eq!(settings.warnings(), Vec::<String>::new());
+        let config = settings.current();
+        assert!(config.webhook_account("ci").unwrap().offers("recall"));
+    }
+    for settled in [
+        r#","tools":[]"#,
+        r#","tools":["recall"]"#,
+        r#","audience":"household""#,
+        r#","permission_mode":"deny""#,
+    ] {
+        for file in account(settled) {
+            assert_eq!(read(&file).unwrap().warnings(), Vec::<String>::new());
+        }
     }
 }

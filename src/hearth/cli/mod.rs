@@ -36,6 +36,7 @@ mod manual;
 mod memory;
 mod password;
 mod progress;
+mod prompter;
 #[cfg(feature = "relay")]
 mod relay;
 mod restore;

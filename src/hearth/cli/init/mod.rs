@@ -4,7 +4,6 @@
 //! All answers are collected and the model is tested before anything is written.
 
 mod model;
-mod prompter;
 
 #[cfg(test)]
 mod tests;
@@ -19,12 +18,12 @@ use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
 use super::first_run;
 use super::password;
+use super::prompter::Prompter;
 use super::running_server::RunningServer;
 use base::clock::Clock;
 use base::secret::Secret;
 use config::Settings;
 use model::{ApiKey, ModelSetup};
-use prompter::Prompter;
 
 pub const COMMAND: Command = Command::new(
     "\

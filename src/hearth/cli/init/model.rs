@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use super::prompter::Prompter;
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliError, CliResult};
 use crate::cli::local_models;
+use crate::cli::prompter::Prompter;
 use agent::provider::probe::{Finding, models_at, probe};
 use base::nearest::nearest;
 use base::secret::Secret;

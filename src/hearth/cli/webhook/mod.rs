@@ -11,6 +11,7 @@ use super::arguments::Arguments;
 use super::command::Command;
 use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::DataDirectory;
+use super::prompter::Prompter;
 use super::running_server::RunningServer;
 use super::table::ListView;
 use super::{channels, password};
@@ -19,7 +20,10 @@ use account::{base_url, find};
 use base::secret::Secret;
 use base::url::{MASK, host_only};
 use serde_json::json;
-use store::{DeliveryState, Viewer};
+use store::{DeliveryState, Viewer, look_up_role};
+
+/// The audience of everybody with the role user or admin.
+const HOUSEHOLD: &str = "household";
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -34,11 +38,19 @@ add NAME: Add an account and print how to call it
 Generates a secret, which is printed once, unless you give one. Every message must carry it;
 every reply carries it and is signed with it (Standard Webhooks). A running server reloads its
 configuration.
+
+Its messages come from outside. They reach memories, conversations, schedules and files only
+if --tools names the tools for that. In a terminal you are asked.
 --url URL               Where the replies are posted (required)
 --path PATH             Where the messages are posted
                         (default: /webhook/NAME)
 --model MODEL           The model for this account's turns
 --permission-mode MODE  ask, allow or deny: restricts what tools may do
+--tools NAME,...        The only tools that its messages may use; '*' for all
+                        (default: all but those of the household)
+--audience NAME,...     Who sees its conversations (default: household)
+--trusted               Its messages count as your own, not as text from
+                        outside, after which tools ask again
 --secret-stdin          Read the secret as one line of standard input
 --no-secret             Accept messages from anyone who can connect
 --data-dir",
@@ -89,6 +101,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             directory.config().display()
         )));
     }
+    let narrowing = narrowing(arguments, context, &directory)?;
     let secret = secret_for(arguments, context)?;
     let mut account = Map::from_iter([
         ("incoming_path".to_owned(), json!(path)),
@@ -103,6 +116,7 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             account.insert(key.to_owned(), json!(value));
         }
     }
+    account.extend(narrowing);
     let (key, value) = channels::new_account(&settings, name, account)?;
     settings.set(&key, &value.to_string())?;
     let reloaded = RunningServer::reload_if_running(&directory);
@@ -142,9 +156,18 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let config = settings.current();
     let accounts: Vec<Value> = config.webhook_accounts().map(to_json).collect();
     let list = ListView {
-        columns: &["name", "path", "replies to", "secret", "enabled"],
+        columns: &[
+            "name",
+            "path",
+            "replies to",
+            "secret",
+            "enabled",
+            "tools",
+            "seen by",
+            "trusted",
+        ],
         row: &|account: &Value| {
-            let text = |key: &str| account[key].as_str().unwrap_or("-").to_owned();
+            let text = |key: &str| words(&account[key]).unwrap_or("-".to_owned());
             let flag = |key: &str| if account[key] == true { "yes" } else { "no" }.to_owned();
             vec![
                 text("name"),
@@ -152,6 +175,9 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 text("outgoing_url"),
                 flag("secret_set"),
                 flag("enabled"),
+                words(&account["tools"]).unwrap_or("not the household's".to_owned()),
+                text("audience"),
+                flag("trusted"),
             ]
         },
         json: &Value::clone,
@@ -179,6 +205,80 @@ fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         ))?;
     }
     Ok(())
+}
+
+/// A text, or the texts of a list.
+fn words(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(items) if items.is_empty() => Some("none".to_owned()),
+        Value::Array(items) => {
+            let texts: Vec<&str> = items.iter().filter_map(Value::as_str).collect();
+            Some(texts.join(", "))
+        }
+        _ => None,
+    }
+}
+
+/// What the messages of a new account reach, and who sees them: as the options say, or
+/// the person at the terminal.
+///
+/// `audience` is always among it: an account without it and `tools` is taken for one
+/// of an older version.
+fn narrowing(
+    arguments: &Arguments,
+    context: &mut CliContext,
+    directory: &DataDirectory,
+) -> Result<Map<String, Value>, CliError> {
+    let mut prompter = Prompter::new(context);
+    let tools = match arguments.text("tools")? {
+        Some(tools) => tools.to_owned(),
+        None => {
+            prompter.say(
+                "Its messages come from outside. Which tools may they use? Names with commas \
+                 between them, or * for all.\nWithout an answer: all but those of the household \
+                 (memories, search, schedules, files).",
+            )?;
+            prompter.ask("Tools:", "")?.unwrap_or_default()
+        }
+    };
+    let audience = match arguments.text("audience")? {
+        Some(audience) => Some(audience.to_owned()),
+        None => prompter.ask(
+            "Who sees its conversations (household, or names)?",
+            HOUSEHOLD,
+        )?,
+    };
+    let audience = audience.as_deref().unwrap_or(HOUSEHOLD);
+    let mut narrowing = Map::new();
+    if !tools.trim().is_empty() {
+        narrowing.insert("tools".to_owned(), json!(names(&tools)));
+    }
+    let audience = match audience {
+        HOUSEHOLD => json!(HOUSEHOLD),
+        list => {
+            for name in names(list) {
+                // Whether the database can be read is not asked here.
+                if let Ok(None) = look_up_role(&directory.database(), name) {
+                    return Err(CliError::failed(format!(
+                        "there is no user {name:?}; `hearth user list` shows all users"
+                    )));
+                }
+            }
+            json!(names(list))
+        }
+    };
+    narrowing.insert("audience".to_owned(), audience);
+    if arguments.has("trusted") {
+        narrowing.insert("trusted".to_owned(), json!(true));
+    }
+    Ok(narrowing)
+}
+
+/// The names in a list with commas between them.
+fn names(list: &str) -> Vec<&str> {
+    let names = list.split(',').map(str::trim);
+    names.filter(|name| !name.is_empty()).collect()
 }
 
 /// The secret of a new account, if it gets one.
@@ -223,6 +323,10 @@ fn to_json(account: &WebhookAccount) -> Value {
         "secret_previous_set": account.secret_previous.is_some(),
         "model": account.model,
         "permission_mode": account.permission_mode,
+        "tools": account.tools,
+        "tool_permissions": account.tool_permissions,
+        "audience": account.audience,
+        "trusted": account.trusted,
         "mapped": account.map.is_some(),
         "max_attempts": account.max_attempts,
         "enabled": account.enabled,
@@ -292,6 +396,8 @@ mod tests {
             webhook add a/b --url http://h/                       | --path
             webhook add ci --url http://h/ --path /ws             | incoming_path
             webhook add ci --url http://h/ --permission-mode all  | "ask"
+            webhook add ci --url http://h/ --tools a!b            | must be a tool name
+            webhook add ci --url http://h/ --audience ,           | must have from 1
             webhook test ci                                       | there are none
         "#;
         for [line, says] in rows(table) {
@@ -302,6 +408,27 @@ mod tests {
         assert_eq!(file(&root), json!({}));
         let open = root.run("webhook add ci --url http://h/ --no-secret", "");
         assert!(!open.output.contains("X-Service-Secret"), "{}", open.output);
+        let listed = root.run("webhook list", "").output;
+        assert!(
+            listed.contains("not the household's  household  no"),
+            "{listed}"
+        );
+        let narrow =
+            "webhook add n --url http://h/ --tools recall,light --audience ada,bob --trusted";
+        assert_eq!(root.run(narrow, "").code, 0);
+        let listed = root.run("webhook list", "").output;
+        assert!(
+            listed.contains("recall, light        ada, bob   yes"),
+            "{listed}"
+        );
+        let all = root.run("webhook add all --url http://h/ --tools *", "");
+        assert!(!all.errors.contains("no longer offered"), "{}", all.errors);
+        let accounts = &file(&root)["channels"]["webhook"]["accounts"];
+        assert_eq!(accounts["ci"]["audience"], "household");
+        assert_eq!(accounts["all"]["tools"], json!(["*"]));
+        assert_eq!(accounts["n"]["tools"], json!(["recall", "light"]));
+        assert_eq!(accounts["n"]["audience"], json!(["ada", "bob"]));
+        assert_eq!(accounts["n"]["trusted"], true);
         let given = root.run("webhook add two --url http://h/ --secret-stdin", "my own\n");
         assert!(given.output.contains("X-Service-Secret: ***"));
         assert!(!format!("{given:?}").contains("my own"), "{given:?}");

@@ -1,7 +1,7 @@
 //! Asks questions in a terminal; without one, asks nothing.
 
-use crate::cli::context::{CliContext, CliError, CliResult};
-use crate::cli::password;
+use super::context::{CliContext, CliError, CliResult};
+use super::password;
 use base::nearest::nearest;
 use base::secret::Secret;
 
