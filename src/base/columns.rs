@@ -7,8 +7,8 @@ use crate::calendar::Cron;
 use crate::clock::Timestamp;
 use crate::error::{Code, Error};
 use crate::ids::{
-    ApprovalId, AudienceId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
-    TurnId, UserId,
+    ApprovalId, AttachmentId, AudienceId, ConversationId, DeliveryId, MemoryId, MessageId,
+    ScheduleId, TokenId, TurnId, UserId,
 };
 use crate::role::UserRole;
 
@@ -29,7 +29,7 @@ macro_rules! id_columns {
 }
 
 id_columns! {
-    ApprovalId AudienceId ConversationId DeliveryId MemoryId MessageId ScheduleId TokenId TurnId
+    ApprovalId AttachmentId AudienceId ConversationId DeliveryId MemoryId MessageId ScheduleId TokenId TurnId
     UserId
 }
 

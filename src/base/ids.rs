@@ -139,6 +139,8 @@ ids! {
     ApprovalId = "appr_";
     /// A webhook callback with all its attempts. Its text is the `webhook-id`.
     DeliveryId = "dlv_";
+    /// A file that a message carries, or will.
+    AttachmentId = "att_";
     /// Something that the assistant was asked to remember.
     MemoryId = "mem_";
     /// A prompt that runs at a set time.

@@ -105,7 +105,7 @@ fn is_blank(letter: char) -> bool {
 /// others, or begins or ends a mark: controls, Default_Ignorable_Code_Point, spaces and
 /// separators, private use and noncharacters (Unicode Standard Annex 44), and a few that
 /// fonts leave empty.
-fn is_hidden(letter: char) -> bool {
+pub fn is_hidden(letter: char) -> bool {
     let code = u32::from(letter);
     matches!(code,
         0..0x20 | 0x7F..=0xA0 | 0xAD | 0x34F | 0x61C | 0x115F..=0x1160 | 0x1680

@@ -20,7 +20,15 @@ use base::secret::Secret;
 use base::url::is_exposed;
 
 /// Where the server itself answers, here and below (protocol section 3).
-const TAKEN: [&str; 6] = ["/assets", "/auth", "/health", "/help", "/register", "/ws"];
+const TAKEN: [&str; 7] = [
+    "/assets",
+    "/attachments",
+    "/auth",
+    "/health",
+    "/help",
+    "/register",
+    "/ws",
+];
 
 section! {
     /// One external system (contract section 2, `channels.webhook.accounts`).

@@ -5,7 +5,21 @@ use serde_json::Value;
 
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
-use base::ids::{ApprovalId, ConversationId, DeliveryId, MessageId, TurnId};
+use base::ids::{ApprovalId, AttachmentId, ConversationId, DeliveryId, MessageId, TurnId};
+
+/// A file of a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Attachment {
+    /// Names it in `get_attachment` and below /attachments/.
+    pub attachment_id: AttachmentId,
+    /// What its sender called it.
+    pub name: String,
+    /// Its media type, by its content.
+    #[serde(rename = "type")]
+    pub media_type: String,
+    /// Its size.
+    pub bytes: u64,
+}
 
 /// One event. Its `seq` is given by the hub when it is published.
 #[derive(Clone, Debug, Serialize)]
@@ -219,6 +233,9 @@ pub struct Message {
     /// while its turn waited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_reply_to: Option<MessageId>,
+    /// The files that it carries; absent where there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<Attachment>,
 }
 
 impl EventName {

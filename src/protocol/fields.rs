@@ -118,6 +118,15 @@ impl Fields {
         }
     }
 
+    /// A whole number in `range` that must be there.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is absent, something else or out of range.
+    pub fn integer(&mut self, name: &str, range: std::ops::RangeInclusive<u64>) -> Result<u64> {
+        self.optional_integer(name, range)?
+            .ok_or_else(|| missing(name, "an integer"))
+    }
+
     /// An object that must be there.
     ///
     /// # Errors
@@ -127,6 +136,26 @@ impl Fields {
             None => Err(missing(name, "an object")),
             Some(Value::Object(members)) => Ok(members),
             Some(other) => Err(mistyped(name, "an object", &other)),
+        }
+    }
+
+    /// A list of objects that may be absent.
+    ///
+    /// # Errors
+    /// `invalid_request` when it is something else.
+    pub fn optional_objects(&mut self, name: &str) -> Result<Option<Vec<Fields>>> {
+        let expected = "an array of objects";
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(items)) => items
+                .into_iter()
+                .map(|item| match item {
+                    Value::Object(members) => Ok(Fields(members)),
+                    other => Err(mistyped(name, expected, &other)),
+                })
+                .collect::<Result<_>>()
+                .map(Some),
+            Some(other) => Err(mistyped(name, expected, &other)),
         }
     }
 

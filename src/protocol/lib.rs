@@ -10,6 +10,7 @@
 //! 3. [`envelope::success`] or [`envelope::failure`] makes the response's text.
 //! 4. [`event::Event::to_text`] makes that of an event.
 
+pub mod attachment;
 pub mod command;
 pub mod envelope;
 pub mod event;

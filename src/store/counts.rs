@@ -24,6 +24,8 @@ pub struct Counts {
     pub deliveries: Vec<(DeliveryState, u64)>,
     /// Tokens used since the database was created, by everybody.
     pub usage: Usage,
+    /// Bytes of attachments, those that are arriving included.
+    pub attachment_bytes: u64,
     /// Bytes of the database file, without its write-ahead log.
     pub database_bytes: u64,
 }
@@ -67,7 +69,9 @@ impl Store {
                     tally(connection, &sight, UNDELIVERED_STATES)?,
                 ),
             };
+            let attachment_bytes = "SELECT value FROM meta WHERE key = 'attachment_bytes'";
             Ok(Counts {
+                attachment_bytes: count(attachment_bytes, params![])?,
                 conversations,
                 turns,
                 deliveries,

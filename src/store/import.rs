@@ -2,6 +2,7 @@
 
 use rusqlite::params;
 
+use crate::attachments::AttachmentImport;
 use crate::audience::{Audience, UnknownName, intern};
 use crate::database::Store;
 use crate::failure::Outcome;
@@ -10,7 +11,7 @@ use crate::messages::Role;
 use crate::query::row;
 use crate::turns::TurnState;
 use base::clock::Timestamp;
-use base::error::Result;
+use base::error::{Error, Result};
 use base::ids::{self, ConversationId, MessageId, TurnId, UserId};
 
 /// Prefix of the source until its import is complete.
@@ -147,6 +148,23 @@ impl Import {
             Ok(last)
         })?;
         Ok(())
+    }
+
+    /// Begins a file of the message that was added last.
+    ///
+    /// # Errors
+    /// `not_found` before the first message; `server_error` when the database cannot be
+    /// written.
+    pub fn begin_attachment(
+        &self,
+        name: &str,
+        declared_type: Option<String>,
+    ) -> Result<AttachmentImport> {
+        if self.last.message == 0 {
+            return Err(Error::not_found("no message comes before the attachment"));
+        }
+        let message = MessageId::from(self.last.message);
+        AttachmentImport::begin(&self.store, message, name, declared_type)
     }
 
     /// Marks the import as complete.

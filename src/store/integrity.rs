@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::attachments;
 use crate::connection::{self, Purpose};
 use crate::schema::{self, Cause, OpenError};
 use base::clock::Timestamp;
@@ -117,9 +118,14 @@ pub fn examine(path: &Path, limit: Duration) -> Result<Examination, OpenError> {
         .ok()
         .map(Timestamp::from_millis);
     let checked = check_integrity(path, &time_limit(limit))?;
+    let mut faults = checked.clone().unwrap_or_default();
+    if faults.is_empty() {
+        // A database of an older version has no such table.
+        faults.extend(attachments::faults(&connection).unwrap_or_default());
+    }
     Ok(Examination {
         is_complete: checked.is_some(),
-        faults: checked.unwrap_or_default(),
+        faults,
         last_message_at,
     })
 }

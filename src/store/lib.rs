@@ -24,6 +24,7 @@
 //! [`Durable`], which only a reader or a commit gives.
 
 mod approvals;
+mod attachments;
 mod audience;
 mod backup;
 mod clock_step;
@@ -71,6 +72,9 @@ mod testing;
 mod tests;
 
 pub use approvals::{Approval, Decision, DecisionOutcome, NewApproval, Verdict};
+pub use attachments::{
+    AttachmentImport, IncludedFile, NewAttachments, NewUpload, PIECE_BYTES, Upload, UploadLimits,
+};
 pub use audience::{Audience, Readers};
 pub use backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,

@@ -14,9 +14,11 @@ use crate::job::Write;
 use crate::query::{self, length, row};
 use crate::viewer::{Seen, Sight, Viewer, seen_columns};
 use crate::words::words;
+use crate::attachments;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
+use protocol::event::Attachment;
 
 /// Most messages of one page, whatever a caller asks for.
 const PAGE: usize = 1000;
@@ -58,6 +60,8 @@ pub struct Message {
     pub in_reply_to: Option<MessageId>,
     /// When it was stored.
     pub created_at: Timestamp,
+    /// The files that it carries.
+    pub attachments: Vec<Attachment>,
 }
 
 /// A page of messages, oldest first.
@@ -137,8 +141,9 @@ impl Store {
     pub fn message(&self, viewer: &Viewer, id: MessageId) -> Result<Durable<Message>> {
         self.durable_read(|connection| {
             let sight = viewer.sight(connection)?;
+            let from_row = |row: &Row<'_>| message_from_row(connection, row);
             Ok(sight
-                .find(connection, "message", MESSAGE, id, message_from_row)?
+                .find(connection, "message", MESSAGE, id, from_row)?
                 .0)
         })
     }
@@ -233,7 +238,7 @@ fn page_of_messages(
         if !page.has_room(length(row, "content")?) {
             return Ok((page.messages, true));
         }
-        page.messages.push(message_from_row(row)?);
+        page.messages.push(message_from_row(connection, row)?);
     }
     Ok((page.messages, false))
 }
@@ -289,7 +294,7 @@ pub(crate) fn find_message(connection: &Connection, id: MessageId) -> Outcome<Op
         connection,
         "SELECT * FROM messages WHERE id = ?",
         params![id],
-        message_from_row,
+        |row| message_from_row(connection, row),
     )
 }
 
@@ -312,6 +317,7 @@ pub(crate) fn insert_message(
         speaker,
         in_reply_to,
         created_at: write.now,
+        attachments: Vec::new(),
     };
     write.execute(
         "INSERT INTO messages
@@ -336,9 +342,13 @@ pub(crate) fn insert_message(
     Ok(message)
 }
 
-pub(crate) fn message_from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
+pub(crate) fn message_from_row(
+    connection: &Connection,
+    row: &Row<'_>,
+) -> rusqlite::Result<Message> {
+    let id = row.get("id")?;
     Ok(Message {
-        id: row.get("id")?,
+        id,
         conversation_id: row.get("conversation_id")?,
         turn_id: row.get("turn_id")?,
         role: row.get("role")?,
@@ -346,5 +356,9 @@ pub(crate) fn message_from_row(row: &Row<'_>) -> rusqlite::Result<Message> {
         speaker: row.get("speaker")?,
         in_reply_to: row.get("in_reply_to")?,
         created_at: row.get("created_at")?,
+        attachments: match row.get("attachment_count")? {
+            0 => Vec::new(),
+            _ => attachments::of_message(connection, id)?,
+        },
     })
 }

@@ -2,6 +2,7 @@
 
 use rusqlite::{Row, params};
 
+use crate::attachments::{self, NewAttachments};
 use crate::audience::{self, Audience, UnknownName, intern};
 use crate::conversations::{self, NewConversation, Placement};
 use crate::database::Store;
@@ -57,6 +58,8 @@ pub struct NewTurn {
     pub message: String,
     /// Who wrote it, if known.
     pub speaker: Option<String>,
+    /// Its files.
+    pub attachments: NewAttachments,
     /// Present when the request carries a key.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -127,7 +130,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         _ => None,
     };
     let turn_id: TurnId = write.id();
-    let message = insert_message(
+    let mut message = insert_message(
         write,
         placement.conversation_id,
         turn_id,
@@ -136,6 +139,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         new.speaker,
         None,
     )?;
+    message.attachments = attachments::link(write, message.id, new.attachments)?;
     let turn = Turn {
         id: turn_id,
         conversation_id: placement.conversation_id,

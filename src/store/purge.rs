@@ -123,9 +123,9 @@ impl Store {
         Ok(())
     }
 
-    /// Deletes idempotency keys older than 24 hours, expired tokens,
-    /// deliveries that were delivered or given up more than 30 days ago, and what
-    /// nobody sees any more.
+    /// Deletes idempotency keys older than 24 hours, expired tokens, deliveries that
+    /// were delivered or given up more than 30 days ago, what nobody sees any more, and
+    /// what is left of uploads that have expired and attachments that were deleted.
     ///
     /// # Errors
     /// `server_error` when the database cannot be written.
@@ -133,7 +133,9 @@ impl Store {
         for (sql, age) in OLD_ROWS {
             while self.delete_old(sql, age)? == AT_ONCE {}
         }
-        self.delete_unseen()
+        self.delete_unseen()?;
+        while self.purge_attachments()? {}
+        Ok(())
     }
 
     fn delete_old(&self, sql: &'static str, age: Duration) -> Result<usize> {

@@ -296,6 +296,7 @@ impl Store {
                     account: schedule.account,
                     message,
                     speaker: schedule.owner,
+                    attachments: crate::NewAttachments::None,
                     idempotency: None,
                 },
             )?;

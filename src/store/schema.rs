@@ -26,7 +26,7 @@ const OPEN_RETRY: Duration = Duration::from_millis(10);
 
 /// Entry N migrates a file from schema N to N + 1. Released entries never change,
 /// because existing files were made by them.
-const MIGRATIONS: [&str; 11] = [
+const MIGRATIONS: [&str; 12] = [
     include_str!("migrations/0001.sql"),
     include_str!("migrations/0002.sql"),
     include_str!("migrations/0003.sql"),
@@ -37,6 +37,7 @@ const MIGRATIONS: [&str; 11] = [
     include_str!("migrations/0008.sql"),
     include_str!("migrations/0009_audiences.sql"),
     include_str!("migrations/0011_late_replies.sql"),
+    include_str!("migrations/0012_attachments.sql"),
     include_str!("migrations/0013_invitations.sql"),
 ];
 
@@ -303,6 +304,8 @@ fn largest_id(connection: &Connection) -> rusqlite::Result<i64> {
              ifnull((SELECT max(id) FROM turns), 0),
              ifnull((SELECT max(id) FROM conversations), 0),
              ifnull((SELECT max(id) FROM approvals), 0),
+             ifnull((SELECT max(id) FROM attachments), 0),
+             ifnull((SELECT max(id) FROM deleted_attachments), 0),
              ifnull((SELECT max(id) FROM deliveries), 0),
              ifnull((SELECT max(id) FROM memories), 0),
              ifnull((SELECT max(id) FROM schedules), 0),

@@ -79,6 +79,7 @@ pub fn message(target: Target, text: &str) -> NewTurn {
         account: None,
         message: text.to_owned(),
         speaker: None,
+        attachments: NewAttachments::None,
         idempotency: None,
     }
 }

@@ -343,6 +343,7 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
                 account: None,
                 message: format!("question {number}"),
                 speaker: Some("admin".to_owned()),
+                attachments: store::NewAttachments::None,
                 idempotency: None,
             })
             .unwrap();

@@ -14,6 +14,7 @@ pub fn said(role: Role, speaker: Option<&str>, content: &str) -> Message {
         speaker: speaker.map(str::to_owned),
         in_reply_to: None,
         created_at: Timestamp::from_millis(0),
+        attachments: Vec::new(),
     }
 }
 

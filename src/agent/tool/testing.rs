@@ -101,6 +101,7 @@ impl Household {
                 account: None,
                 message: message.to_owned(),
                 speaker: Some("Ann".to_owned()),
+                attachments: store::NewAttachments::None,
                 idempotency: None,
             })
             .unwrap();

@@ -7,7 +7,7 @@
 //! ```text
 //! Router::admit -> Route::of -> origin::check -> Route::check_head, Incoming::admit
 //!                  or Extension::admit -> (the body is read) -> Admitted::respond
-//!     -> authentication, registration, health, welcome, Pages
+//!     -> authentication, registration, attachments, health, welcome, Pages
 //!      | Incoming::accept -> Service::accept_webhook -> (waits) -> Answer::Confirmed
 //!      | ModelApi, Metrics
 //!     -> finish
@@ -17,7 +17,9 @@
 //! ([`Relay`]) and further paths such as /metrics ([`Extension`]). All other paths
 //! belong to the webhook channel.
 
+mod attachments;
 pub mod authentication;
+mod disposition;
 mod extension;
 mod health;
 pub mod origin;
@@ -117,6 +119,11 @@ impl Router {
                     // presence is checked here, so that no body is read in vain.
                     bearer(head).map_err(|error| Response::error(&error))?;
                 }
+                match route {
+                    Route::Attachments => return attachments::put(&self.service, head, config),
+                    Route::Attachment => return attachments::get(&self.service, head),
+                    _ => {}
+                }
                 let config = Arc::clone(config);
                 let body_bytes = match route.is_private() {
                     // A DELETE may have a body too: client libraries send an
@@ -154,7 +161,14 @@ impl Router {
                     None => registration::register(&self.service, config, request),
                 }
             }
-            (Route::Socket | Route::Extension(_) | Route::Other, _) => Ok(upgrade_required()),
+            (
+                Route::Attachments
+                | Route::Attachment
+                | Route::Socket
+                | Route::Extension(_)
+                | Route::Other,
+                _,
+            ) => Ok(upgrade_required()),
         }
     }
 }
@@ -209,7 +223,7 @@ fn preflight(route: Route) -> Response {
         ("Access-Control-Allow-Methods", route.methods()),
         (
             "Access-Control-Allow-Headers",
-            "Authorization, Content-Type",
+            "Authorization, Content-Type, Content-Disposition, Range",
         ),
         ("Access-Control-Max-Age", "600"),
     ];

@@ -1,5 +1,6 @@
 //! The routes of the server and their methods.
 
+use super::attachments;
 use net::http::checks;
 use net::http::checks::upgrade_required;
 use net::http::{Head, Response};
@@ -23,6 +24,10 @@ pub enum Route {
     Asset,
     Authentication,
     Registration,
+    /// Where files are put.
+    Attachments,
+    /// A file.
+    Attachment,
     /// /ws without an upgrade.
     Socket,
     /// An [`Extension`](super::Extension), by its place in the router.
@@ -41,6 +46,8 @@ impl Route {
             ("/auth", _) => Route::Authentication,
             ("/ws/register", _) => Route::Registration,
             ("/ws", _) => Route::Socket,
+            ("/attachments", _) => Route::Attachments,
+            (path, _) if path.starts_with(attachments::BELOW) => Route::Attachment,
             ("/help", _) => Route::Asset,
             (path, _) if path.starts_with("/assets/") => Route::Asset,
             _ => Route::Other,
@@ -50,20 +57,24 @@ impl Route {
     /// The methods it takes, as the value of `Allow`.
     pub fn methods(self) -> &'static str {
         match self {
-            Route::Health | Route::Welcome | Route::Asset => "GET, HEAD",
+            Route::Health | Route::Welcome | Route::Asset | Route::Attachment => "GET, HEAD",
             Route::Authentication => "POST, DELETE",
-            Route::Registration => "POST",
+            Route::Registration | Route::Attachments => "POST",
             Route::Socket => "GET",
             Route::Extension(_) => "GET, POST",
             Route::Other => "",
         }
     }
 
-    /// Whether its requests or responses hold credentials.
+    /// Whether its requests or responses hold credentials or what is private.
     pub fn is_private(self) -> bool {
         matches!(
             self,
-            Route::Authentication | Route::Registration | Route::Extension(_)
+            Route::Authentication
+                | Route::Registration
+                | Route::Attachments
+                | Route::Attachment
+                | Route::Extension(_)
         )
     }
 
@@ -112,6 +123,10 @@ mod tests {
             ("DELETE", "/ws/register", &[], Some(405)),
             ("GET", "/ws", &[], Some(426)),
             ("POST", "/ws", &[JSON], Some(405)),
+            ("POST", "/attachments", &[text], None),
+            ("GET", "/attachments", &[], Some(405)),
+            ("GET", "/attachments/att_1", &[], None),
+            ("DELETE", "/attachments/att_1", &[], Some(405)),
         ] {
             let head = head(method, path, headers);
             let refused = Route::of(path, Serves::Everything).check_head(&head).err();
@@ -134,6 +149,10 @@ mod tests {
             ("/hooks/a", Route::Other, Route::Other),
             ("/assets/1/app.js", Route::Asset, Route::Other),
             ("/help", Route::Asset, Route::Other),
+            ("/attachments", Route::Attachments, Route::Other),
+            ("/attachments/", Route::Attachment, Route::Other),
+            ("/attachments/a", Route::Attachment, Route::Other),
+            ("/attachmentsa", Route::Other, Route::Other),
             ("/assets", Route::Other, Route::Other),
             ("/auth/", Route::Other, Route::Other),
             ("/Health", Route::Other, Route::Other),

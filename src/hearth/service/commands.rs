@@ -116,6 +116,9 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::SearchMessages(search) => store
             .search_messages(viewer, &search.query, search.limit)
             .map(|found| views::found_messages(found, &search.query)),
+        Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
+        Command::PutAttachmentPart(put) => service.put_attachment_part(caller.identity, put),
+        Command::GetAttachment(get) => service.get_attachment(viewer, &get),
         Command::ListApprovals => store.waiting_approvals(viewer).map(views::approvals),
         Command::Approve(approve) => service.approve(approve.approval_id, approve.remember, user),
         Command::Deny(deny) => service.decide(deny.approval_id, Verdict::Denied, user),
@@ -271,6 +274,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         "connections": service.connections.count(),
         "conversations": counts.conversations,
         "database_bytes": counts.database_bytes,
+        "attachment_bytes": counts.attachment_bytes,
         "backup": service.backup_status(),
         "turns": turns,
         "deliveries": deliveries,

@@ -27,6 +27,7 @@
 
 mod accounts;
 mod approvals;
+mod attachments;
 pub mod backups;
 pub mod caller;
 mod commands;

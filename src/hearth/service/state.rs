@@ -47,6 +47,8 @@ pub struct Service {
     pub(super) connections: Connections,
     pub(super) queue: WorkQueue,
     pub(super) deliver: Arc<dyn Deliver>,
+    /// Files that arrive over HTTP.
+    pub(super) arriving_files: AtomicUsize,
     /// Webhook requests that wait for their turn's end.
     pub(super) waiting_requests: AtomicUsize,
     pub(super) meter: Meter,
@@ -102,6 +104,7 @@ impl Service {
             event_numbers: Mutex::new(last_event),
             connections: Connections::default(),
             queue: WorkQueue::new(config.workers),
+            arriving_files: AtomicUsize::new(0),
             waiting_requests: AtomicUsize::new(0),
             meter: Meter::default(),
             deferred: Mutex::default(),

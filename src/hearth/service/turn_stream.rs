@@ -11,8 +11,8 @@ use base::sync::lock;
 use net::outbox::Outbox;
 use protocol::event::EventKind;
 use store::{
-    Audience, Exchange, IdempotencyKey, Identity, NewTurn, ReplayedHistory, Target, UserRole,
-    Viewer,
+    Audience, Exchange, IdempotencyKey, Identity, NewAttachments, NewTurn, ReplayedHistory, Target,
+    UserRole, Viewer,
 };
 
 /// Who asks.
@@ -157,6 +157,7 @@ impl Service {
             account: None,
             message: question.message,
             speaker: Some(asker.user.clone()),
+            attachments: NewAttachments::None,
             idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
                 scope: format!("user:{}:{}", asker.user_id, question.channel),
                 key,

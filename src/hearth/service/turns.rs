@@ -15,19 +15,22 @@ use config::Limits;
 use protocol::command::Chat;
 use serde_json::json;
 use store::{
-    Approval, Audience, Begun, Decision, Durable, IdempotencyKey, NewTurn, Target, Turn, TurnEnd,
-    TurnState, Usage, Verdict, Viewer,
+    Approval, Audience, Begun, Decision, Durable, IdempotencyKey, NewAttachments, NewTurn, Target,
+    Turn, TurnEnd, TurnState, Usage, Verdict, Viewer,
 };
 
 impl Service {
     /// Stores a person's message, starts its turn and answers `responder` at its
     /// end. The turn belongs to the server: it continues when the client leaves.
     pub(super) fn chat(&self, caller: &Caller<'_>, chat: Chat, responder: Responder) {
-        let request = format!(
+        let mut request = format!(
             "{}\n{}",
             chat.conversation_id.map_or(0, |id| id.as_i64()),
             chat.message
         );
+        for attachment in &chat.attachments {
+            request.push_str(&format!("\n{attachment}"));
+        }
         let new = NewTurn {
             viewer: caller.identity.viewer(),
             owner: Some(caller.identity.user_id),
@@ -37,6 +40,10 @@ impl Service {
             account: None,
             message: chat.message,
             speaker: Some(caller.identity.user.clone()),
+            attachments: match chat.attachments.is_empty() {
+                true => NewAttachments::None,
+                false => NewAttachments::Uploaded(caller.identity.user_id, chat.attachments),
+            },
             idempotency: chat.idempotency_key.map(|key| IdempotencyKey {
                 scope: format!("user:{}", caller.identity.user_id),
                 key,

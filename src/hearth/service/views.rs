@@ -25,6 +25,7 @@ pub fn message(message: Message) -> event::Message {
         turn_id: message.turn_id,
         speaker: message.speaker,
         in_reply_to: message.in_reply_to,
+        attachments: message.attachments,
     }
 }
 

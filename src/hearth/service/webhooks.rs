@@ -3,8 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use super::Service;
 use super::turn_wait::TurnWait;
+use super::{Service, attachments};
 use base::error::{Error, Result};
 use base::ids::{DeliveryId, MessageId};
 use base::secret::sha256;
@@ -13,8 +13,8 @@ use config::{Limits, WebhookAccount};
 use net::token_bucket::TokenBucket;
 use protocol::envelope::{self, Overtaken};
 use store::{
-    Attempt, Audience, Delivery, DeliveryState, Durable, IdempotencyKey, NewDelivery, NewTurn,
-    Provisional, Target, Turn, TurnEnd, Viewer,
+    Attempt, Audience, Delivery, DeliveryState, Durable, IdempotencyKey, IncludedFile,
+    NewAttachments, NewDelivery, NewTurn, Provisional, Target, Turn, TurnEnd, Viewer,
 };
 
 /// How long a response may take that replaces a callback. After that the
@@ -29,6 +29,8 @@ pub struct WebhookRequest {
     pub user_id: Option<String>,
     /// The caller's own name for the conversation.
     pub conversation_id: Option<String>,
+    /// Its files.
+    pub attachments: Vec<IncludedFile>,
     /// A repeat within 24 hours gets the first answer and begins no second
     /// turn.
     pub idempotency_key: Option<String>,
@@ -102,6 +104,10 @@ impl Service {
             account: Some(account.name.clone()),
             message: request.message,
             speaker: request.user_id,
+            attachments: match request.attachments.is_empty() {
+                true => NewAttachments::None,
+                false => NewAttachments::Included(request.attachments, attachments::limits(limits)),
+            },
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
                 scope: channel.clone(),
                 key,

@@ -7,7 +7,10 @@ use base::error::{Error, Result, json_problem};
 use config::{Template, WebhookMap};
 use net::http::Request;
 use net::http::checks;
+use protocol::attachment;
 use protocol::command::{CHAT_MESSAGE_BYTES, check_idempotency_key, check_message};
+use protocol::fields::Fields;
+use store::IncludedFile;
 
 /// Most characters of `conversation_id` and `user_id`.
 const NAME_CHARACTERS: usize = 128;
@@ -48,9 +51,24 @@ fn as_it_is(request: &Request) -> Result<WebhookRequest> {
         message,
         user_id,
         conversation_id,
+        attachments: attachments(&mut fields)?,
         idempotency_key: None,
         body: request.body.clone(),
     })
+}
+
+/// `attachments`: `[{name, type, data}]`, with the data in base64.
+fn attachments(fields: &mut Fields) -> Result<Vec<IncludedFile>> {
+    let files = fields.optional_objects("attachments")?.unwrap_or_default();
+    attachment::check_count(files.len())?;
+    let included = |mut file: Fields| {
+        Ok(IncludedFile {
+            name: file.string("name")?,
+            declared_type: file.optional_string("type")?,
+            data: attachment::data(&mut file, "data")?,
+        })
+    };
+    files.into_iter().map(included).collect()
 }
 
 /// Another system's form. That system cannot change its names, so they are
@@ -83,6 +101,7 @@ fn mapped(request: &Request, map: &WebhookMap) -> Result<WebhookRequest> {
         message,
         user_id,
         conversation_id,
+        attachments: Vec::new(),
         idempotency_key: None,
         body: request.body.clone(),
     })

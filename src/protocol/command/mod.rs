@@ -21,13 +21,14 @@ use crate::event::EventSet;
 use crate::fields::Fields;
 use base::error::{Error, Result};
 use base::ids::{
-    ApprovalId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId, TurnId,
+    ApprovalId, AttachmentId, ConversationId, DeliveryId, MemoryId, MessageId, ScheduleId, TokenId,
+    TurnId,
 };
 use base::role::UserRole;
 use base::secret::Secret;
 use values::{
-    events, expiry, false_by_default, id, idempotency_key, limit, message, optional_id, query,
-    secret, sequence_number, title, true_by_default,
+    attachments, bytes, events, expiry, false_by_default, id, idempotency_key, limit, message,
+    offset, optional_id, part, part_length, query, secret, sequence_number, title, true_by_default,
 };
 
 pub use values::{
@@ -76,6 +77,8 @@ commands! {
         stream: bool = false_by_default,
         /// A repeat within 24 hours joins or returns the first turn.
         idempotency_key: Option<String> = idempotency_key,
+        /// The ids of up to 16 files that were put and that no message has yet.
+        attachments: Vec<AttachmentId> = attachments,
     }),
 
     /// Returns the settings, without secrets.
@@ -154,6 +157,36 @@ commands! {
         query: String = query,
         /// Most hits: 1 to [`LIST_LIMIT`].
         limit: usize = limit,
+    }),
+
+    /// Announces a file, which then comes in parts. One without bytes is complete at once.
+    "put_attachment" User PutAttachment(PutAttachment {
+        /// What to call it.
+        name: String = Fields::string,
+        /// What it is, as a hint: the content decides.
+        media_type: Option<String> = Fields::optional_string,
+        /// Its size.
+        bytes: u64 = bytes,
+    }),
+
+    /// Sends a part of an announced file. A part that came before is not stored again.
+    "put_attachment_part" User PutAttachmentPart(PutAttachmentPart {
+        /// As the response to `put_attachment` names it.
+        attachment_id: AttachmentId = id,
+        /// Where the part begins: not after what has arrived.
+        offset: u64 = offset,
+        /// Up to 256 KiB in base64; none asks how much has arrived.
+        data: Vec<u8> = part,
+    }),
+
+    /// Returns a part of a file.
+    "get_attachment" Viewer GetAttachment(GetAttachment {
+        /// As a message names it.
+        attachment_id: AttachmentId = id,
+        /// Where the part begins; 0 when absent.
+        offset: u64 = offset,
+        /// Most bytes of the part: 256 KiB, also when absent.
+        length: usize = part_length,
     }),
 
     /// Lists the tool calls that wait for a decision.

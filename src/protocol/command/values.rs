@@ -3,10 +3,11 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use crate::attachment::{self, PART_BYTES};
 use crate::event::EventSet;
 use crate::fields::Fields;
 use base::error::{Error, Result};
-use base::ids::MessageId;
+use base::ids::{AttachmentId, MessageId};
 use base::secret::Secret;
 
 /// Longest chat message, in bytes of UTF-8.
@@ -139,6 +140,37 @@ pub(super) fn optional_id<I: FromStr<Err = Error>>(
 ) -> Result<Option<I>> {
     let text = fields.optional_string(name)?;
     text.map(|text| text.parse()).transpose()
+}
+
+pub(super) fn attachments(fields: &mut Fields, name: &str) -> Result<Vec<AttachmentId>> {
+    let ids = fields.optional_strings(name)?.unwrap_or_default();
+    attachment::check_count(ids.len())?;
+    ids.iter().map(|id| id.parse()).collect()
+}
+
+pub(super) fn part(fields: &mut Fields, name: &str) -> Result<Vec<u8>> {
+    let data = attachment::data(fields, name)?;
+    if data.len() > PART_BYTES {
+        return Err(Error::too_large(format!(
+            "\"{name}\" has {} bytes; a part may have at most {PART_BYTES}",
+            data.len()
+        )));
+    }
+    Ok(data)
+}
+
+pub(super) fn bytes(fields: &mut Fields, name: &str) -> Result<u64> {
+    fields.integer(name, 0..=i64::MAX as u64)
+}
+
+pub(super) fn offset(fields: &mut Fields, name: &str) -> Result<u64> {
+    let offset = fields.optional_integer(name, 0..=i64::MAX as u64)?;
+    Ok(offset.unwrap_or(0))
+}
+
+pub(super) fn part_length(fields: &mut Fields, name: &str) -> Result<usize> {
+    let length = fields.optional_integer(name, 1..=PART_BYTES as u64)?;
+    Ok(length.map_or(PART_BYTES, |length| length as usize))
 }
 
 pub(super) fn secret(fields: &mut Fields, name: &str) -> Result<Secret> {

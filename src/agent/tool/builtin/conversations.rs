@@ -120,6 +120,7 @@ mod tests {
                 speaker: speaker.map(str::to_owned),
                 in_reply_to: None,
                 created_at: Timestamp::from_millis(1_795_253_400_125),
+                attachments: Vec::new(),
             };
             assert_eq!(
                 line(&message, "two"),

@@ -1,0 +1,176 @@
+//! Files that messages carry: uploads, in parts or as one stream, and reading.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::Service;
+use base::error::{Error, Result};
+use base::ids::{AttachmentId, UserId};
+use config::Limits;
+use protocol::attachment::encode;
+use protocol::command::{GetAttachment, PutAttachment, PutAttachmentPart};
+use protocol::event::Attachment;
+use store::{Identity, NewUpload, UploadLimits, UserRole, Viewer};
+
+/// Most files that arrive over HTTP at the same time. Each holds a piece in memory.
+const MOST_ARRIVING: usize = 16;
+
+/// What the settings say of attachments.
+pub fn limits(limits: &Limits) -> UploadLimits {
+    UploadLimits {
+        bytes: limits.attachment_bytes,
+        total_bytes: limits.attachments_total_bytes,
+        time: Duration::from_secs(limits.attachment_seconds),
+    }
+}
+
+/// A file that arrives as a stream. What is not finished is deleted.
+pub struct ArrivingFile<'a> {
+    service: &'a Service,
+    user: UserId,
+    id: AttachmentId,
+    received: u64,
+    is_finished: bool,
+}
+
+impl ArrivingFile<'_> {
+    /// Stores the next piece, of at most [`store::PIECE_BYTES`].
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written; `invalid_request` for more
+    /// than was announced.
+    pub fn add(&mut self, piece: Vec<u8>) -> Result<()> {
+        let start = self.received;
+        let store = &self.service.store;
+        self.received = store
+            .add_to_upload(self.user, self.id, start, piece)?
+            .received;
+        Ok(())
+    }
+
+    /// Makes an attachment of what has arrived.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn finish(mut self) -> Result<Attachment> {
+        let attachment = self.service.store.finish_upload(self.user, self.id)?;
+        self.is_finished = true;
+        Ok(attachment)
+    }
+}
+
+impl Drop for ArrivingFile<'_> {
+    fn drop(&mut self) {
+        self.service.arriving_files.fetch_sub(1, Ordering::SeqCst);
+        if !self.is_finished {
+            self.service.store.discard_upload(self.id);
+        }
+    }
+}
+
+impl Service {
+    /// Makes room for a file of at most `bytes` that arrives as a stream.
+    ///
+    /// # Errors
+    /// `unauthorized` below the role `user`; `server_error` 503 when too many arrive at
+    /// once; those of [`store::Store::begin_upload`].
+    pub fn receive_file(
+        &self,
+        identity: &Identity,
+        name: String,
+        declared_type: Option<String>,
+        bytes: u64,
+    ) -> Result<ArrivingFile<'_>> {
+        check_may_upload(identity)?;
+        let has_room =
+            self.arriving_files
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |arriving| {
+                    (arriving < MOST_ARRIVING).then_some(arriving + 1)
+                });
+        if has_room.is_err() {
+            let busy = format!("{MOST_ARRIVING} files are arriving at the moment");
+            return Err(Error::overloaded(busy, 5));
+        }
+        let begun = self.begin_upload(identity, name, declared_type, bytes);
+        let id = begun.inspect_err(|_| {
+            self.arriving_files.fetch_sub(1, Ordering::SeqCst);
+        })?;
+        Ok(ArrivingFile {
+            service: self,
+            user: identity.user_id,
+            id,
+            received: 0,
+            is_finished: false,
+        })
+    }
+
+    fn begin_upload(
+        &self,
+        identity: &Identity,
+        name: String,
+        declared_type: Option<String>,
+        bytes: u64,
+    ) -> Result<AttachmentId> {
+        let new = NewUpload {
+            user_id: identity.user_id,
+            name,
+            declared_type,
+            bytes,
+        };
+        let limits = limits(&self.settings.current().limits);
+        self.store.begin_upload(new, limits)
+    }
+
+    /// `put_attachment`.
+    pub(super) fn put_attachment(&self, identity: &Identity, put: PutAttachment) -> Result<Value> {
+        let id = self.begin_upload(identity, put.name, put.media_type, put.bytes)?;
+        if put.bytes == 0 {
+            self.store.finish_upload(identity.user_id, id)?;
+        }
+        Ok(json!({ "attachment_id": id }))
+    }
+
+    /// `put_attachment_part`. The last part finishes the attachment.
+    pub(super) fn put_attachment_part(
+        &self,
+        identity: &Identity,
+        put: PutAttachmentPart,
+    ) -> Result<Value> {
+        let (user, id) = (identity.user_id, put.attachment_id);
+        let upload = self.store.add_to_upload(user, id, put.offset, put.data)?;
+        let is_complete = upload.received == upload.bytes;
+        let mut view = match is_complete {
+            true => json!(self.store.finish_upload(user, id)?),
+            false => json!({ "attachment_id": id, "bytes": upload.bytes }),
+        };
+        view["received"] = json!(upload.received);
+        view["complete"] = json!(is_complete);
+        Ok(view)
+    }
+
+    /// `get_attachment`.
+    pub(super) fn get_attachment(&self, viewer: &Viewer, get: &GetAttachment) -> Result<Value> {
+        let id = get.attachment_id;
+        let (attachment, part) =
+            self.store
+                .attachment_part(viewer, id, get.offset, get.length)?;
+        let mut view = json!(attachment);
+        view["offset"] = json!(get.offset);
+        view["data"] = json!(encode(&part));
+        Ok(view)
+    }
+}
+
+/// Who may send messages may attach files to them.
+fn check_may_upload(identity: &Identity) -> Result<()> {
+    match identity.role < UserRole::User {
+        true => Err(Error::unauthorized(format!(
+            "attaching files requires the role {:?}; this token has {:?}",
+            UserRole::User.as_str(),
+            identity.role.as_str()
+        ))),
+        false => Ok(()),
+    }
+}

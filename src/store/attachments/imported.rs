@@ -1,0 +1,78 @@
+//! Attachments of imported messages.
+
+use rusqlite::params;
+
+use super::upload::{append, count};
+use super::{PIECE_BYTES, name};
+use crate::database::Store;
+use base::error::Result;
+use base::ids::{AttachmentId, MessageId};
+
+/// A file that is being imported. Until [`AttachmentImport::finish`] its message has
+/// it not.
+pub struct AttachmentImport {
+    store: Store,
+    id: AttachmentId,
+    message: MessageId,
+    declared_type: Option<String>,
+    received: u64,
+}
+
+impl AttachmentImport {
+    pub(crate) fn begin(
+        store: &Store,
+        message: MessageId,
+        name: &str,
+        declared_type: Option<String>,
+    ) -> Result<AttachmentImport> {
+        let (name, declared) = (name::cleaned(name), declared_type.clone());
+        let id = store.write(move |write| {
+            let id: AttachmentId = write.id();
+            write.execute(
+                "INSERT INTO attachments (id, name, declared_type, bytes, message_id)
+                 VALUES (?1, ?2, ?3, 0, ?4)",
+                params![id, name, declared, message],
+            )?;
+            Ok(id)
+        })?;
+        Ok(AttachmentImport {
+            store: store.clone(),
+            id,
+            message,
+            declared_type,
+            received: 0,
+        })
+    }
+
+    /// Adds what follows, in a transaction for each [`PIECE_BYTES`].
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn add(&mut self, data: &[u8]) -> Result<()> {
+        for piece in data.chunks(PIECE_BYTES) {
+            let (id, start, piece) = (self.id, self.received, piece.to_vec());
+            self.received += piece.len() as u64;
+            self.store
+                .write(move |write| append(write, id, start, &piece))?;
+        }
+        Ok(())
+    }
+
+    /// Gives the file to its message.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be written.
+    pub fn finish(self) -> Result<()> {
+        let AttachmentImport {
+            store, id, message, ..
+        } = self;
+        let media_type = store.media_type(id, self.declared_type.as_deref())?;
+        store.write(move |write| {
+            write.execute(
+                "UPDATE attachments SET media_type = ?2, bytes = received WHERE id = ?1",
+                params![id, media_type],
+            )?;
+            count(write, message, 1)
+        })
+    }
+}

@@ -1,0 +1,229 @@
+//! Attachments: files that messages carry, stored in pieces.
+//!
+//! An upload is seen by its uploader alone. Its pieces are commits of their own, so
+//! that a large file fills no memory and delays no other write;
+//! [`Store::finish_upload`] makes an attachment of it. The commit of a message links
+//! it: from then on it is seen as its conversation is, and deleted with it. What no
+//! message has carried for a day is deleted.
+//!
+//! Deleting removes the row at once, and the pieces later, some at a time
+//! ([`Store::purge`]).
+
+mod content;
+mod imported;
+mod name;
+mod upload;
+
+use rusqlite::{Connection, Row, params};
+
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{self, not_found, row};
+use crate::viewer::{Belongs, Sight, Viewer};
+use base::error::{Error, Result};
+use base::ids::{AttachmentId, AudienceId, MessageId, UserId};
+use protocol::event::Attachment;
+
+pub use imported::AttachmentImport;
+pub(crate) use upload::link;
+pub use upload::{IncludedFile, NewAttachments, NewUpload, Upload, UploadLimits};
+
+/// Most bytes of a piece, in a row and in what a client is sent at once.
+pub const PIECE_BYTES: usize = protocol::attachment::PART_BYTES;
+
+/// Pieces that are deleted at once.
+const DELETED_AT_ONCE: usize = 8;
+
+impl Store {
+    /// An attachment that the viewer sees: one of a conversation, or their own that
+    /// no message carries yet.
+    ///
+    /// # Errors
+    /// `not_found`, also while it has not arrived whole.
+    pub fn attachment(&self, viewer: &Viewer, id: AttachmentId) -> Result<Attachment> {
+        self.read(|connection| find(connection, viewer, id))
+    }
+
+    /// The same, with at most `most` of its bytes from `start` on: fewer at its end,
+    /// and none after it.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn attachment_part(
+        &self,
+        viewer: &Viewer,
+        id: AttachmentId,
+        start: u64,
+        most: usize,
+    ) -> Result<(Attachment, Vec<u8>)> {
+        self.read(|connection| {
+            let attachment = find(connection, viewer, id)?;
+            let expected = attachment.bytes.saturating_sub(start).min(most as u64);
+            let part = part(connection, id, start, most)?;
+            match part.len() as u64 == expected {
+                true => Ok((attachment, part)),
+                // It was deleted between the two statements.
+                false => Err(not_found("attachment", id)),
+            }
+        })
+    }
+
+    /// Deletes the uploads that have expired, and some of the pieces of what was
+    /// deleted. Returns whether there may be more.
+    pub(crate) fn purge_attachments(&self) -> Result<bool> {
+        self.write(|write| {
+            let expired = write.execute(
+                "DELETE FROM attachments WHERE id IN (
+                     SELECT id FROM attachments WHERE expires_at <= ?1 LIMIT 100)",
+                params![write.now],
+            )?;
+            let deleted: Option<AttachmentId> = row(
+                write.connection,
+                "SELECT id FROM deleted_attachments LIMIT 1",
+                params![],
+                |row| row.get(0),
+            )?;
+            let Some(id) = deleted else {
+                return Ok(expired > 0);
+            };
+            let pieces = write.execute(
+                "DELETE FROM attachment_pieces WHERE id IN (
+                     SELECT id FROM attachment_pieces WHERE attachment_id = ?1 LIMIT ?2)",
+                params![id, DELETED_AT_ONCE as i64],
+            )?;
+            if pieces < DELETED_AT_ONCE {
+                write.execute("DELETE FROM deleted_attachments WHERE id = ?", params![id])?;
+            }
+            Ok(true)
+        })
+    }
+}
+
+/// Finds one that has arrived whole.
+fn find(connection: &Connection, viewer: &Viewer, id: AttachmentId) -> Outcome<Attachment> {
+    let sight = viewer.sight(connection)?;
+    let (attachment, is_seen) = query::find(connection, "attachment", FIND, id, |row| {
+        let is_seen = is_seen(&sight, viewer, row)?;
+        Ok((attachment_from_row(row)?, is_seen))
+    })?;
+    match is_seen {
+        true => Ok(attachment),
+        false => Err(not_found("attachment", id)),
+    }
+}
+
+fn is_seen(sight: &Sight, viewer: &Viewer, row: &Row<'_>) -> rusqlite::Result<bool> {
+    let Some(audience_id) = row.get::<_, Option<AudienceId>>("audience_id")? else {
+        let uploader: Option<UserId> = row.get("user_id")?;
+        return Ok(uploader.is_some() && uploader == viewer.user_id());
+    };
+    Ok(sight.sees(&Belongs {
+        audience_id,
+        owner_id: row.get("owner_id")?,
+        account: row.get("account")?,
+    }))
+}
+
+pub(crate) const FIND: &str = "SELECT a.id, a.name, a.media_type, a.bytes, a.user_id, \
+         c.audience_id, c.owner_id, c.account \
+     FROM attachments a \
+     LEFT JOIN messages m ON m.id = a.message_id \
+     LEFT JOIN conversations c ON c.id = m.conversation_id \
+     WHERE a.id = ? AND a.media_type IS NOT NULL";
+
+pub(crate) const OF_MESSAGE: &str = "SELECT id, name, media_type, bytes FROM attachments \
+     WHERE message_id = ? AND media_type IS NOT NULL ORDER BY id";
+
+pub(crate) const PIECE_AT: &str = "SELECT start, data FROM attachment_pieces \
+     WHERE attachment_id = ?1 AND start <= ?2 ORDER BY start DESC LIMIT 1";
+
+/// The attachments of a message whose row says that it has some.
+pub(crate) fn of_message(
+    connection: &Connection,
+    id: MessageId,
+) -> rusqlite::Result<Vec<Attachment>> {
+    let mut statement = connection.prepare_cached(OF_MESSAGE)?;
+    let rows = statement.query_map(params![id], attachment_from_row)?;
+    rows.collect()
+}
+
+fn attachment_from_row(row: &Row<'_>) -> rusqlite::Result<Attachment> {
+    Ok(Attachment {
+        attachment_id: row.get("id")?,
+        name: row.get("name")?,
+        media_type: row.get("media_type")?,
+        bytes: row.get::<_, i64>("bytes")?.unsigned_abs(),
+    })
+}
+
+/// What is stored from `start` on, at most `most` bytes.
+fn part(connection: &Connection, id: AttachmentId, start: u64, most: usize) -> Outcome<Vec<u8>> {
+    let mut found = Vec::new();
+    while found.len() < most {
+        let place = column(start + found.len() as u64);
+        let added = row(connection, PIECE_AT, params![id, place], |row| {
+            let skipped =
+                usize::try_from(place - row.get::<_, i64>("start")?).unwrap_or(usize::MAX);
+            let data = row.get_ref("data")?.as_blob()?;
+            let rest = data.get(skipped..).unwrap_or_default();
+            let added = rest.len().min(most - found.len());
+            found.extend_from_slice(&rest[..added]);
+            Ok(added)
+        })?;
+        if added.unwrap_or(0) == 0 {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// A number of bytes as a column has it. None is near the largest.
+fn column(bytes: u64) -> i64 {
+    i64::try_from(bytes).unwrap_or(i64::MAX)
+}
+
+/// Finds attachments whose pieces do not make up the whole.
+pub(crate) fn faults(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = connection.prepare(
+        "SELECT id, bytes, has FROM (
+             SELECT a.id, a.bytes, (SELECT ifnull(sum(length(data)), 0) FROM attachment_pieces
+                 WHERE attachment_id = a.id) AS has
+             FROM attachments a WHERE a.media_type IS NOT NULL)
+         WHERE has <> bytes LIMIT 5",
+    )?;
+    let faults = statement.query_map([], |row| {
+        let (id, bytes, has): (AttachmentId, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        Ok(format!("attachment {id} has {has} of its {bytes} bytes"))
+    })?;
+    faults.collect()
+}
+
+/// Refuses what would need more space than all attachments may have.
+fn check_space(write: &Write<'_>, more: u64, limits: &UploadLimits) -> Outcome<()> {
+    let used: Option<i64> = row(
+        write.connection,
+        "SELECT value FROM meta WHERE key = 'attachment_bytes'",
+        params![],
+        |row| row.get(0),
+    )?;
+    let used = used.unwrap_or_default().unsigned_abs();
+    if used.saturating_add(more) <= limits.total_bytes {
+        return Ok(());
+    }
+    let most = limits.total_bytes;
+    Err(Error::overloaded(
+        format!(
+            "all attachments together may take {most} bytes, and there is no room for this one: \
+             delete conversations with attachments, or ask an admin to raise \
+             limits.attachments_total_bytes"
+        ),
+        FULL_RETRY,
+    )
+    .with_status(507)
+    .into())
+}
+
+/// After how many seconds a client should try again whose file found no space: what
+/// nobody uses is deleted every hour.
+const FULL_RETRY: u32 = 3_600;

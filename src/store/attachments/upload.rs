@@ -1,0 +1,408 @@
+//! Storing attachments: uploads, and what messages carry.
+
+use std::time::Duration;
+
+use rusqlite::params;
+
+use super::content::{BEGINNING, TextCheck, by_beginning};
+use super::{PIECE_BYTES, attachment_from_row, check_space, column, name, part};
+use crate::database::Store;
+use crate::failure::Outcome;
+use crate::job::Write;
+use crate::query::{not_found, row};
+use base::clock::Timestamp;
+use base::error::{Error, Result};
+use base::ids::{AttachmentId, MessageId, UserId};
+use protocol::event::Attachment;
+
+/// How long an attachment is kept that no message carries.
+const UNUSED: Duration = Duration::from_secs(24 * 60 * 60);
+/// Most attachments of one person that no message carries.
+const MOST_UNUSED: i64 = 256;
+/// Longest type that is kept as a hint, in characters.
+const TYPE_CHARACTERS: usize = 100;
+
+/// A file that is about to arrive.
+#[derive(Clone, Debug)]
+pub struct NewUpload {
+    /// Whose it is.
+    pub user_id: UserId,
+    /// What its sender calls it.
+    pub name: String,
+    /// What its sender says that it is: a hint.
+    pub declared_type: Option<String>,
+    /// Its size, or what it may need if that is not known.
+    pub bytes: u64,
+}
+
+/// What attachments may take.
+#[derive(Clone, Copy, Debug)]
+pub struct UploadLimits {
+    /// Most bytes of one.
+    pub bytes: u64,
+    /// Most bytes of all together.
+    pub total_bytes: u64,
+    /// How long one may take to arrive.
+    pub time: Duration,
+}
+
+/// How much of a file has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Upload {
+    /// Bytes from its beginning: where the next piece begins.
+    pub received: u64,
+    /// As announced.
+    pub bytes: u64,
+}
+
+/// The attachments of a message that is about to be stored.
+#[derive(Clone, Debug, Default)]
+pub enum NewAttachments {
+    /// None.
+    #[default]
+    None,
+    /// Uploads of this person that no message carries yet.
+    Uploaded(UserId, Vec<AttachmentId>),
+    /// Files that came with the message.
+    Included(Vec<IncludedFile>, UploadLimits),
+}
+
+/// A file that came with its message.
+#[derive(Clone, Debug)]
+pub struct IncludedFile {
+    /// What its sender calls it.
+    pub name: String,
+    /// What its sender says that it is: a hint.
+    pub declared_type: Option<String>,
+    /// All of it.
+    pub data: Vec<u8>,
+}
+
+/// Its row while a file arrives.
+struct Arriving {
+    bytes: u64,
+    received: u64,
+    expires_at: Timestamp,
+    is_complete: bool,
+}
+
+impl Store {
+    /// Makes room for a file.
+    ///
+    /// # Errors
+    /// `invalid_request` 413 for one that is too large; `rate_limited` with too many
+    /// that no message carries; `server_error` 507 without space.
+    pub fn begin_upload(&self, new: NewUpload, limits: UploadLimits) -> Result<AttachmentId> {
+        check_size(new.bytes, &limits)?;
+        self.write(move |write| {
+            let unused: Option<i64> = row(
+                write.connection,
+                "SELECT count(*) FROM attachments WHERE user_id = ?",
+                params![new.user_id],
+                |row| row.get(0),
+            )?;
+            if unused.unwrap_or_default() >= MOST_UNUSED {
+                return Err(Error::rate_limited(
+                    format!(
+                        "{MOST_UNUSED} of your attachments have no message yet: send them, or wait \
+                         until they are deleted after a day"
+                    ),
+                    3_600,
+                )
+                .into());
+            }
+            check_space(write, new.bytes, &limits)?;
+            let id: AttachmentId = write.id();
+            write.execute(
+                "INSERT INTO attachments (id, name, declared_type, bytes, user_id, expires_at)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+                params![
+                    id,
+                    name::cleaned(&new.name),
+                    new.declared_type.as_deref().map(hint),
+                    column(new.bytes),
+                    new.user_id,
+                    write.now.plus(limits.time),
+                ],
+            )?;
+            Ok(id)
+        })
+    }
+
+    /// Adds a piece of at most [`PIECE_BYTES`] to an upload of this person. What has
+    /// arrived before is not stored again.
+    ///
+    /// # Errors
+    /// `not_found`, also when its time is over; `invalid_request` for what does not
+    /// follow what has arrived, differs from it, or is more than was announced.
+    pub fn add_to_upload(
+        &self,
+        user: UserId,
+        id: AttachmentId,
+        start: u64,
+        data: Vec<u8>,
+    ) -> Result<Upload> {
+        self.write(move |write| add(write, user, id, start, &data))
+    }
+
+    /// Makes an attachment of what has arrived.
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn finish_upload(&self, user: UserId, id: AttachmentId) -> Result<Attachment> {
+        let declared: Option<String> = self.read(|connection| {
+            let declared = row(
+                connection,
+                "SELECT declared_type FROM attachments WHERE id = ?1 AND user_id = ?2",
+                params![id, user],
+                |row| row.get(0),
+            )?;
+            declared.ok_or_else(|| not_found("attachment", id))
+        })?;
+        let media_type = self.media_type(id, declared.as_deref())?;
+        self.write(move |write| {
+            write.execute(
+                "UPDATE attachments SET media_type = ?3, bytes = received, expires_at = ?4
+                 WHERE id = ?1 AND user_id = ?2 AND media_type IS NULL",
+                params![id, user, media_type, write.now.plus(UNUSED)],
+            )?;
+            let attachment = row(
+                write.connection,
+                "SELECT * FROM attachments WHERE id = ?1 AND user_id = ?2",
+                params![id, user],
+                attachment_from_row,
+            )?;
+            attachment.ok_or_else(|| not_found("attachment", id))
+        })
+    }
+
+    /// Deletes an upload that will not be finished.
+    pub fn discard_upload(&self, id: AttachmentId) {
+        self.post(move |write| {
+            write.execute(
+                "DELETE FROM attachments WHERE id = ? AND media_type IS NULL",
+                params![id],
+            )?;
+            Ok(())
+        });
+    }
+
+    /// The type of what has arrived. Reads text to its end, piece by piece.
+    pub(super) fn media_type(
+        &self,
+        id: AttachmentId,
+        declared: Option<&str>,
+    ) -> Result<&'static str> {
+        let mut check = TextCheck::default();
+        let mut start = 0;
+        loop {
+            let piece = self.read(|connection| part(connection, id, start, PIECE_BYTES))?;
+            if start == 0 {
+                let beginning = &piece[..piece.len().min(BEGINNING)];
+                if let Some(known) = by_beginning(beginning, declared) {
+                    return Ok(known);
+                }
+            }
+            if piece.is_empty() || !check.next(&piece) {
+                return Ok(check.media_type());
+            }
+            start += piece.len() as u64;
+        }
+    }
+}
+
+fn check_size(bytes: u64, limits: &UploadLimits) -> Result<()> {
+    if bytes <= limits.bytes {
+        return Ok(());
+    }
+    let most = limits.bytes;
+    Err(Error::too_large(format!(
+        "the file has {bytes} bytes; at most {most} are allowed (limits.attachment_bytes)"
+    )))
+}
+
+fn hint(declared: &str) -> String {
+    declared.chars().take(TYPE_CHARACTERS).collect()
+}
+
+fn add(
+    write: &Write<'_>,
+    user: UserId,
+    id: AttachmentId,
+    start: u64,
+    data: &[u8],
+) -> Outcome<Upload> {
+    let found = row(
+        write.connection,
+        "SELECT bytes, received, expires_at, media_type IS NOT NULL FROM attachments
+         WHERE id = ?1 AND user_id = ?2",
+        params![id, user],
+        |row| {
+            Ok(Arriving {
+                bytes: row.get::<_, i64>(0)?.unsigned_abs(),
+                received: row.get::<_, i64>(1)?.unsigned_abs(),
+                expires_at: row.get(2)?,
+                is_complete: row.get(3)?,
+            })
+        },
+    )?;
+    let upload = found.ok_or_else(|| not_found("attachment", id))?;
+    if upload.expires_at <= write.now {
+        return Err(not_found("attachment any more, its time is over:", id));
+    }
+    let refused = |why: String| Err(Error::invalid_request(why).into());
+    let (bytes, received) = (upload.bytes, upload.received);
+    let Some(repeated) = received.checked_sub(start) else {
+        return refused(format!(
+            "\"offset\" must be at most {received}: that is how much has arrived"
+        ));
+    };
+    let repeated = usize::try_from(repeated)
+        .unwrap_or(usize::MAX)
+        .min(data.len());
+    let (repeated, new) = data.split_at(repeated);
+    if part(write.connection, id, start, repeated.len())? != repeated {
+        return refused("this differs from what has arrived before for the same part".to_owned());
+    }
+    if new.len() as u64 > bytes - received || (upload.is_complete && !new.is_empty()) {
+        return refused(format!(
+            "the file was announced with {bytes} bytes; this is more"
+        ));
+    }
+    if !new.is_empty() {
+        append(write, id, received, new)?;
+    }
+    Ok(Upload {
+        received: received + new.len() as u64,
+        bytes,
+    })
+}
+
+/// Stores a piece that follows what has arrived.
+pub(super) fn append(write: &Write<'_>, id: AttachmentId, start: u64, data: &[u8]) -> Outcome<()> {
+    write.execute(
+        "INSERT INTO attachment_pieces (attachment_id, start, data) VALUES (?1, ?2, ?3)",
+        params![id, column(start), data],
+    )?;
+    write.execute(
+        "UPDATE attachments SET received = received + ?2 WHERE id = ?1",
+        params![id, data.len() as i64],
+    )?;
+    Ok(())
+}
+
+/// Gives a message its attachments.
+///
+/// # Errors
+/// `not_found` for one that is somebody else's, or that another message carries;
+/// `invalid_request` for one that has not arrived whole.
+pub(crate) fn link(
+    write: &Write<'_>,
+    message: MessageId,
+    new: NewAttachments,
+) -> Outcome<Vec<Attachment>> {
+    let attachments = match new {
+        NewAttachments::None => return Ok(Vec::new()),
+        NewAttachments::Uploaded(user, ids) => ids
+            .into_iter()
+            .map(|id| take(write, message, user, id))
+            .collect::<Outcome<Vec<Attachment>>>()?,
+        NewAttachments::Included(files, limits) => {
+            let bytes = files.iter().map(|file| file.data.len() as u64).sum();
+            check_space(write, bytes, &limits)?;
+            files
+                .into_iter()
+                .map(|file| insert(write, message, &file, &limits))
+                .collect::<Outcome<Vec<Attachment>>>()?
+        }
+    };
+    count(write, message, attachments.len())?;
+    Ok(attachments)
+}
+
+fn take(
+    write: &Write<'_>,
+    message: MessageId,
+    user: UserId,
+    id: AttachmentId,
+) -> Outcome<Attachment> {
+    let taken = write.execute(
+        "UPDATE attachments SET message_id = ?3, user_id = NULL, expires_at = NULL
+         WHERE id = ?1 AND user_id = ?2 AND media_type IS NOT NULL",
+        params![id, user, message],
+    )?;
+    let own: Option<(i64, i64)> = match taken {
+        0 => row(
+            write.connection,
+            "SELECT received, bytes FROM attachments WHERE id = ?1 AND user_id = ?2",
+            params![id, user],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )?,
+        _ => None,
+    };
+    if let Some((received, bytes)) = own {
+        return Err(Error::invalid_request(format!(
+            "{id} is not complete: {received} of {bytes} bytes have arrived"
+        ))
+        .into());
+    }
+    let attachment = row(
+        write.connection,
+        "SELECT * FROM attachments WHERE id = ?1 AND message_id = ?2",
+        params![id, message],
+        attachment_from_row,
+    )?;
+    attachment
+        .filter(|_| taken > 0)
+        .ok_or_else(|| not_found("attachment", id))
+}
+
+fn insert(
+    write: &Write<'_>,
+    message: MessageId,
+    file: &IncludedFile,
+    limits: &UploadLimits,
+) -> Outcome<Attachment> {
+    check_size(file.data.len() as u64, limits)?;
+    let attachment = Attachment {
+        attachment_id: write.id(),
+        name: name::cleaned(&file.name),
+        media_type: of_whole(&file.data, file.declared_type.as_deref()).to_owned(),
+        bytes: file.data.len() as u64,
+    };
+    write.execute(
+        "INSERT INTO attachments (id, name, media_type, declared_type, bytes, message_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        params![
+            attachment.attachment_id,
+            attachment.name,
+            attachment.media_type,
+            file.declared_type.as_deref().map(hint),
+            column(attachment.bytes),
+            message,
+        ],
+    )?;
+    for (number, piece) in file.data.chunks(PIECE_BYTES).enumerate() {
+        let start = (number * PIECE_BYTES) as u64;
+        append(write, attachment.attachment_id, start, piece)?;
+    }
+    Ok(attachment)
+}
+
+fn of_whole(data: &[u8], declared: Option<&str>) -> &'static str {
+    let beginning = &data[..data.len().min(BEGINNING)];
+    by_beginning(beginning, declared).unwrap_or_else(|| {
+        let mut check = TextCheck::default();
+        check.next(data);
+        check.media_type()
+    })
+}
+
+/// Notes that a message has so many more attachments.
+pub(super) fn count(write: &Write<'_>, message: MessageId, more: usize) -> Outcome<()> {
+    write.execute(
+        "UPDATE messages SET attachment_count = attachment_count + ?2 WHERE id = ?1",
+        params![message, more as i64],
+    )?;
+    Ok(())
+}
