@@ -1,6 +1,7 @@
 //! The database as the other members use it.
 
 mod approvals;
+mod attachments;
 mod clock_step;
 mod conversations;
 mod data;
