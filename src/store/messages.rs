@@ -5,6 +5,7 @@ use std::collections::hash_map::Entry;
 
 use rusqlite::{Connection, Row, params};
 
+use crate::attachments;
 use crate::conversations::{self, BELONGS};
 use crate::database::Store;
 use crate::durability::Durable;
@@ -14,7 +15,6 @@ use crate::job::Write;
 use crate::query::{self, length, row};
 use crate::viewer::{Seen, Sight, Viewer, seen_columns};
 use crate::words::words;
-use crate::attachments;
 use base::clock::Timestamp;
 use base::error::Result;
 use base::ids::{ConversationId, MessageId, TurnId};
@@ -142,9 +142,7 @@ impl Store {
         self.durable_read(|connection| {
             let sight = viewer.sight(connection)?;
             let from_row = |row: &Row<'_>| message_from_row(connection, row);
-            Ok(sight
-                .find(connection, "message", MESSAGE, id, from_row)?
-                .0)
+            Ok(sight.find(connection, "message", MESSAGE, id, from_row)?.0)
         })
     }
 

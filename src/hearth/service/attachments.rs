@@ -153,9 +153,9 @@ impl Service {
     /// `get_attachment`.
     pub(super) fn get_attachment(&self, viewer: &Viewer, get: &GetAttachment) -> Result<Value> {
         let id = get.attachment_id;
-        let (attachment, part) =
-            self.store
-                .attachment_part(viewer, id, get.offset, get.length)?;
+        let (attachment, part) = self
+            .store
+            .attachment_part(viewer, id, get.offset, get.length)?;
         let mut view = json!(attachment);
         view["offset"] = json!(get.offset);
         view["data"] = json!(encode(&part));

@@ -274,7 +274,7 @@ fn server_info(service: &Service, caller: &Caller<'_>) -> Result<Value> {
         "connections": service.connections.count(),
         "conversations": counts.conversations,
         "database_bytes": counts.database_bytes,
-        "attachment_bytes": counts.attachment_bytes,
+        "attachment_bytes": caller.is_admin().then_some(counts.attachment_bytes),
         "backup": service.backup_status(),
         "turns": turns,
         "deliveries": deliveries,

@@ -143,11 +143,11 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
         sent(&store, ann, &[id]);
         // Its space is for the next one.
         let conversation = number(&store, "SELECT max(id) FROM conversations");
-        store.delete_conversation(conversation.into()).unwrap();
+        store.delete_conversation(&Viewer::server(), conversation.into()).unwrap();
     }
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 0);
-    assert_eq!(store.counts().unwrap().attachment_bytes, 0);
+    assert_eq!(store.counts(&Viewer::server()).unwrap().attachment_bytes, 0);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn a_file_is_its_uploaders_and_then_its_conversations() {
 
     let message = sent(&store, ann, &[id]);
     assert_eq!(message.attachments, [file.clone()]);
-    let found = store.message(message.id).unwrap();
+    let found = store.message(&Viewer::server(), message.id).unwrap();
     assert_eq!(found.attachments, [file.clone()]);
     assert_eq!(content(&store, &viewer(ben), id), b"<html>hi</html>");
     let guest = Viewer::person(ben, UserRole::Viewer);
@@ -267,7 +267,7 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
     assert_eq!(content(&store, &viewer(ann), kept).len(), 3 * PIECE_BYTES);
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 3);
     assert_eq!(
-        store.counts().unwrap().attachment_bytes,
+        store.counts(&Viewer::server()).unwrap().attachment_bytes,
         3 * PIECE_BYTES as u64
     );
     while store.delete_idle_conversation(Duration::ZERO).unwrap() {}
@@ -278,7 +278,7 @@ fn what_nobody_uses_goes_and_what_is_used_stays() {
         number(&store, "SELECT count(*) FROM deleted_attachments"),
         0
     );
-    assert_eq!(store.counts().unwrap().attachment_bytes, 0);
+    assert_eq!(store.counts(&Viewer::server()).unwrap().attachment_bytes, 0);
 }
 
 #[test]
