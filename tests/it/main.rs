@@ -1,6 +1,7 @@
 //! One integration binary: starts the server in process on port 0, or the real
 //! binary, and drives it over real sockets.
 
+mod approvals_cli;
 mod architecture;
 #[path = "../fuzz/mod.rs"]
 mod broken_input;

@@ -245,32 +245,6 @@ impl ChatClient {
         actions
     }
 
-    /// Takes a message out of those whose replies come late.
-    fn take_left(&mut self, request: &str) -> Option<SentMessage> {
-        let place = self.left.iter().position(|left| left.request == request)?;
-        Some(self.left.remove(place))
-    }
-
-    /// Names the question of a late reply.
-    fn late_note(&self, late: Option<&SentMessage>) -> Vec<Action> {
-        let note =
-            |late: &SentMessage| Action::Note(format!("reply to “{}”:", short(&late.message, 60)));
-        late.map(note).into_iter().collect()
-    }
-
-    /// Ends the turn of a late reply, or the one that is waited for.
-    fn end(&mut self, late: Option<SentMessage>) -> Vec<Action> {
-        match late {
-            None => vec![self.end_turn()],
-            Some(late) => {
-                let next = self.approvals.end_turn(late.turn.as_deref());
-                let is_idle = self.state == ClientState::Idle && self.approvals.is_empty();
-                let ready = is_idle.then_some(Action::Ready);
-                next.or(ready).into_iter().collect()
-            }
-        }
-    }
-
     fn failure(&mut self, message: &Value) -> Vec<Action> {
         let error = match message["error"].as_str() {
             Some(error) => error.to_owned(),

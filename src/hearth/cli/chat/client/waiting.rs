@@ -1,10 +1,12 @@
-//! What waits for approval: listing it, asking about it, and leaving it for later.
+//! What waits for approval: listing it, asking about it, and leaving it for later,
+//! until the reply comes.
 
 use serde_json::{Value, json};
 
 use super::super::action::Action;
 use super::super::approval::Approval;
 use super::super::approvals::{Answer, unanswered};
+use super::super::listing::short;
 use super::{ChatClient, ClientState, SentMessage};
 
 /// Why the waiting approvals were asked for.
@@ -21,6 +23,32 @@ pub(super) enum Listing {
 }
 
 impl ChatClient {
+    /// Takes a message out of those whose replies come late.
+    pub(super) fn take_left(&mut self, request: &str) -> Option<SentMessage> {
+        let place = self.left.iter().position(|left| left.request == request)?;
+        Some(self.left.remove(place))
+    }
+
+    /// Names the question of a late reply.
+    pub(super) fn late_note(&self, late: Option<&SentMessage>) -> Vec<Action> {
+        let note =
+            |late: &SentMessage| Action::Note(format!("reply to “{}”:", short(&late.message, 60)));
+        late.map(note).into_iter().collect()
+    }
+
+    /// Ends the turn of a late reply, or the one that is waited for.
+    pub(super) fn end(&mut self, late: Option<SentMessage>) -> Vec<Action> {
+        match late {
+            None => vec![self.end_turn()],
+            Some(late) => {
+                let next = self.approvals.end_turn(late.turn.as_deref());
+                let is_idle = self.state == ClientState::Idle && self.approvals.is_empty();
+                let ready = is_idle.then_some(Action::Ready);
+                next.or(ready).into_iter().collect()
+            }
+        }
+    }
+
     /// Handles a list of what waits for approval.
     pub(super) fn listed(&mut self, purpose: Listing, waiting: Vec<Approval>) -> Vec<Action> {
         let mut actions = Vec::new();
