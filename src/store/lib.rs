@@ -100,6 +100,7 @@ pub use messages::{Message, MessagePage, Role};
 pub use meter::WriterMeter;
 pub use new_turn::{Begun, NewTurn, Target};
 pub use people::{User, look_up_role};
+pub use protocol::event::Attachment;
 pub use replayed_history::{Exchange, ReplayedHistory};
 pub use schedules::{NewSchedule, SCHEDULE_CHANNEL, Schedule};
 pub use schema::OpenError;

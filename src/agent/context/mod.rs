@@ -103,7 +103,12 @@ impl PromptInput<'_> {
         let mut past = self.past.iter();
         let untrusted = is_untrusted(self.channel)
             || brings_outside_text(self.steps)
-            || past.any(|turn| is_untrusted(&turn.channel) || brings_outside_text(&turn.steps));
+            || !self.present.attachments.is_empty()
+            || past.any(|turn| {
+                is_untrusted(&turn.channel)
+                    || brings_outside_text(&turn.steps)
+                    || !turn.message.attachments.is_empty()
+            });
         let mut past = self.past.iter();
         let scheduled =
             self.channel == SCHEDULE_CHANNEL || past.any(|turn| turn.channel == SCHEDULE_CHANNEL);
@@ -288,6 +293,6 @@ fn result_text(content: &str, shown: Results) -> String {
 }
 
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;

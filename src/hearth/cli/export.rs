@@ -13,8 +13,9 @@ use super::data_directory::DataDirectory;
 use super::progress::{ProgressLine, count};
 use super::terminal::VisibleWriter;
 use base::ids::ConversationId;
+use protocol::attachment::encode;
 use serde_json::json;
-use store::{Conversation, Message, Role, Store, Viewer};
+use store::{Attachment, Conversation, Message, PIECE_BYTES, Role, Store, Viewer};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -194,6 +195,7 @@ fn write_one(
         ExportFormat::Markdown => title(writer, conversation),
     }
     .map_err(failed)?;
+    let is_data = format == ExportFormat::JsonLines;
     let mut after = None;
     loop {
         let messages = store.messages_after(&Viewer::server(), conversation.id, PAGE, after)?;
@@ -207,6 +209,9 @@ fn write_one(
                 ExportFormat::Markdown => paragraph(writer, message),
             }
             .map_err(failed)?;
+            for file in message.attachments.iter().filter(|_| is_data) {
+                attachment_lines(store, file, writer, failed)?;
+            }
             written.messages += 1;
         }
     }
@@ -238,6 +243,32 @@ fn message_line(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
     writeln!(writer, "{line}")
 }
 
+/// A file of the message before: a line about it, and lines with its parts, so that
+/// neither side holds the whole in memory.
+fn attachment_lines(
+    store: &Store,
+    file: &Attachment,
+    writer: &mut dyn Write,
+    failed: &impl Fn(io::Error) -> CliError,
+) -> CliResult {
+    let line = json!({
+        "type": "attachment",
+        "name": file.name,
+        "media_type": file.media_type,
+        "bytes": file.bytes,
+    });
+    writeln!(writer, "{line}").map_err(failed)?;
+    let mut start = 0;
+    while start < file.bytes {
+        let (viewer, id) = (Viewer::server(), file.attachment_id);
+        let (_, part) = store.attachment_part(&viewer, id, start, PIECE_BYTES)?;
+        let line = json!({ "type": "attachment_part", "data": encode(&part) });
+        writeln!(writer, "{line}").map_err(failed)?;
+        start += part.len() as u64;
+    }
+    Ok(())
+}
+
 fn title(writer: &mut dyn Write, conversation: &Conversation) -> io::Result<()> {
     let title: Vec<&str> = conversation.title.split_whitespace().collect();
     writeln!(
@@ -261,5 +292,10 @@ fn paragraph(writer: &mut dyn Write, message: &Message) -> io::Result<()> {
         "## {who}, {}\n\n{}\n",
         message.created_at,
         message.content.trim_end()
-    )
+    )?;
+    for file in &message.attachments {
+        let (name, media_type, bytes) = (&file.name, &file.media_type, file.bytes);
+        writeln!(writer, "- Attached: {name} ({media_type}, {bytes} bytes)\n")?;
+    }
+    Ok(())
 }

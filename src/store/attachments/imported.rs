@@ -58,6 +58,11 @@ impl AttachmentImport {
         Ok(())
     }
 
+    /// Deletes what has come of it.
+    pub fn discard(self) {
+        self.store.discard_upload(self.id);
+    }
+
     /// Gives the file to its message.
     ///
     /// # Errors

@@ -143,7 +143,9 @@ fn parts_come_in_any_size_and_again_and_never_change_what_is_there() {
         sent(&store, ann, &[id]);
         // Its space is for the next one.
         let conversation = number(&store, "SELECT max(id) FROM conversations");
-        store.delete_conversation(&Viewer::server(), conversation.into()).unwrap();
+        store
+            .delete_conversation(&Viewer::server(), conversation.into())
+            .unwrap();
     }
     store.purge().unwrap();
     assert_eq!(number(&store, "SELECT count(*) FROM attachment_pieces"), 0);

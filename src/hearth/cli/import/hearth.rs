@@ -33,6 +33,14 @@ enum ExportLine {
         speaker: Option<String>,
         timestamp: String,
     },
+    /// A file of the message before.
+    Attachment {
+        name: String,
+        media_type: Option<String>,
+        bytes: u64,
+    },
+    /// A part of the file before.
+    AttachmentPart { data: String },
 }
 
 /// Whether a file with this first line is one of ours.
@@ -113,9 +121,26 @@ pub fn read(mut reader: impl BufRead, importer: &mut Importer<'_>) -> CliResult 
                         };
                         importer.push(open, message)?;
                     }
-                    _ => importer
-                        .counts
-                        .skip("messages with an unknown role or time"),
+                    _ => {
+                        importer
+                            .counts
+                            .skip("messages with an unknown role or time");
+                        importer.push_nothing(open);
+                    }
+                }
+            }
+            Ok(ExportLine::Attachment {
+                name,
+                media_type,
+                bytes,
+            }) => {
+                if let Some(open) = &mut open {
+                    importer.begin_file(open, &name, media_type, bytes)?;
+                }
+            }
+            Ok(ExportLine::AttachmentPart { data }) => {
+                if let Some(open) = &mut open {
+                    importer.add_to_file(open, &data)?;
                 }
             }
             Err(_) => importer

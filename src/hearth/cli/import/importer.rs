@@ -10,7 +10,8 @@ use serde_json::Value;
 use crate::cli::context::{CliError, CliResult};
 use crate::cli::progress::ProgressLine;
 use base::clock::Timestamp;
-use store::{Import, ImportedConversation, ImportedMessage, Store};
+use protocol::attachment::decode;
+use store::{AttachmentImport, Import, ImportedConversation, ImportedMessage, Store};
 
 /// The channel of conversations from other assistants.
 pub const CHANNEL: &str = "import";
@@ -64,6 +65,10 @@ pub struct OpenImport {
     waiting: Vec<ImportedMessage>,
     bytes: usize,
     messages: u64,
+    /// Whether the last message was taken: files that follow are its.
+    has_message: bool,
+    /// The file that is being read, and how many bytes of it are missing.
+    file: Option<(AttachmentImport, u64)>,
 }
 
 impl Importer<'_> {
@@ -115,10 +120,14 @@ impl Importer<'_> {
             waiting: Vec::new(),
             bytes: 0,
             messages: 0,
+            has_message: false,
+            file: None,
         }))
     }
 
     pub fn push(&mut self, open: &mut OpenImport, message: ImportedMessage) -> CliResult {
+        self.finish_file(open)?;
+        open.has_message = true;
         open.bytes += message.content.len();
         open.messages += 1;
         open.waiting.push(message);
@@ -126,6 +135,62 @@ impl Importer<'_> {
             true => self.store_waiting(open),
             false => Ok(()),
         }
+    }
+
+    /// Leaves out a message, and the files that follow.
+    pub fn push_nothing(&mut self, open: &mut OpenImport) {
+        open.has_message = false;
+    }
+
+    /// Begins a file of the last message.
+    pub fn begin_file(
+        &mut self,
+        open: &mut OpenImport,
+        name: &str,
+        media_type: Option<String>,
+        bytes: u64,
+    ) -> CliResult {
+        self.finish_file(open)?;
+        if !open.has_message {
+            self.counts.skip("attachments without a message");
+            return Ok(());
+        }
+        self.store_waiting(open)?;
+        let file = open.importing.begin_attachment(name, media_type)?;
+        open.file = Some((file, bytes));
+        Ok(())
+    }
+
+    /// Adds a part, in base64, to the file.
+    pub fn add_to_file(&mut self, open: &mut OpenImport, data: &str) -> CliResult {
+        let Some((file, missing)) = &mut open.file else {
+            return Ok(());
+        };
+        let part = decode(data).unwrap_or_default();
+        match missing.checked_sub(part.len() as u64) {
+            Some(rest) if !part.is_empty() => {
+                *missing = rest;
+                file.add(&part)?;
+                if self.yields {
+                    thread::sleep(PAUSE);
+                }
+            }
+            // The rest does not count either.
+            _ => *missing = u64::MAX,
+        }
+        Ok(())
+    }
+
+    fn finish_file(&mut self, open: &mut OpenImport) -> CliResult {
+        match open.file.take() {
+            Some((file, 0)) => file.finish()?,
+            Some((file, _)) => {
+                file.discard();
+                self.counts.skip("attachments that are not whole");
+            }
+            None => {}
+        }
+        Ok(())
     }
 
     fn store_waiting(&mut self, open: &mut OpenImport) -> CliResult {
@@ -140,6 +205,7 @@ impl Importer<'_> {
     }
 
     pub fn finish(&mut self, mut open: OpenImport) -> CliResult {
+        self.finish_file(&mut open)?;
         self.store_waiting(&mut open)?;
         open.importing.finish()?;
         self.counts.imported += 1;
