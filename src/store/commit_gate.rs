@@ -24,6 +24,8 @@ pub(crate) struct CommitHooks {
 #[derive(Default)]
 struct State {
     mode: Mode,
+    /// Commits that pass before others are held.
+    passes: usize,
     tables: &'static [&'static str],
     /// Whether the open transaction changed one of the tables.
     is_concerned: bool,
@@ -42,6 +44,12 @@ enum Mode {
 impl CommitGate {
     /// Holds commits from now on.
     pub fn hold(&self) {
+        self.set(Mode::Held);
+    }
+
+    /// Lets this many commits pass, and holds those after them.
+    pub fn hold_after(&self, commits: usize) {
+        self.hooks.lock().passes = commits;
         self.set(Mode::Held);
     }
 
@@ -117,6 +125,10 @@ impl CommitHooks {
         }
         state.arrived += 1;
         self.changed.notify_all();
+        if state.mode == Mode::Held && state.passes > 0 {
+            state.passes -= 1;
+            return false;
+        }
         let state = self
             .changed
             .wait_while(state, |state| state.mode == Mode::Held)

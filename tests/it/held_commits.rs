@@ -192,6 +192,44 @@ fn a_person_is_asked_after_the_question_is_committed() {
     assert_eq!(marks(&folder), 0);
 }
 
+/// The note that a turn runs is one commit, its steps another. If only the first fails,
+/// the turn nevertheless continues from its steps: nobody is asked twice.
+#[test]
+fn a_turn_continues_from_its_steps_if_the_note_that_it_runs_is_lost() {
+    let called = Arc::new(Barrier::new(2));
+    let (model, folder) = (marking(Some(called.clone())), TemporaryDirectory::new());
+    let receiver = Receiver::start();
+    let home = Home::start(with_mark(
+        with_account(&model, receiver.url()),
+        &folder,
+        "ask",
+    ));
+    let store = home.server().store();
+    let gate = store.commit_gate(&["turns"]);
+    // The message passes, and the note that its turn runs does not.
+    gate.hold_after(1);
+    assert_eq!(send(&home), 202);
+    gate.wait_for(2);
+    gate.fail();
+    wait_until_writable(&home, false);
+    gate.open();
+    wait_until_writable(&home, true);
+    called.wait();
+    let mut client = home.admin();
+    let asked = eventually("somebody is asked", || {
+        let list = client.ask(json!({ "type": "list_approvals" }));
+        list["approvals"].as_array().unwrap().first().cloned()
+    });
+    let turn: base::ids::TurnId = asked["turn_id"].as_str().unwrap().parse().unwrap();
+    assert_eq!(store.turn(turn).unwrap().started_at, None, "it is lost");
+    client.ask(json!({
+        "type": "approve", "approval_id": asked["approval_id"], "remember": "once",
+    }));
+    assert_eq!(receiver.wait_for(1)[0].body["message"], "marked");
+    assert_eq!(store.approvals_of(turn).unwrap().len(), 1, "asked once");
+    assert_eq!((marks(&folder), model.requests().len()), (1, 2));
+}
+
 /// Repeats `run` until it takes no more than this many commits: on a busy machine
 /// some are not shared.
 fn costs(home: &Home, commits: usize, what: &str, mut run: impl FnMut(usize)) {

@@ -18,6 +18,9 @@ use support::receiver::Receiver;
 
 /// What the model says in the end.
 pub const REPLY: &str = "Both are done.";
+/// A message that needs no tools, and its reply.
+pub const ASIDE: &str = "Is it late?";
+pub const ASIDE_REPLY: &str = "It is noon.";
 /// The tools, by how they take effect.
 pub const TOOLS: [&str; 2] = ["ring", "switch"];
 
@@ -63,6 +66,13 @@ impl Household {
         let folder = template.copy();
         let model = Model::start(|request, _| {
             let last = request["messages"].as_array().unwrap().last().unwrap();
+            if last["content"]
+                .as_str()
+                .unwrap_or_default()
+                .ends_with(ASIDE)
+            {
+                return Act::say(ASIDE_REPLY);
+            }
             match last["role"] == "tool" || request["tools"].as_array().is_none() {
                 true => Act::say(REPLY),
                 false => Act::Call(TOOLS.map(|tool| (tool.to_owned(), json!({}))).to_vec()),

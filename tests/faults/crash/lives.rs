@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::super::{Posted, Poster, count, look_into, within};
-use super::household::{Household, Template};
+use super::super::{Posted, Poster, check_integrity, count, look_into, within};
+use super::household::{ASIDE, ASIDE_REPLY, Household, REPLY, Template};
 use super::lines::Lines;
 use super::settings::Settings;
 use support::MAX_WAIT;
@@ -139,19 +139,77 @@ impl Life for Webhook {
     }
 }
 
-/// A chat whose tools wait for the owner.
+/// A chat whose tools wait for the owner, and another message in its conversation,
+/// which is answered meanwhile.
 struct Chat {
     household: Household,
     tokens: [String; 2],
     address: Option<SocketAddr>,
     user: Option<Lines>,
     admin: Option<Lines>,
-    /// The number of the request that waits for its response.
-    asked: Option<i64>,
+    first: Exchange,
+    /// It is sent when the first one waits, and answered before that is allowed.
+    aside: Exchange,
+    conversation: Option<Value>,
     /// Approvals that were acknowledged.
     approved: Vec<Value>,
+}
+
+/// A message that is sent, always with the same key, until it is answered.
+struct Exchange {
+    message: &'static str,
+    /// The number of the request that waits for its response.
+    asked: Option<i64>,
     response: Option<Value>,
     is_confirmed: bool,
+}
+
+impl Exchange {
+    fn of(message: &'static str) -> Exchange {
+        Exchange {
+            message,
+            asked: None,
+            response: None,
+            is_confirmed: false,
+        }
+    }
+
+    fn ask(&mut self, user: &mut Lines, conversation: Option<&Value>) -> Result<(), String> {
+        if self.asked.is_some() || self.is_confirmed {
+            return Ok(());
+        }
+        let mut request = json!({
+            "type": "chat", "message": self.message, "idempotency_key": self.message,
+        });
+        if let Some(conversation) = conversation {
+            request["conversation_id"] = conversation.clone();
+        }
+        self.asked = Some(user.send(request)?);
+        Ok(())
+    }
+
+    fn look_for_response(&mut self, user: &mut Lines, household: &Household) -> Result<(), String> {
+        let Some(asked) = self.asked else {
+            return Ok(());
+        };
+        let Some(response) = user.response(asked)? else {
+            return Err(format!("no response to {:?}", self.message));
+        };
+        self.asked = None;
+        if response["status"] != "ok" {
+            check_refusal(&response);
+            self.is_confirmed = household.has_failed();
+            return Err(response.to_string());
+        }
+        let mut data = response["data"].clone();
+        data.as_object_mut().unwrap().remove("id");
+        if let Some(earlier) = &self.response {
+            assert_eq!(*earlier, data, "the same key has another answer");
+        }
+        self.response = Some(data);
+        self.is_confirmed = true;
+        Ok(())
+    }
 }
 
 impl Chat {
@@ -163,54 +221,33 @@ impl Chat {
             address: None,
             user: None,
             admin: None,
-            asked: None,
+            first: Exchange::of("Ring and switch."),
+            aside: Exchange::of(ASIDE),
+            conversation: None,
             approved: Vec::new(),
-            response: None,
-            is_confirmed: false,
         }
     }
 
-    fn ask(&mut self) -> Result<(), String> {
-        let request = json!({
-            "type": "chat", "message": "Ring and switch.", "idempotency_key": "once",
-        });
+    fn talk(&mut self) -> Result<(), String> {
         let user = self.user.as_mut().expect("it is connected");
-        self.asked = Some(user.send(request)?);
-        Ok(())
-    }
-
-    fn approve(&mut self) -> Result<(), String> {
         let admin = self.admin.as_mut().expect("it is connected");
+        self.first.ask(user, None)?;
         let list = admin.ask(json!({ "type": "list_approvals" }))?;
-        for approval in list["approvals"].as_array().unwrap() {
-            let id = &approval["approval_id"];
-            assert!(!self.approved.contains(id), "{id} is open again: {list}");
-            admin.ask(json!({ "type": "approve", "approval_id": id, "remember": "once" }))?;
-            self.approved.push(id.clone());
+        let waiting = list["approvals"].as_array().unwrap();
+        if let Some(approval) = waiting.first() {
+            self.conversation = Some(approval["conversation_id"].clone());
         }
-        Ok(())
-    }
-
-    fn look_for_response(&mut self) -> Result<(), String> {
-        let asked = self.asked.expect("it has asked");
-        let user = self.user.as_mut().expect("it is connected");
-        let Some(response) = user.response(asked)? else {
-            return Err("no response to the chat".to_owned());
-        };
-        self.asked = None;
-        if response["status"] != "ok" {
-            check_refusal(&response);
-            self.is_confirmed = self.household.has_failed();
-            return Err(response.to_string());
+        if self.conversation.is_some() {
+            self.aside.ask(user, self.conversation.as_ref())?;
+            self.aside.look_for_response(user, &self.household)?;
+            for approval in waiting {
+                let id = &approval["approval_id"];
+                assert!(!self.approved.contains(id), "{id} is open again: {list}");
+                admin.ask(json!({ "type": "approve", "approval_id": id, "remember": "once" }))?;
+                self.approved.push(id.clone());
+            }
         }
-        let mut data = response["data"].clone();
-        data.as_object_mut().unwrap().remove("id");
-        if let Some(earlier) = &self.response {
-            assert_eq!(*earlier, data, "the same key has another answer");
-        }
-        self.response = Some(data);
-        self.is_confirmed = true;
-        Ok(())
+        self.first.look_for_response(user, &self.household)
     }
 }
 
@@ -227,21 +264,16 @@ impl Life for Chat {
         self.address = Some(address);
         self.user = Some(Lines::open(address, &self.tokens[0])?);
         self.admin = Some(Lines::open(address, &self.tokens[1])?);
-        self.asked = None;
+        self.first.asked = None;
+        self.aside.asked = None;
         Ok(())
     }
 
     fn advance(&mut self) -> Result<(), String> {
-        if self.is_confirmed {
+        if self.first.is_confirmed {
             return Ok(());
         }
-        let done = (|| {
-            if self.asked.is_none() {
-                self.ask()?;
-            }
-            self.approve()?;
-            self.look_for_response()
-        })();
+        let done = self.talk();
         if done.is_err() && self.user.as_ref().is_some_and(|user| user.is_over) {
             self.connect(self.address.expect("it was connected"))?;
         }
@@ -249,20 +281,36 @@ impl Life for Chat {
     }
 
     fn restarted(&mut self) {
-        self.is_confirmed = false;
+        self.first.is_confirmed = false;
+        self.aside.is_confirmed = false;
     }
 
     fn check(&mut self) {
-        let turn = self.response.as_ref().map(|data| data["turn_id"].clone());
-        self.household
-            .check_one_turn(turn.as_ref().and_then(Value::as_str));
         self.household.check_effects();
         let database = look_into(self.household.folder.path());
-        let approvals = count(
-            &database,
-            "SELECT count(*) FROM approvals WHERE verdict LIKE 'approved%'",
+        check_integrity(&database);
+        if self.has_failed() {
+            return;
+        }
+        let approved = "SELECT count(*) FROM approvals WHERE verdict LIKE 'approved%'";
+        assert_eq!(count(&database, approved), 2, "approvals");
+        assert_eq!(count(&database, "SELECT count(*) FROM turns"), 2, "turns");
+        // Every message, and how far before a reply the question is that it names.
+        let messages = "SELECT group_concat(content || '/' || ifnull(before, ''), ' ') FROM (
+                SELECT content, (SELECT count(*) FROM messages AS other
+                    WHERE other.id >= m.in_reply_to AND other.id < m.id
+                    AND m.in_reply_to IS NOT NULL) AS before
+                FROM messages AS m ORDER BY id)";
+        let found: String = database.query_row(messages, [], |row| row.get(0)).unwrap();
+        assert_eq!(
+            found,
+            format!("Ring and switch./0 {ASIDE}/0 {ASIDE_REPLY}/0 {REPLY}/3")
         );
-        assert!(self.has_failed() || approvals == 2, "{approvals} approvals");
+        let first = self.first.response.as_ref().expect("it is answered");
+        let turn: base::ids::TurnId = first["turn_id"].as_str().unwrap().parse().unwrap();
+        let oldest = count(&database, "SELECT min(id) FROM turns");
+        assert_eq!(oldest, turn.as_i64(), "the acknowledged turn");
+        assert!(first["in_reply_to"].is_string(), "{first}");
     }
 }
 
