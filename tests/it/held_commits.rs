@@ -221,7 +221,14 @@ fn a_turn_continues_from_its_steps_if_the_note_that_it_runs_is_lost() {
         list["approvals"].as_array().unwrap().first().cloned()
     });
     let turn: base::ids::TurnId = asked["turn_id"].as_str().unwrap().parse().unwrap();
-    assert_eq!(store.turn(turn).unwrap().started_at, None, "it is lost");
+    assert_eq!(
+        store
+            .turn(&store::Viewer::server(), turn)
+            .unwrap()
+            .started_at,
+        None,
+        "it is lost"
+    );
     client.ask(json!({
         "type": "approve", "approval_id": asked["approval_id"], "remember": "once",
     }));
