@@ -43,6 +43,16 @@ impl Settings {
         })
     }
 
+    /// Writes `people.NAME`, in place of what is there.
+    ///
+    /// # Errors
+    /// As [`Settings::update`].
+    pub fn narrow_person(&self, name: &str, limits: Value) -> Result<()> {
+        self.edit(Vec::new(), |members| {
+            person_path(members, name).put(members, limits)
+        })
+    }
+
     /// Removes `people.NAME`, in any case, of a user who is gone: whoever gets the name
     /// next is somebody else. Returns whether there was one.
     ///

@@ -61,6 +61,7 @@ pub mod handbook;
 pub mod http;
 pub mod metrics;
 pub mod model_api;
+pub mod qr;
 pub mod server;
 pub mod service;
 #[cfg(feature = "web")]

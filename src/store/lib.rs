@@ -27,6 +27,7 @@ mod approvals;
 mod attachments;
 mod audience;
 mod backup;
+mod belongings;
 mod clock_step;
 mod commit;
 #[cfg(any(test, feature = "testing"))]
@@ -80,6 +81,7 @@ pub use backup::{
     BackupContents, BackupError, BackupFile, BackupRequest, BackupSummary, PARTIAL, back_up,
     inspect, unpack,
 };
+pub use belongings::Belongings;
 #[cfg(any(test, feature = "testing"))]
 pub use commit_gate::CommitGate;
 pub use conversations::{Conversation, ConversationPage};

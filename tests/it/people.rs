@@ -1,15 +1,21 @@
 //! People and tokens from the outside: what ends, ends at once.
 
-use serde_json::json;
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
 
 use support::client::{Client, End};
-use support::home::{Home, PASSWORD};
+use support::home::{Home, PASSWORD, TemporaryDirectory, make_people, write_config};
 use support::http::post;
-use support::program::{printed, run};
+use support::program::{Program, printed, run};
 
 fn sign_in(home: &Home, name: &str, password: &str) -> Result<String, u16> {
+    sign_in_at(home.address(), name, password)
+}
+
+fn sign_in_at(address: SocketAddr, name: &str, password: &str) -> Result<String, u16> {
     let body = json!({ "username": name, "password": password });
-    let answer = post(home.address(), "/auth", &[], &body);
+    let answer = post(address, "/auth", &[], &body);
     match answer.status {
         200 => Ok(answer.json()["data"]["token"].as_str().unwrap().to_owned()),
         status => Err(status),
@@ -104,4 +110,250 @@ fn sessions_are_listed_when_asked_for_and_can_be_ended() {
     );
     admin.ask(json!({ "type": "revoke_token", "token_id": newest["token_id"] }));
     assert!(is_closed(&mut open));
+}
+
+/// POST /auth with the secret of a link, and the password that its person chose.
+fn by_link(address: SocketAddr, link: &str, password: Option<&str>) -> (u16, Value) {
+    let (_, secret) = link.split_once("#invite=").unwrap();
+    let mut body = json!({ "invitation": secret });
+    if let Some(password) = password {
+        body["password"] = json!(password);
+    }
+    let answer = post(address, "/auth", &[], &body);
+    (answer.status, answer.json())
+}
+
+#[test]
+fn an_invitation_lets_a_person_choose_a_password_once() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let page = format!("http://{}/", home.address());
+    let asked = json!({ "type": "invite_user", "name": "grace", "child": true, "url": page });
+    let made = admin.ask(asked.clone());
+    let link = made["link"].as_str().unwrap().to_owned();
+    assert!(
+        link.starts_with(&format!("{page}#invite=hearth_")),
+        "{link}"
+    );
+    let rows = made["qr"].as_array().unwrap();
+    assert!(
+        rows.len() > 20
+            && rows
+                .iter()
+                .all(|row| row.as_str().unwrap().len() == rows.len())
+    );
+    assert_eq!(admin.refused(asked), "invalid_request");
+
+    // Until then nobody signs in with that name, and lists hold no link.
+    assert_eq!(sign_in(&home, "grace", ""), Err(401));
+    let listed = admin.ask(json!({ "type": "list_invitations" }));
+    assert_eq!(listed["invitations"][0]["name"], "grace");
+    let database = std::fs::read(home.folder.path().join("hearth.db-wal")).unwrap();
+    let (_, secret) = link.split_once('=').unwrap();
+    for place in [listed.to_string().into_bytes(), database] {
+        assert!(
+            !place
+                .windows(secret.len())
+                .any(|part| part == secret.as_bytes())
+        );
+    }
+    let users = admin.ask(json!({ "type": "list_users" }))["users"].clone();
+    let grace = users
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "grace")
+        .unwrap();
+    assert_eq!(grace["is_invited"], true);
+    assert_eq!(
+        grace["limits"]["tools"].as_array().unwrap().len(),
+        5,
+        "{grace}"
+    );
+
+    let (status, about) = by_link(home.address(), &link, None);
+    assert_eq!((status, &about["data"]["name"]), (200, &json!("grace")));
+    let (status, weak) = by_link(home.address(), &link, Some("short"));
+    assert_eq!((status, &weak["code"]), (400, &json!("invalid_request")));
+    let (status, accepted) = by_link(home.address(), &link, Some("correct horse"));
+    assert_eq!((status, &accepted["data"]["user"]), (200, &json!("grace")));
+    let mut session = home.websocket(accepted["data"]["token"].as_str().unwrap());
+    session.ask(json!({ "type": "ping" }));
+    for password in [None, Some("another horse")] {
+        let (status, again) = by_link(home.address(), &link, password);
+        assert_eq!((status, &again["code"]), (401, &json!("invalid_token")));
+    }
+    assert!(sign_in(&home, "grace", "correct horse").is_ok());
+    assert!(
+        admin.ask(json!({ "type": "list_invitations" }))["invitations"]
+            .as_array()
+            .unwrap()
+            .is_empty()
+    );
+
+    // A reset keeps the password until its link is used, and then ends sessions.
+    let reset = json!({ "type": "reset_password", "name": "Grace", "url": page });
+    let link = admin.ask(reset)["link"].as_str().unwrap().to_owned();
+    session.ask(json!({ "type": "ping" }));
+    assert!(sign_in(&home, "grace", "correct horse").is_ok());
+    assert_eq!(by_link(home.address(), &link, Some("third horse")).0, 200);
+    assert!(is_closed(&mut session));
+    assert_eq!(sign_in(&home, "grace", "correct horse"), Err(401));
+    assert!(sign_in(&home, "grace", "third horse").is_ok());
+
+    // Who is removed leaves no limits to the next of that name.
+    admin.ask(json!({ "type": "remove_user", "name": "grace" }));
+    admin.ask(json!({ "type": "add_user", "name": "grace", "password": "correct horse" }));
+    let users = admin.ask(json!({ "type": "list_users" }))["users"].clone();
+    let grace = users
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["name"] == "grace")
+        .unwrap();
+    assert_eq!(grace["limits"], Value::Null);
+}
+
+#[test]
+fn a_link_can_be_revoked_and_not_be_guessed() {
+    let home = Home::offline();
+    let mut admin = home.admin();
+    let page = format!("http://{}/", home.address());
+    let mut invite = |name: &str| {
+        let asked = json!({ "type": "invite_user", "name": name, "url": page });
+        admin.ask(asked)["link"].as_str().unwrap().to_owned()
+    };
+    let (grace, alan) = (invite("grace"), invite("alan"));
+    admin.ask(json!({ "type": "revoke_invitation", "name": "grace" }));
+    assert_eq!(by_link(home.address(), &grace, None).0, 401);
+    let users = admin.ask(json!({ "type": "list_users" })).to_string();
+    assert!(
+        !users.contains("grace") && users.contains("alan"),
+        "{users}"
+    );
+    let none = json!({ "type": "revoke_invitation", "name": "user" });
+    assert_eq!(admin.refused(none), "not_found");
+
+    // Guesses count as wrong passwords do: from this place neither is judged any more.
+    let statuses: Vec<u16> = (0..6)
+        .map(|_| by_link(home.address(), &grace, None).0)
+        .collect();
+    assert_eq!(statuses[..4], [401; 4]);
+    assert_eq!(statuses[5], 429);
+    assert_eq!(by_link(home.address(), &alan, Some("correct horse")).0, 429);
+    assert_eq!(sign_in(&home, "user", PASSWORD), Err(429));
+}
+
+#[test]
+fn the_command_line_makes_links_to_the_server_that_runs() {
+    // A process of its own, which is told to reload its configuration.
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), json!({}));
+    make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let hearth = |words: &[&str]| {
+        let ran = run(folder.path(), words);
+        (ran.status.success(), printed(&ran))
+    };
+    let invited = run(folder.path(), &["user", "invite", "grace", "--child"]);
+    assert!(invited.status.success(), "{}", printed(&invited));
+    let link = String::from_utf8(invited.stdout).unwrap();
+    let link = link.trim();
+    assert!(
+        link.starts_with(&format!("http://{}/#invite=", program.address)),
+        "{link}"
+    );
+    let (_, listed) = hearth(&["user", "invitations"]);
+    assert!(
+        listed.contains("grace") && listed.contains("the first sign-in"),
+        "{listed}"
+    );
+    let (_, users) = hearth(&["user", "list"]);
+    assert!(
+        users.contains("user, invited") && users.contains("5 tools"),
+        "{users}"
+    );
+    assert_eq!(by_link(program.address, link, Some("correct horse")).0, 200);
+    assert!(sign_in_at(program.address, "grace", "correct horse").is_ok());
+
+    let (done, said) = hearth(&[
+        "user",
+        "reset",
+        "grace",
+        "--url",
+        "https://hearth.lan",
+        "--qr",
+    ]);
+    assert!(
+        done && said.contains("https://hearth.lan/#invite=") && said.contains('█'),
+        "{said}"
+    );
+    assert!(hearth(&["user", "revoke", "grace"]).0);
+    assert!(!hearth(&["user", "revoke", "grace"]).0);
+    let (done, said) = hearth(&["user", "remove", "grace"]);
+    assert!(
+        done && said.contains("grace has nothing that nobody else sees"),
+        "{said}"
+    );
+    let (_, config) = hearth(&["config", "get", "people"]);
+    assert!(!config.contains("grace"), "{config}");
+}
+
+#[test]
+fn people_manage_their_own_account() {
+    let home = Home::offline();
+    let first = sign_in(&home, "user", PASSWORD).unwrap();
+    let second = sign_in(&home, "user", PASSWORD).unwrap();
+    let (mut here, mut there) = (home.websocket(&first), home.websocket(&second));
+    let change = |old: &str, new: &str| json!({ "type": "change_password", "old_password": old, "new_password": new });
+    assert_eq!(
+        here.refused(change("wrong horse", "correct horse")),
+        "unauthorized"
+    );
+    assert_eq!(here.refused(change(PASSWORD, "short")), "invalid_request");
+    here.ask(change(PASSWORD, "correct horse"));
+    assert!(is_closed(&mut there), "other sessions end");
+    assert_eq!(sign_in(&home, "user", PASSWORD), Err(401));
+
+    let second = sign_in(&home, "user", "correct horse").unwrap();
+    let mut there = home.websocket(&second);
+    let listed = here.ask(json!({ "type": "list_own_tokens" }));
+    let mine = listed["tokens"].as_array().unwrap();
+    assert!(
+        mine.len() >= 2 && mine.iter().all(|one| one["user"] == "user"),
+        "{listed}"
+    );
+    let is_session = |one: &&Value| one["name"] == "session";
+    let other = mine
+        .iter()
+        .filter(is_session)
+        .find(|one| one["is_current"] == false);
+    let of_admin = home.admin().ask(json!({ "type": "list_own_tokens" }));
+    let revoke = |id: &Value| json!({ "type": "revoke_own_token", "token_id": id });
+    let not_mine = revoke(&of_admin["tokens"][0]["token_id"]);
+    assert_eq!(here.refused(not_mine), "not_found");
+    here.ask(revoke(&other.unwrap()["token_id"]));
+    assert!(is_closed(&mut there));
+
+    let third = sign_in(&home, "user", "correct horse").unwrap();
+    let mut there = home.websocket(&third);
+    let mut program = home.websocket(&home.tokens.user);
+    here.ask(json!({ "type": "sign_out_everywhere" }));
+    assert!(is_closed(&mut here) && is_closed(&mut there));
+    program.ask(json!({ "type": "ping" }));
+    program.ask(json!({ "type": "sign_out_everywhere", "tokens": true }));
+    assert!(is_closed(&mut program));
+    home.admin().ask(json!({ "type": "ping" }));
+}
+
+#[test]
+fn own_passwords_are_guessed_as_slowly_as_others() {
+    let home = Home::offline();
+    let mut program = home.websocket(&home.tokens.user);
+    let guess = json!({
+        "type": "change_password", "old_password": "wrong horse", "new_password": "correct horse",
+    });
+    let codes: Vec<String> = (0..6).map(|_| program.refused(guess.clone())).collect();
+    assert_eq!(codes[4], "unauthorized");
+    assert_eq!(codes[5], "rate_limited");
 }

@@ -277,7 +277,7 @@ fn welcome(
 
 /// An address to type: for a server that listens on all addresses, the one with
 /// which this machine reaches its network.
-fn reachable(address: SocketAddr) -> SocketAddr {
+pub fn reachable(address: SocketAddr) -> SocketAddr {
     if !address.ip().is_unspecified() {
         return address;
     }

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::arguments::Arguments;
 use super::command::Command;
-use super::context::{CliContext, CliResult};
+use super::context::{CliContext, CliError, CliResult};
 use super::data_directory::open_store;
 use super::first_run::ADMIN;
 use super::table::{self, ListView};
 use super::user;
-use crate::service::people::{NAME_CHARACTERS, new_token};
+use crate::service::people::{
+    self, HOUSEHOLD, NAME_CHARACTERS, TokenRequest, new_token, token_scope,
+};
 use base::clock::Clock;
 use base::ids::TokenId;
 use serde_json::json;
@@ -26,11 +28,17 @@ With a token a program signs in as a user. Works whether or not the server runs.
     Command::new(
         "\
 create: Create a token and print it once
+A token that is narrowed by --tools, --only or --speaks-for has at most the role user.
 --name NAME       What the token is for (required)
 --user NAME       The user it signs in as (default: admin)
 --role ROLE       viewer, user or admin; at most the user's own role,
                   which is the default
 --expires-days N  Expire after N days (default: never)
+--tools NAMES     Only these tools, with commas between them
+--only household  See and make only what is the household's
+--speaks-for NAMES
+                  Also ask in the name of these people, with commas between
+                  them: for a program that several people use
 --json
 --data-dir",
     )
@@ -66,6 +74,9 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     let days = arguments.number("expires-days", 1..=3650)?;
     let role = user::role(arguments)?;
+    let tools = arguments.text("tools")?.map(names);
+    let only = arguments.choice("only", &[HOUSEHOLD])?;
+    let speaks_for = arguments.text("speaks-for")?.map(names).unwrap_or_default();
 
     let clock = Clock::system();
     let store = open_store(arguments, context)?;
@@ -75,7 +86,18 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
             .now()
             .plus(DAY * u32::try_from(days).unwrap_or(u32::MAX))
     });
-    let (secret, new) = new_token(&owner, name, role, expires_at)?;
+    let speaks_for = speaks_for
+        .iter()
+        .map(|name| Ok(user::find(&store, name)?.id))
+        .collect::<Result<_, CliError>>()?;
+    let request = TokenRequest {
+        name: name.to_owned(),
+        role,
+        expires_at,
+        scope: token_scope(tools, only)?,
+        speaks_for,
+    };
+    let (secret, new) = new_token(&owner, request)?;
     let token = store.add_token(new)?;
     store.close();
 
@@ -86,9 +108,13 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     }
     writeln!(context.output, "{}", secret.expose())?;
     context.note(format_args!(
-        "The token is shown only once. It signs in as {} with role {}, {}. Its ID is {}.",
+        "The token is shown only once. It signs in as {} with role {}{}, {}. Its ID is {}.",
         token.user,
         token.role.as_str(),
+        match narrowing(&token) {
+            Some(narrowing) => format!(" ({narrowing})"),
+            None => String::new(),
+        },
         match token.expires_at {
             Some(time) => format!("until {}", table::time(time)),
             None => "until it is revoked".to_owned(),
@@ -101,7 +127,7 @@ fn create(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let tokens = open_store(arguments, context)?.tokens(arguments.has("sessions"))?;
     let list = ListView {
-        columns: &["id", "name", "user", "role", "created", "expires"],
+        columns: &["id", "name", "user", "role", "created", "expires", "limits"],
         row: &|token: &Token| {
             let expires = token.expires_at.map(table::time);
             vec![
@@ -111,6 +137,7 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
                 token.role.as_str().to_owned(),
                 table::time(token.created_at),
                 expires.unwrap_or_else(|| "never".to_owned()),
+                narrowing(token).unwrap_or_else(|| "-".to_owned()),
             ]
         },
         json: &to_json,
@@ -126,15 +153,42 @@ fn revoke(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     context.note(format_args!("Revoked {id}."))
 }
 
+/// How a token is narrowed, on one line.
+fn narrowing(token: &Token) -> Option<String> {
+    let tools = token
+        .scope
+        .tools
+        .as_ref()
+        .map(|tools| match tools.is_empty() {
+            true => "no tools".to_owned(),
+            false => format!("tools {}", tools.join(",")),
+        });
+    let household = token
+        .scope
+        .household_only
+        .then(|| "only household".to_owned());
+    let speaks = !token.speaks_for.is_empty();
+    let speaks = speaks.then(|| format!("speaks for {}", token.speaks_for.join(",")));
+    let parts: Vec<String> = [tools, household, speaks].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The names in a list with commas.
+fn names(text: &str) -> Vec<String> {
+    let names = text
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty());
+    names.map(str::to_owned).collect()
+}
+
 fn to_json(token: &Token) -> Value {
-    json!({
-        "id": token.id,
-        "name": token.name,
-        "user": token.user,
-        "role": token.role.as_str(),
-        "created_at": token.created_at,
-        "expires_at": token.expires_at,
-    })
+    let mut shown = Map::from_iter([("id".to_owned(), json!(token.id))]);
+    if let Value::Object(members) = people::token(token) {
+        shown.extend(members);
+    }
+    shown.shift_remove("token_id");
+    Value::Object(shown)
 }
 
 #[cfg(test)]

@@ -1,28 +1,58 @@
 //! POST and DELETE /auth, and the bearer token of other requests.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::service::Service;
+use crate::service::{Login, Service, invitations};
 use base::error::Result;
 use base::secret::Secret;
 use net::http::checks::{self, bearer};
 use net::http::{Head, Request, Response};
+use net::peer::Peer;
 use protocol::envelope;
 
-/// POST /auth: a session token for a username and password.
+/// POST /auth: a session token for a username and password, or for the secret of a link
+/// and the password that its person has chosen. For the secret alone: whose it is.
 ///
 /// # Errors
 /// `invalid_request`, `invalid_token`, `rate_limited`.
 pub fn log_in(service: &Service, request: &Request) -> Result<Response> {
     let mut fields = checks::object(&request.body)?;
+    if let Some(secret) = fields.optional_string("invitation")? {
+        let password = fields.optional_string("password")?.map(Secret::new);
+        return accept(service, &request.head.peer, &Secret::new(secret), password);
+    }
     let username = fields.string("username")?;
     let password = Secret::new(fields.string("password")?);
     let login = service.log_in(&request.head.peer, &username, &password)?;
-    // The session token result (contract section 2).
-    let result = json!({
+    Ok(Response::json(
+        200,
+        envelope::success(None, session(&login)),
+    ))
+}
+
+/// The session token result (contract section 2).
+fn session(login: &Login) -> Value {
+    json!({
         "token": login.token.expose(),
         "expires_in": login.expires_in.as_secs(),
-    });
+    })
+}
+
+fn accept(
+    service: &Service,
+    peer: &Peer,
+    secret: &Secret,
+    password: Option<Secret>,
+) -> Result<Response> {
+    let result = match password {
+        None => invitations::view(&service.invited(peer, secret)?),
+        Some(password) => {
+            let (user, login) = service.accept_invitation(peer, secret, &password)?;
+            let mut result = session(&login);
+            result["user"] = json!(user.name);
+            result
+        }
+    };
     Ok(Response::json(200, envelope::success(None, result)))
 }
 

@@ -10,7 +10,7 @@ use base::ids::MachineId;
 use base::secret::{Secret, fingerprint};
 use net::peer::Peer;
 use protocol::public_key::PublicKey;
-use store::{Identity, NewToken, SESSION, TokenScope, UserRole};
+use store::{Identity, NewToken, SESSION, TokenScope, User, UserRole};
 
 /// What POST /auth returns.
 pub struct Login {
@@ -20,6 +20,10 @@ pub struct Login {
     pub expires_in: Duration,
 }
 
+fn wrong_pair() -> Error {
+    Error::invalid_token("wrong user name or password")
+}
+
 impl Service {
     /// Checks a name and password, throttled by place and by name, and makes a
     /// session token. An unknown user takes as long as a wrong password.
@@ -27,33 +31,72 @@ impl Service {
     /// # Errors
     /// `invalid_token`, `rate_limited`.
     pub fn log_in(&self, peer: &Peer, username: &str, password: &Secret) -> Result<Login> {
-        let config = self.settings.current();
         let user = self.store.user(username)?;
+        match self.check_password(peer, username, user.as_ref(), password)? {
+            true => {}
+            false => return Err(wrong_pair()),
+        }
+        let login = self.begin_session(peer, &user.ok_or_else(wrong_pair)?)?;
+        log::info!(peer:% = peer.place(); "sign-in from {peer}: {username}");
+        Ok(login)
+    }
+
+    /// Whether this is the password of `user`, who is called `username`; throttled as a
+    /// sign-in is. An unknown user takes as long as a wrong password.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub(super) fn check_password(
+        &self,
+        peer: &Peer,
+        username: &str,
+        user: Option<&User>,
+        password: &Secret,
+    ) -> Result<bool> {
+        let free = self.settings.current().limits.login_failures;
         let place = peer.place();
-        let is_known = match &user {
+        let is_known = match user {
             Some(user) => self.store.has_signed_in(user.id, &place)?,
             None => false,
         };
-        let stored = user.as_ref().map(|user| user.password_hash.as_str());
+        let stored = user.map(|user| user.password_hash.as_str());
         let (verified, attempts) = self.verifier.verify(stored, password, || {
-            let free = config.limits.login_failures;
             Guesser::all(peer, &place, username, is_known)
                 .map(|(guesser, share)| self.sign_ins.begin(guesser, free.saturating_mul(share)))
                 .collect::<Result<Vec<_>>>()
         })?;
-        let Some(user) = user.filter(|_| verified) else {
+        if !verified {
             attempts.into_iter().for_each(Attempt::failed);
             log::warn!(peer:% = place; "sign-in from {peer} refused");
-            return Err(Error::invalid_token("wrong user name or password"));
-        };
+            return Ok(false);
+        }
         for attempt in attempts {
             // Not those of the place: whoever has an account could guess another's.
             if let Guesser::Name(..) = attempt.key() {
                 attempt.succeeded();
             }
         }
+        Ok(true)
+    }
+
+    /// Begins an attempt to guess a secret that belongs to no name, which counts like a
+    /// sign-in for the place and the relay.
+    ///
+    /// # Errors
+    /// `rate_limited`.
+    pub(super) fn begin_guess(&self, peer: &Peer) -> Result<Vec<Attempt<'_, Guesser>>> {
+        let free = self.settings.current().limits.login_failures;
+        Guesser::all(peer, &peer.place(), "", false)
+            .filter(|(guesser, _)| !matches!(guesser, Guesser::Name(..)))
+            .map(|(guesser, share)| self.sign_ins.begin(guesser, free.saturating_mul(share)))
+            .collect()
+    }
+
+    /// Makes a session token of a person who proved who they are.
+    pub(super) fn begin_session(&self, peer: &Peer, user: &User) -> Result<Login> {
         let token = Secret::random_token();
-        let expires_in = Duration::from_secs(u64::from(config.session_days) * 24 * 3600);
+        let days = self.settings.current().session_days;
+        let expires_in = Duration::from_secs(u64::from(days) * 24 * 3600);
         let session = NewToken {
             user_id: user.id,
             name: SESSION.to_owned(),
@@ -63,8 +106,7 @@ impl Service {
             scope: TokenScope::default(),
             speaks_for: Vec::new(),
         };
-        self.store.add_session(session, place)?;
-        log::info!(peer:% = peer.place(); "sign-in from {peer}: {}", user.name);
+        self.store.add_session(session, peer.place())?;
         Ok(Login { token, expires_in })
     }
 

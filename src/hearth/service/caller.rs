@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::hub::{ConnectionId, TurnEnded, Watcher};
 use base::error::Result;
 use net::outbox::{Item, Outbox, Ticket};
+use net::peer::Peer;
 use protocol::envelope::{self, RequestId};
 use store::{Identity, UserRole};
 
@@ -14,6 +15,8 @@ use store::{Identity, UserRole};
 pub struct Caller<'a> {
     /// Its connection, for the hub.
     pub connection: ConnectionId,
+    /// Where it is, for what is throttled.
+    pub peer: &'a Peer,
     /// Where responses and events go.
     pub outbox: &'a Arc<Outbox>,
     /// `websocket`, `lines` or `relay`.

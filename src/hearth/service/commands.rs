@@ -80,6 +80,9 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::Chat(chat) => return service.chat(caller, chat, responder),
         Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
         Command::SignOut => return sign_out(service, caller, responder),
+        Command::SignOutEverywhere(wanted) => {
+            return service.sign_out_everywhere(caller, wanted.tokens, responder);
+        }
         // The session takes it before it comes here.
         Command::Auth(_) => Err(Error::server("auth was not handled", "by its session")),
         Command::GetConfig => Ok(Value::Object(
@@ -150,6 +153,13 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ServerInfo => server_info(service, caller),
         Command::ListUsers => service.list_users(),
         Command::AddUser(new) => service.add_user(new, user),
+        Command::InviteUser(new) => service.invite_user(new, user),
+        Command::ResetPassword(reset) => service.reset_password(&reset, user),
+        Command::ListInvitations => service.list_invitations(),
+        Command::RevokeInvitation(revoke) => service.revoke_invitation(&revoke.name, user),
+        Command::ChangePassword(change) => service.change_password(caller, &change),
+        Command::ListOwnTokens => service.list_own_tokens(caller),
+        Command::RevokeOwnToken(revoke) => service.revoke_own_token(caller, revoke.token_id),
         Command::SetPassword(new) => service.set_password(new, user),
         Command::RemoveUser(remove) => service.remove_user(&remove.name, user),
         Command::ListTokens(list) => service.list_tokens(list.sessions),

@@ -34,7 +34,9 @@ mod commands;
 pub mod connections;
 mod guesser;
 pub mod hub;
+pub mod invitations;
 pub mod meter;
+mod own_account;
 pub mod password;
 pub mod people;
 mod queue;
@@ -50,5 +52,6 @@ pub mod views;
 mod webhooks;
 pub mod workers;
 
+pub use accounts::Login;
 pub use state::{Deliver, Parts, Service};
 pub use webhooks::{Accepted, WebhookRequest};

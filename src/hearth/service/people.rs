@@ -6,8 +6,9 @@ use serde_json::Value;
 use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::TokenId;
+use base::ids::{TokenId, UserId};
 use base::secret::{Secret, fingerprint};
+use config::Person;
 use protocol::command::{AddUser, CreateToken, SetPassword};
 use serde_json::json;
 use store::{NewToken, SESSION, Token, TokenScope, User, UserRole};
@@ -30,23 +31,54 @@ pub fn check_user_name(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// The word for a token that sees only what is the household's.
+pub const HOUSEHOLD: &str = "household";
+
+/// What a new API token is asked for beside its owner.
+#[derive(Debug, Default)]
+pub struct TokenRequest {
+    /// What it is for.
+    pub name: String,
+    /// The owner's, or the most that a narrowed token may have, when absent.
+    pub role: Option<UserRole>,
+    /// Absent if it is valid until it is revoked.
+    pub expires_at: Option<Timestamp>,
+    /// How it is narrowed beyond its role.
+    pub scope: TokenScope,
+    /// The people beside its owner in whose name it may ask.
+    pub speaks_for: Vec<UserId>,
+}
+
 /// A new API token of `owner`, as it is shown once and as it is stored.
 ///
 /// # Errors
-/// `invalid_request` for its name, or a role above the owner's.
-pub fn new_token(
-    owner: &User,
-    name: &str,
-    role: Option<UserRole>,
-    expires_at: Option<Timestamp>,
-) -> Result<(Secret, NewToken)> {
+/// `invalid_request` for its name, its tools, or a role above the owner's or above what a
+/// narrowed token may have.
+pub fn new_token(owner: &User, request: TokenRequest) -> Result<(Secret, NewToken)> {
+    let name = &request.name;
     let fits = (1..=NAME_CHARACTERS).contains(&name.chars().count());
     if !fits || name.trim().is_empty() || name.contains(char::is_control) || name == SESSION {
         return Err(Error::invalid_request(format!(
             "a token's name must have 1 to {NAME_CHARACTERS} characters, and must not be {SESSION:?}"
         )));
     }
-    let role = role.unwrap_or(owner.role);
+    let strange = |tool: &String| tool.is_empty() || tool.contains([',', ' ']);
+    if let Some(tool) = request
+        .scope
+        .tools
+        .iter()
+        .flat_map(|tools| tools.iter())
+        .find(|tool| strange(tool))
+    {
+        return Err(Error::invalid_request(format!("there is no tool {tool:?}")));
+    }
+    let is_narrow = request.scope.is_narrow() || !request.speaks_for.is_empty();
+    let most = match is_narrow {
+        // An admin could make another token, which is not.
+        true => owner.role.min(UserRole::User),
+        false => owner.role,
+    };
+    let role = request.role.unwrap_or(most);
     if role > owner.role {
         return Err(Error::invalid_request(format!(
             "{} is {} and cannot have a token that is {}",
@@ -55,23 +87,43 @@ pub fn new_token(
             role.as_str()
         )));
     }
+    if role > most {
+        return Err(Error::invalid_request(
+            "a token with \"tools\", \"only\" or \"speaks_for\" cannot be admin",
+        ));
+    }
     let secret = Secret::random_token();
     let token = NewToken {
         user_id: owner.id,
-        name: name.to_owned(),
         fingerprint: fingerprint(secret.expose()),
         role,
-        expires_at,
-        scope: TokenScope::default(),
-        speaks_for: Vec::new(),
+        name: request.name,
+        expires_at: request.expires_at,
+        scope: request.scope,
+        speaks_for: request.speaks_for,
     };
     Ok((secret, token))
+}
+
+/// How a token is narrowed, as a request or the command line says.
+///
+/// # Errors
+/// `invalid_request` for an `only` that is not `household`.
+pub fn token_scope(tools: Option<Vec<String>>, only: Option<&str>) -> Result<TokenScope> {
+    match only {
+        None | Some(HOUSEHOLD) => Ok(TokenScope {
+            tools: tools.map(Into::into),
+            household_only: only.is_some(),
+        }),
+        Some(_) => Err(Error::invalid_request("\"only\" must be \"household\"")),
+    }
 }
 
 /// The commands of the admin `by`. Passwords and tokens are not logged.
 impl Service {
     pub(super) fn list_users(&self) -> Result<Value> {
-        let users: Vec<Value> = self.store.users()?.iter().map(user).collect();
+        let users = self.store.users()?;
+        let users: Vec<Value> = users.iter().map(|user| self.user_view(user)).collect();
         Ok(json!({ "users": users }))
     }
 
@@ -79,9 +131,12 @@ impl Service {
         check_user_name(&new.name)?;
         let role = parse_role(new.role)?.unwrap_or(UserRole::User);
         let hash = self.hash_password(&new.password)?;
+        if new.child {
+            self.narrow_child(&new.name)?;
+        }
         let added = self.store.add_user(&new.name, role, &hash)?;
         log::info!("user {}: added as {} by {by}", added.name, role.as_str());
-        Ok(user(&added))
+        Ok(self.user_view(&added))
     }
 
     pub(super) fn set_password(&self, new: SetPassword, by: &str) -> Result<Value> {
@@ -90,7 +145,7 @@ impl Service {
         self.store.set_password(known.id, &hash, None)?;
         log::info!("user {}: password set by {by}", known.name);
         self.close_revoked();
-        Ok(user(&known))
+        Ok(self.user_view(&known))
     }
 
     pub(super) fn remove_user(&self, name: &str, by: &str) -> Result<Value> {
@@ -98,6 +153,7 @@ impl Service {
         self.store.remove_user(known.id)?;
         log::info!("user {}: removed by {by}", known.name);
         self.close_revoked();
+        self.forget_limits(&known.name);
         Ok(json!({ "name": known.name }))
     }
 
@@ -110,7 +166,16 @@ impl Service {
     pub(super) fn create_token(&self, new: CreateToken, by: &str) -> Result<Value> {
         let owner = self.find_user(new.user.as_deref().unwrap_or(by))?;
         let expires_at = new.expires_in.map(|time| self.clock.now().plus(time));
-        let (secret, stored) = new_token(&owner, &new.name, parse_role(new.role)?, expires_at)?;
+        let speaks_for = new.speaks_for.unwrap_or_default();
+        let speaks_for = speaks_for.iter().map(|name| Ok(self.find_user(name)?.id));
+        let request = TokenRequest {
+            name: new.name,
+            role: parse_role(new.role)?,
+            expires_at,
+            scope: token_scope(new.tools, new.only.as_deref())?,
+            speaks_for: speaks_for.collect::<Result<_>>()?,
+        };
+        let (secret, stored) = new_token(&owner, request)?;
         let made = self.store.add_token(stored)?;
         log::info!("{} of {}: made by {by}", made.id, owner.name);
         let mut shown = token(&made);
@@ -125,7 +190,11 @@ impl Service {
         Ok(json!({ "token_id": id }))
     }
 
-    fn find_user(&self, name: &str) -> Result<User> {
+    fn user_view(&self, known: &User) -> Value {
+        user(known, self.settings.current().person(&known.name))
+    }
+
+    pub(super) fn find_user(&self, name: &str) -> Result<User> {
         self.store.user(name)?.ok_or_else(|| {
             let shown: String = name.chars().take(NAME_CHARACTERS).collect();
             Error::not_found(format!("there is no user {shown:?}"))
@@ -135,6 +204,16 @@ impl Service {
     fn hash_password(&self, password: &Secret) -> Result<String> {
         password::check(password)?;
         self.verifier.hash(password)
+    }
+
+    /// Removes the limits of a person who is gone: whoever gets the name next is somebody
+    /// else.
+    pub(super) fn forget_limits(&self, name: &str) {
+        match self.settings.forget_person(name) {
+            Ok(true) => self.config_changed(&["people".to_owned()]),
+            Ok(false) => {}
+            Err(error) => log::warn!("people.{name} stays in the configuration: {error}"),
+        }
     }
 
     /// Closes the connections whose tokens are no longer valid, or grant another
@@ -148,7 +227,7 @@ impl Service {
     }
 }
 
-fn parse_role(word: Option<String>) -> Result<Option<UserRole>> {
+pub(super) fn parse_role(word: Option<String>) -> Result<Option<UserRole>> {
     word.map(|word| {
         UserRole::parse(&word)
             .ok_or_else(|| Error::invalid_request("\"role\" must be viewer, user or admin"))
@@ -156,12 +235,32 @@ fn parse_role(word: Option<String>) -> Result<Option<UserRole>> {
     .transpose()
 }
 
-/// A user, without the password.
-pub fn user(user: &User) -> Value {
-    json!({ "name": user.name, "role": user.role.as_str(), "created_at": user.created_at })
+/// A user with their limits, without the password.
+pub fn user(user: &User, limits: Option<&Person>) -> Value {
+    json!({
+        "name": user.name,
+        "role": user.role.as_str(),
+        "created_at": user.created_at,
+        "is_invited": user.is_invited(),
+        "limits": limits,
+    })
 }
 
-fn token(token: &Token) -> Value {
+/// What `people.NAME` gets for a child: no tool that reaches the internet, the files or
+/// the machine, and a budget.
+pub fn child_limits() -> Value {
+    json!({
+        "permission_mode": "ask",
+        "tools": ["current_time", "remember", "recall", "forget", "schedule"],
+        "monthly_tokens": 1_000_000,
+        "instructions": "You are talking with a child. Answer in short, simple and friendly \
+            words. Leave out what is not for children, and say kindly when something is to be \
+            asked of a grown-up.",
+    })
+}
+
+/// A token, without its secret.
+pub fn token(token: &Token) -> Value {
     json!({
         "token_id": token.id,
         "name": token.name,
@@ -169,6 +268,9 @@ fn token(token: &Token) -> Value {
         "role": token.role.as_str(),
         "created_at": token.created_at,
         "expires_at": token.expires_at,
+        "tools": token.scope.tools.as_deref(),
+        "only": token.scope.household_only.then_some(HOUSEHOLD),
+        "speaks_for": token.speaks_for,
     })
 }
 
@@ -201,7 +303,12 @@ mod tests {
             password_hash: String::new(),
             created_at: Timestamp::from_millis(0),
         };
-        let made = |name: &str, role| new_token(&owner, name, role, None);
+        let request = |name: &str, role| TokenRequest {
+            name: name.to_owned(),
+            role,
+            ..TokenRequest::default()
+        };
+        let made = |name: &str, role| new_token(&owner, request(name, role));
         for (name, role, good) in [
             ("phone", None, true),
             ("phone", Some(UserRole::Viewer), true),
@@ -217,5 +324,38 @@ mod tests {
         let (secret, token) = made("phone", None).unwrap();
         assert_eq!(token.role, UserRole::User);
         assert_eq!(token.fingerprint, fingerprint(secret.expose()));
+    }
+
+    #[test]
+    fn a_narrowed_token_is_no_admin() {
+        let owner = User {
+            id: 1.into(),
+            name: "ada".to_owned(),
+            role: UserRole::Admin,
+            password_hash: String::new(),
+            created_at: Timestamp::from_millis(0),
+        };
+        let tools = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect());
+        let narrow = |tools, only: Option<&str>, speaks_for: &[i64]| TokenRequest {
+            name: "display".to_owned(),
+            scope: token_scope(tools, only).unwrap(),
+            speaks_for: speaks_for.iter().map(|&id| id.into()).collect(),
+            ..TokenRequest::default()
+        };
+        for (tools, only, speaks_for) in [
+            (tools(&["recall"]), None, &[][..]),
+            (tools(&[]), None, &[]),
+            (None, Some(HOUSEHOLD), &[]),
+            (None, None, &[2]),
+        ] {
+            let request = || narrow(tools.clone(), only, speaks_for);
+            let (_, made) = new_token(&owner, request()).unwrap();
+            assert_eq!(made.role, UserRole::User);
+            let role = Some(UserRole::Admin);
+            let request = TokenRequest { role, ..request() };
+            assert!(new_token(&owner, request).is_err());
+        }
+        assert!(new_token(&owner, narrow(tools(&["a,b"]), None, &[])).is_err());
+        assert!(token_scope(None, Some("mine")).is_err());
     }
 }

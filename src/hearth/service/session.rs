@@ -203,6 +203,7 @@ impl ClientHandler for Session {
         };
         let caller = Caller {
             connection: self.id,
+            peer: &self.peer,
             outbox: &self.outbox,
             transport: self.transport,
             identity,

@@ -274,6 +274,38 @@ commands! {
         role: Option<String> = Fields::optional_string,
         /// 8 characters to 1,024 bytes.
         password: Secret = secret,
+        /// Whether the person is a child: `people.NAME` is then written to the configuration.
+        child: bool = false_by_default,
+    }),
+
+    /// Adds a person without a password, and makes a link that sets one: it works once, and
+    /// for a day.
+    "invite_user" Admin InviteUser(InviteUser {
+        /// 1 to 64 characters, without white space.
+        name: String = Fields::string,
+        /// `viewer`, `user` (when absent) or `admin`.
+        role: Option<String> = Fields::optional_string,
+        /// Whether the person is a child: `people.NAME` is then written to the configuration.
+        child: bool = false_by_default,
+        /// The address of the page to which the link leads.
+        url: String = Fields::string,
+    }),
+
+    /// Makes a link that sets a new password of a person: it works once, and for a day.
+    "reset_password" Admin ResetPassword(ResetPassword {
+        /// As `list_users` has it.
+        name: String = Fields::string,
+        /// The address of the page to which the link leads.
+        url: String = Fields::string,
+    }),
+
+    /// Lists the links that still work.
+    "list_invitations" Admin ListInvitations,
+
+    /// Makes a link useless. Whoever was invited by it and has no password yet is removed.
+    "revoke_invitation" Admin RevokeInvitation(RevokeInvitation {
+        /// Whose link, as `list_invitations` has it.
+        name: String = Fields::string,
     }),
 
     /// Sets somebody's password and ends their sessions.
@@ -306,12 +338,41 @@ commands! {
         user: Option<String> = Fields::optional_string,
         /// How long it is valid; until it is revoked when absent.
         expires_in: Option<Duration> = expiry,
+        /// The only tools of its turns; all when absent.
+        tools: Option<Vec<String>> = Fields::optional_strings,
+        /// `household`: it sees and makes only what is the household's.
+        only: Option<String> = Fields::optional_string,
+        /// The people beside its owner in whose name it may ask; none when absent.
+        speaks_for: Option<Vec<String>> = Fields::optional_strings,
     }),
 
     /// Revokes a token or session and closes its connections.
     "revoke_token" Admin RevokeToken(RevokeToken {
         /// As `list_tokens` has it.
         token_id: TokenId = id,
+    }),
+
+    /// Sets the caller's own password and ends their other sessions.
+    "change_password" Viewer ChangePassword(ChangePassword {
+        /// The present one.
+        old_password: Secret = secret,
+        /// 8 characters to 1,024 bytes.
+        new_password: Secret = secret,
+    }),
+
+    /// Lists the caller's own sessions and tokens.
+    "list_own_tokens" Viewer ListOwnTokens,
+
+    /// Revokes a token or session of the caller and closes its connections.
+    "revoke_own_token" Viewer RevokeOwnToken(RevokeOwnToken {
+        /// As `list_own_tokens` has it.
+        token_id: TokenId = id,
+    }),
+
+    /// Ends all sessions of the caller, this one included, and closes their connections.
+    "sign_out_everywhere" Viewer SignOutEverywhere(SignOutEverywhere {
+        /// Whether the caller's API tokens are revoked, too.
+        tokens: bool = false_by_default,
     }),
 }
 

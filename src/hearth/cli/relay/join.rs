@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::qr;
 use crate::cli::arguments::Arguments;
 use crate::cli::context::{CliContext, CliError, CliResult};
 use crate::cli::data_directory::DataDirectory;
 use crate::cli::running_server::RunningServer;
 use crate::cli::{channels, http, password, table};
+use crate::qr;
 use base::secret::Secret;
 use base::url::{Url, UrlError};
 use net::dial::shown;

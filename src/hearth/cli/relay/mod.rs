@@ -2,7 +2,6 @@
 
 mod join;
 mod leave;
-mod qr;
 mod run;
 mod status;
 

@@ -1,9 +1,9 @@
-//! A QR code (ISO/IEC 18004) for a terminal: two rows of modules in each line
-//! of text.
+//! QR codes (ISO/IEC 18004): for a terminal, with two rows of modules in each line of
+//! text, and for the page.
 
 use qrcodegen::{QrCode, QrCodeEcc};
 
-use crate::cli::context::CliError;
+use base::error::{Error, Result};
 
 /// Light modules around the code, which readers need (ISO/IEC 18004 section 6.3.8).
 const QUIET: i32 = 4;
@@ -11,14 +11,36 @@ const QUIET: i32 = 4;
 const COLORS: &str = "\x1b[97;40m";
 const RESET: &str = "\x1b[0m";
 
-/// The code of a text. Light modules are drawn, dark ones are background.
+fn encode(text: &str) -> Result<QrCode> {
+    QrCode::encode_text(text, QrCodeEcc::Medium)
+        .map_err(|_| Error::invalid_request("the address is too long for a QR code"))
+}
+
+/// The code of a text, row by row without the light area around it: `1` is a dark
+/// module, `0` a light one.
 ///
 /// # Errors
+/// `invalid_request` when the text is too long for a code.
+pub fn rows(text: &str) -> Result<Vec<String>> {
+    let code = encode(text)?;
+    let places = 0..code.size();
+    let module = |column, row| {
+        if code.get_module(column, row) {
+            '1'
+        } else {
+            '0'
+        }
+    };
+    let row = |row| places.clone().map(|column| module(column, row)).collect();
+    Ok(places.clone().map(row).collect())
+}
+
+/// The code of a text for a terminal. Light modules are drawn, dark ones are background.
 ///
-/// The text is too long for a code.
-pub fn code(text: &str) -> Result<String, CliError> {
-    let code = QrCode::encode_text(text, QrCodeEcc::Medium)
-        .map_err(|_| CliError::failed("the address is too long for a QR code"))?;
+/// # Errors
+/// `invalid_request` when the text is too long for a code.
+pub fn code(text: &str) -> Result<String> {
+    let code = encode(text)?;
     let size = code.size();
     let mut lines = String::new();
     for row in (-QUIET..size + QUIET).step_by(2) {
@@ -68,6 +90,10 @@ mod tests {
         let text = "wss://relay.example/ws?machine_id=abcdefghijklmnopqrstuvwxyz234567";
         let code = QrCode::encode_text(text, QrCodeEcc::Medium).unwrap();
         let rows = modules(&super::code(text).unwrap());
+        for (row, digits) in rows[4..].iter().zip(super::rows(text).unwrap()) {
+            let dark: Vec<bool> = digits.chars().map(|digit| digit == '1').collect();
+            assert_eq!(row[4..4 + dark.len()], dark);
+        }
         let width = usize::try_from(code.size() + 2 * QUIET).unwrap();
         assert!(rows.len() >= width && rows.iter().all(|row| row.len() == width));
         for (y, row) in rows.iter().take(width).enumerate() {

@@ -1,14 +1,18 @@
 //! `hearth user`: works on the database directly. A running server notices by
 //! SQLite's data version.
 
-use super::arguments::Arguments;
-use super::command::Command;
-use super::context::{CliContext, CliError, CliResult};
-use super::data_directory::DataDirectory;
-use super::password;
-use super::table::{self, ListView};
+mod invitations;
+
+use crate::cli::arguments::Arguments;
+use crate::cli::command::Command;
+use crate::cli::context::{CliContext, CliError, CliResult};
+use crate::cli::data_directory::DataDirectory;
+use crate::cli::password;
+use crate::cli::running_server::RunningServer;
+use crate::cli::table::{self, ListView};
 use crate::service::people::{self, check_user_name};
-use store::{Store, User, UserRole};
+use config::{Permission, Person, Settings};
+use store::{Belongings, Store, User, UserRole};
 
 pub const COMMAND: Command = Command::new(
     "\
@@ -22,11 +26,49 @@ add NAME: Add a user
 Asks for the password in a terminal; otherwise reads it as a line of standard input.
 --role ROLE  viewer (read-only), user (may chat; the default) or
              admin (may also configure, approve, manage tokens)
+--child      Limit what a child may do: writes people.NAME to the configuration
 --password-stdin
 --generate
 --data-dir",
     )
     .run(add),
+    Command::new(
+        "\
+invite NAME: Add a user who chooses a password by a link
+The link works once and for a day. It leads to the web page, at home or wherever the page can be
+reached. In a terminal it is also shown as a QR code, for the camera of a phone.
+--role ROLE  viewer, user (the default) or admin
+--child      Limit what a child may do: writes people.NAME to the configuration
+--url URL    The address of the page (default: that of the server that runs)
+--qr         Print the QR code also where the output is no terminal
+--json
+--data-dir",
+    )
+    .run(invitations::invite),
+    Command::new(
+        "\
+reset NAME: Make a link by which a user chooses a new password
+The link works once and for a day. The password stays until then; using the link ends all sessions.
+--url URL  The address of the page (default: that of the server that runs)
+--qr       Print the QR code also where the output is no terminal
+--json
+--data-dir",
+    )
+    .run(invitations::reset),
+    Command::new(
+        "\
+invitations: List the links that still work
+--json
+--data-dir",
+    )
+    .run(invitations::list),
+    Command::new(
+        "\
+revoke NAME: Make the link of a user useless
+Who was invited by it and has no password yet is removed.
+--data-dir",
+    )
+    .run(invitations::revoke),
     Command::new(
         "\
 passwd NAME: Set a user's password and end their sessions
@@ -44,8 +86,16 @@ tokens). Tokens with a higher role are lowered to it. The last admin cannot be d
 --data-dir",
     )
     .run(set_role),
-    Command::new("list: List the users\n--json\n--data-dir").run(list),
-    Command::new("remove NAME: Remove a user and all their tokens\n--data-dir").run(remove),
+    Command::new("list: List the users and their limits\n--json\n--data-dir").run(list),
+    Command::new(
+        "\
+remove NAME: Remove a user
+Says first what happens to what belongs to the user, and asks in a terminal: what nobody else
+sees is deleted, what is shared stays.
+--yes  Do not ask
+--data-dir",
+    )
+    .run(remove),
 ]);
 
 /// `hearth user add NAME`
@@ -53,7 +103,8 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
     let name = arguments.required(0);
     check_user_name(name)?;
     let role = role(arguments)?.unwrap_or(UserRole::User);
-    let store = open(arguments, context)?;
+    let directory = DataDirectory::of(arguments, context)?;
+    let store = directory.open_store()?;
     // Checked before the password is asked for.
     if let Some(taken) = store.user(name)? {
         return Err(CliError::failed(format!(
@@ -62,6 +113,9 @@ fn add(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         )));
     }
     let hash = password::new_hash(arguments, context, name)?;
+    if arguments.has("child") {
+        narrow_child(&directory, &store, name)?;
+    }
     store.add_user(name, role, &hash)?;
     store.close();
     context.note(format_args!("Added user {name}, {}.", with_article(role)))
@@ -100,31 +154,164 @@ fn set_role(arguments: &Arguments, context: &mut CliContext) -> CliResult {
 
 /// `hearth user list`
 fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let store = open(arguments, context)?;
+    let directory = DataDirectory::of(arguments, context)?;
+    let store = directory.open_store()?;
     let users = store.users()?;
     store.close();
+    let settings = settings(&directory)?;
+    let config = settings.map(|settings| settings.current());
+    let limits = |user: &User| config.as_ref()?.person(&user.name);
     let list = ListView {
-        columns: &["name", "role", "created"],
+        columns: &["name", "role", "created", "limits"],
         row: &|user: &User| {
             vec![
                 user.name.clone(),
-                user.role.as_str().to_owned(),
+                match user.is_invited() {
+                    true => format!("{}, invited", user.role.as_str()),
+                    false => user.role.as_str().to_owned(),
+                },
                 table::time(user.created_at),
+                limits(user).map_or_else(|| "-".to_owned(), summary),
             ]
         },
-        json: &people::user,
+        json: &|user| people::user(user, limits(user)),
         empty: "There are no users; add one with `hearth user add NAME --role admin`.",
     };
     list.print(&users, arguments, context)
 }
 
+/// The limits of a person, on one line.
+fn summary(limits: &Person) -> String {
+    let counted = |count: usize, what: &str| match count {
+        1 => format!("1 {what}"),
+        count => format!("{count} {what}s"),
+    };
+    let mode = limits.permission_mode.map(|mode| match mode {
+        Permission::Ask => "asks for all tools".to_owned(),
+        Permission::Allow => "tools run unasked".to_owned(),
+        Permission::Deny => "no tools".to_owned(),
+    });
+    let tools = limits
+        .tools
+        .as_ref()
+        .map(|tools| counted(tools.len(), "tool"));
+    let permissions = Some(limits.tool_permissions.len()).filter(|&count| count > 0);
+    let parts: Vec<String> = [
+        mode,
+        tools,
+        permissions.map(|count| counted(count, "permission")),
+        limits
+            .monthly_tokens
+            .map(|most| format!("{most} tokens a month")),
+        limits
+            .instructions
+            .as_ref()
+            .map(|_| "instructions".to_owned()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    match parts.is_empty() {
+        true => "-".to_owned(),
+        false => parts.join(", "),
+    }
+}
+
 /// `hearth user remove NAME`
 fn remove(arguments: &Arguments, context: &mut CliContext) -> CliResult {
-    let store = open(arguments, context)?;
+    let directory = DataDirectory::of(arguments, context)?;
+    let store = directory.open_store()?;
     let user = find(&store, arguments.required(0))?;
+    writeln!(
+        context.errors,
+        "{}",
+        consequences(&user.name, store.belongings(user.id)?)
+    )?;
+    if context.input_is_terminal && !arguments.has("yes") {
+        write!(context.errors, "Remove {}? [y/N] ", user.name)?;
+        context.errors.flush()?;
+        let answer = password::read_line(context.input, |line, byte| line.push(byte))?;
+        if !answer.expose().trim().eq_ignore_ascii_case("y") {
+            return Err(CliError::failed("nothing was removed"));
+        }
+    }
     store.remove_user(user.id)?;
     store.close();
+    forget_limits(&directory, &user.name)?;
     context.note(format_args!("Removed {}.", user.name))
+}
+
+/// What happens to what belongs to a person who is removed.
+fn consequences(name: &str, belongings: Belongings) -> String {
+    let list = |counts: &[(u64, &str)]| {
+        let parts: Vec<String> = counts
+            .iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, what)| match (number, what.strip_suffix('y')) {
+                (1, _) => format!("1 {what}"),
+                (number, Some(stem)) => format!("{number} {stem}ies"),
+                (number, None) => format!("{number} {what}s"),
+            })
+            .collect();
+        parts.join(", ")
+    };
+    let gone = list(&[
+        (belongings.private_conversations, "private conversation"),
+        (belongings.private_memories, "private memory"),
+        (belongings.schedules, "reminder or routine"),
+        (belongings.tokens, "token"),
+    ]);
+    let kept = list(&[
+        (belongings.shared_conversations, "shared conversation"),
+        (belongings.shared_memories, "shared memory"),
+    ]);
+    let mut text = match gone.is_empty() {
+        true => format!("{name} has nothing that nobody else sees."),
+        false => format!("With {name}, these are deleted for good: {gone}."),
+    };
+    if !kept.is_empty() {
+        text.push_str(&format!(" These stay, without an owner: {kept}."));
+    }
+    text
+}
+
+/// The configuration, if there is one.
+fn settings(directory: &DataDirectory) -> Result<Option<Settings>, CliError> {
+    let exists = directory.config().exists();
+    exists.then(|| directory.settings()).transpose()
+}
+
+/// Writes the limits of a child who is about to be added, so that the child is never
+/// without them.
+///
+/// # Errors
+///
+/// The name is taken, or the configuration cannot be written.
+pub fn narrow_child(directory: &DataDirectory, store: &Store, name: &str) -> CliResult {
+    if let Some(taken) = store.user(name)? {
+        let taken = format!("there is already a user {:?}", taken.name);
+        return Err(CliError::failed(taken));
+    }
+    directory
+        .settings()?
+        .narrow_person(name, people::child_limits())?;
+    RunningServer::reload_if_running(directory);
+    Ok(())
+}
+
+/// Removes the limits of a person who is gone: whoever gets the name next is somebody
+/// else.
+///
+/// # Errors
+///
+/// The configuration cannot be written.
+pub fn forget_limits(directory: &DataDirectory, name: &str) -> CliResult {
+    if let Some(settings) = settings(directory)?
+        && settings.forget_person(name)?
+    {
+        RunningServer::reload_if_running(directory);
+    }
+    Ok(())
 }
 
 /// The user of this name.

@@ -1,0 +1,77 @@
+//! What people do with their own account. Passwords and tokens are not logged.
+
+use serde_json::Value;
+
+use super::caller::{Caller, Responder};
+use super::{Service, password, people};
+use base::error::{Error, Result};
+use base::ids::TokenId;
+use base::secret::Secret;
+use protocol::command::ChangePassword;
+use serde_json::json;
+use store::User;
+
+impl Service {
+    pub(super) fn change_password(
+        &self,
+        caller: &Caller<'_>,
+        change: &ChangePassword,
+    ) -> Result<Value> {
+        password::check(&change.new_password)?;
+        let user = self.check_own_password(caller, &change.old_password)?;
+        let hash = self.verifier.hash(&change.new_password)?;
+        let kept = Some(caller.identity.token_id);
+        self.store.set_password(user.id, &hash, kept)?;
+        log::info!("user {}: changed the password", user.name);
+        self.close_revoked();
+        Ok(json!({ "name": user.name }))
+    }
+
+    pub(super) fn list_own_tokens(&self, caller: &Caller<'_>) -> Result<Value> {
+        let tokens = self.store.tokens_of(caller.identity.user_id)?;
+        let tokens: Vec<Value> = tokens
+            .iter()
+            .map(|token| {
+                let mut shown = people::token(token);
+                shown["is_current"] = json!(token.id == caller.identity.token_id);
+                shown
+            })
+            .collect();
+        Ok(json!({ "tokens": tokens }))
+    }
+
+    pub(super) fn revoke_own_token(&self, caller: &Caller<'_>, id: TokenId) -> Result<Value> {
+        self.store.revoke_token_of(caller.identity.user_id, id)?;
+        log::info!("{id}: revoked by {}", caller.identity.user);
+        self.connections.revoke(id);
+        Ok(json!({ "token_id": id }))
+    }
+
+    pub(super) fn sign_out_everywhere(
+        &self,
+        caller: &Caller<'_>,
+        tokens: bool,
+        responder: Responder,
+    ) {
+        let revoked = self
+            .store
+            .sign_out_everywhere(caller.identity.user_id, tokens);
+        if revoked.is_ok() {
+            log::info!("{}: signed out everywhere", caller.identity.user);
+        }
+        // The response comes before the connection is closed.
+        responder.send(revoked.map(|revoked| json!({ "revoked": revoked })));
+        self.close_revoked();
+    }
+
+    /// The caller, who has given their password again.
+    fn check_own_password(&self, caller: &Caller<'_>, given: &Secret) -> Result<User> {
+        let name = &caller.identity.user;
+        let user = self.store.user(name)?;
+        let user = user.filter(|user| user.id == caller.identity.user_id);
+        match self.check_password(caller.peer, name, user.as_ref(), given)? {
+            true => user.ok_or_else(|| Error::not_found("this account is removed")),
+            false => Err(Error::unauthorized("that is not your password")),
+        }
+    }
+}
