@@ -3,6 +3,7 @@
 
 #![cfg(all(feature = "web", feature = "relay"))]
 
+mod approvals;
 mod chromium;
 mod elsewhere;
 mod files;

@@ -16,6 +16,8 @@ const PAGES = [
 ];
 /** Pages for every role; the others are for admins. */
 const OPEN_PAGES = ["tools", "memories", "reminders", "status", "help"];
+/** Pages for guests, who read what is shared with them. */
+const GUEST_PAGES = ["help"];
 
 /** The browser reports a module that it could not load as a TypeError. */
 const said = (error) => error instanceof TypeError ? "Part of this page could not be loaded. Reload it to try again: Hearth may have been updated." : error.message;
@@ -107,10 +109,11 @@ async function start() {
   const list = conversations(household, go);
   const who = h("p.who-am-i");
   const links = h("ul.pages");
+  const begins = h("button.primary.new", { onclick: () => go(null) }, icon("plus"), "New conversation");
   const side = h("nav.side", { id: "side", "aria-label": "Conversations and pages" },
     h("div.brand", sign(30), h("strong", "Hearth"),
       h("button.icon-button.close-side", { "aria-label": "Close the menu", onclick: () => menu(false) }, icon("cross"))),
-    h("button.primary.new", { onclick: () => go(null) }, icon("plus"), "New conversation"),
+    begins,
     list.element,
     links,
     h("div.row.foot", who, h("button.plain", { onclick: leave }, "Sign out")));
@@ -156,14 +159,19 @@ async function start() {
 
   function ready() {
     const { user, role, server } = connection.identity;
-    who.replaceChildren(h("strong", user), h("span.quiet.small", ` ${role}`));
-    links.replaceChildren(...PAGES.filter(([page]) => household.isAdmin || OPEN_PAGES.includes(page)).map(([page, label]) =>
+    who.replaceChildren(h("strong", user), h("span.quiet.small", ` ${household.isGuest ? "guest" : role}`));
+    begins.hidden = household.isGuest;
+    links.replaceChildren(...PAGES.filter(([page]) => mayOpen(page)).map(([page, label]) =>
       h("li", h("a", { href: `#/${page}`, "aria-current": shown === page ? "page" : null }, label))));
     if (version && version !== server.version) {
       toast("Hearth was updated. Reload the page to use the new version.");
     }
     version = server.version;
     if (shown === null) route();
+  }
+
+  function mayOpen(page) {
+    return household.isAdmin || (household.isGuest ? GUEST_PAGES : OPEN_PAGES).includes(page);
   }
 
   function state({ state: now, problem }) {
@@ -192,7 +200,7 @@ async function start() {
   }
 
   function keys(event) {
-    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
+    if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k" && !household.isGuest) {
       event.preventDefault();
       menu(true);
       list.field.focus();

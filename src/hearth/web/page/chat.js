@@ -2,6 +2,7 @@
 
 import { h, icon, sign, dayName, timeOfDay, announce, copyButton, commands, iconButton, complain } from "./dom.js";
 import { markdown } from "./markdown.js";
+import { audienceControl } from "./audience.js";
 import { argumentsOf } from "./approvals.js";
 import { rename, remove } from "./conversations.js";
 
@@ -35,8 +36,8 @@ export function chat({ household, go, id, sought }) {
   listen("turn", ({ detail }) => { if (detail.conversation === id) turnChanged(detail); });
   listen("sent", ({ detail }) => sentChanged(detail));
   listen("conversations", head);
-  listen("deleted", ({ detail }) => { if (detail === id) gone("This conversation was deleted."); });
-  listen("reload", () => { if (id) catchUp().catch(() => {}); else if (!composing.first) welcome(); });
+  listen("deleted", ({ detail }) => { if (detail.id === id) gone(detail.why); });
+  listen("reload", () => { if (id) catchUp().catch(lost); else if (!composing.first) welcome(); });
   listen("config", () => { if (!id && !composing.first) welcome(); });
   listen("approvals", schedule);
   scroller.addEventListener("scroll", () => {
@@ -70,7 +71,8 @@ export function chat({ household, go, id, sought }) {
     const account = known?.channel?.startsWith("webhook:") ? known.channel.slice(8) : null;
     controls.replaceChildren(...(known ? [
       ...(account ? [h("span.badge", { title: "This conversation came from a webhook" }, account)] : []),
-      ...(household.maySend ? [
+      ...[audienceControl(household, known)].filter(Boolean),
+      ...(household.mayChange(known) ? [
         iconButton("edit", "Rename conversation", "Rename", () => rename(household, known)),
         iconButton("trash", "Delete conversation", "Delete", () => remove(household, known, go)),
       ] : []),
@@ -88,10 +90,14 @@ export function chat({ household, go, id, sought }) {
     } catch (error) {
       // A new conversation may not be committed on the server yet.
       if (error.code === "not_found" && begun.length) return;
-      if (error.code === "not_found") gone("This conversation does not exist. It may have been deleted.");
+      if (error.code === "not_found") household.lose(id);
       else log.replaceChildren(h("li.note", { role: "alert" }, error.message));
     }
     composing.draw();
+  }
+
+  function lost(error) {
+    if (error.code === "not_found" && !household.conversations.get(id)?.isProvisional) household.lose(id);
   }
 
   function gone(why) {
@@ -201,11 +207,19 @@ export function chat({ household, go, id, sought }) {
         isMine ? h("strong", message.speaker ?? "Unknown") : [sign(20), h("strong", "Hearth")],
         timeOfDay(message.timestamp),
         isMine ? null : copyButton(() => message.content)),
+      message.in_reply_to && h("p.quiet.small.question", questionOf(message)),
       tools?.size ? toolList(tools) : null,
       h("div.text", ...(isMine ? [message.content] : markdown(message.content))));
     row.dataset.id = message.id;
     row.dataset.at = message.timestamp;
     return row;
+  }
+
+  /** Names the question of a reply that came after later messages. */
+  function questionOf({ in_reply_to: question }) {
+    const asked = messages.get(question)?.querySelector(".text").textContent;
+    const words = asked ? `“${asked.length > 80 ? `${asked.slice(0, 80)}…` : asked}”` : "an earlier message";
+    return ["In reply to ", h("a", { href: `#/c/${id}/${question}` }, words)];
   }
 
   function turnChanged(turn) {
@@ -285,7 +299,8 @@ export function chat({ household, go, id, sought }) {
       const waits = [...household.approvals.values()].some((one) => one.turn_id === turn.id);
       const isBusy = [...turn.tools.values()].some((call) => !call.result);
       const words = waits ? "Waiting for your approval"
-        : isBusy ? (household.isAdmin ? "Working" : "Working, or waiting for an admin’s approval")
+        : household.waiting.has(turn.id) ? "Waiting for the approval of somebody who may give it"
+        : isBusy ? "Working"
         : turn.text ? "" : turn.hasGap ? "Writing" : "Thinking";
       redraw(state, words, () => words ? [h("p.thinking", words)] : []);
     }
@@ -301,7 +316,7 @@ export function chat({ household, go, id, sought }) {
       h("h2", name ? `${greeting}, ${name}` : greeting),
       household.maySend || !household.identity
         ? h("p", "Ask a question, or ask me to remember something.")
-        : h("p", "Your role is read-only. To send messages you need the role “user”, which an admin can give you."),
+        : h("p", "You are a guest: you read the conversations that are shared with you."),
       household.maySend && h("div.row.wrap.centre",
         ...["What time is it?", "Remember that the bins go out on Monday", "What do you remember about the bins?"].map((text) =>
           h("button", { onclick: () => composing.send(text) }, text))),

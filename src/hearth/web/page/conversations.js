@@ -1,5 +1,6 @@
 // The list of conversations: search, rename, delete, and loading more on scrolling.
 
+import { audienceIcon } from "./audience.js";
 import { h, icon, moment, ask, iconButton, complain } from "./dom.js";
 
 /** The list with its search field. `go` opens a conversation, or a new one for null. */
@@ -19,7 +20,7 @@ export function conversations(household, go) {
     found = null;
     draw();
     if (field.value.trim().length < 2) return;
-    setTimeout(() => { if (number === asked) search(number); }, 200);
+    setTimeout(() => { if (number === asked) find(number); }, 200);
   });
   field.addEventListener("keydown", (event) => {
     if (event.key === "Escape") {
@@ -45,10 +46,11 @@ export function conversations(household, go) {
     else links[next]?.focus();
     event.preventDefault();
   });
+  const search = h("div.search", icon("search"), field, h("kbd", "Ctrl K"));
   household.addEventListener("conversations", draw);
   draw();
 
-  return { element: h("div.conversations", h("div.search", icon("search"), field, h("kbd", "Ctrl K")), scroller), field, draw };
+  return { element: h("div.conversations", search, scroller), field, draw };
 
   async function more() {
     if (loading || !household.cursor) return;
@@ -61,7 +63,7 @@ export function conversations(household, go) {
     loading = false;
   }
 
-  async function search(number) {
+  async function find(number) {
     try {
       const { messages } = await household.request("search_messages", { query: field.value.trim(), limit: 30 });
       if (number !== asked) return;
@@ -75,6 +77,7 @@ export function conversations(household, go) {
   }
 
   function draw() {
+    search.hidden = household.isGuest;
     const words = field.value.trim().toLowerCase();
     const matching = household.list().filter((one) => !words || one.title.toLowerCase().includes(words));
     const focused = document.activeElement?.closest?.("li")?.dataset.id;
@@ -84,7 +87,7 @@ export function conversations(household, go) {
       if (!matching.length && found && !found.length) rows.push(h("li.empty", "No results."));
       if (!found && words.length > 1) rows.push(h("li.empty", "Searching…"));
     } else if (!rows.length) {
-      rows.push(h("li.empty", "Your conversations appear here."));
+      rows.push(h("li.empty", household.isGuest ? "Conversations that are shared with you appear here." : "Your conversations appear here."));
     }
     list.replaceChildren(...rows);
     if (focused) list.querySelector(`li[data-id="${CSS.escape(focused)}"] a`)?.focus();
@@ -98,8 +101,8 @@ export function conversations(household, go) {
     const item = h("li", { class: `${isOpen ? "open" : ""} ${isUnread ? "unread" : ""}` },
       h("a", { href: `#/c/${one.id}`, "aria-current": isOpen ? "page" : null, onclick: (event) => { event.preventDefault(); go(one.id); } },
         h("span.title", one.title || "Untitled"),
-        h("span.quiet.small", account && h("span.badge", account), moment(one.updated_at), isBusy && " · writing…", isUnread && h("span.unseen", " unread"))),
-      household.maySend && h("span.actions",
+        h("span.quiet.small", audienceIcon(one, household.identity?.user), account && h("span.badge", account), moment(one.updated_at), isBusy && " · writing…", isUnread && h("span.unseen", " unread"))),
+      household.mayChange(one) && h("span.actions",
         iconButton("edit", `Rename ${one.title}`, "Rename", () => rename(household, one)),
         iconButton("trash", `Delete ${one.title}`, "Delete", () => remove(household, one, go))));
     item.dataset.id = one.id;

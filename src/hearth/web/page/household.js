@@ -8,13 +8,16 @@ const PAGE = 50;
 /**
  * Fires `conversations`, `approvals`, `message` {conversation_id, message},
  * `turn` (the turn), `sent` (a message being sent changed), `reload`
- * (everything may have changed), `deleted` (a conversation's id), `config` and `delivery`.
+ * (everything may have changed), `deleted` {id, why}, `config` and `delivery`.
  */
 export class Household extends EventTarget {
   conversations = new Map();
   cursor = null;
   turns = new Map();
+  /** Those that this person may answer. */
   approvals = new Map();
+  /** Turns that wait for somebody's approval. */
+  waiting = new Set();
   /** Messages being sent: {key, text, conversation, turn, error}. */
   outgoing = [];
   unread = new Set();
@@ -38,6 +41,17 @@ export class Household extends EventTarget {
 
   get maySend() {
     return this.identity !== null && this.identity.role !== "viewer";
+  }
+
+  /** A guest reads what is shared with them, and nothing of the household. */
+  get isGuest() {
+    return this.identity?.role === "viewer";
+  }
+
+  /** Whether this person may rename and delete a conversation. */
+  mayChange({ owner, audience }) {
+    if (!this.maySend || !audience) return this.maySend;
+    return owner === this.identity.user || (this.isAdmin && (!owner || audience === "household"));
   }
 
   request(type, fields, options) {
@@ -74,20 +88,36 @@ export class Household extends EventTarget {
 
   async rename(id, title) {
     await this.request("rename_conversation", { conversation_id: id, title });
-    const known = this.conversations.get(id);
-    if (known) known.title = title;
-    this.#emit("conversations");
+    this.#changed(id, { title });
+  }
+
+  async share(id, audience) {
+    const now = await this.request("share_conversation", { conversation_id: id, audience });
+    this.#changed(id, { audience: now.audience });
   }
 
   async remove(id) {
     await this.request("delete_conversation", { conversation_id: id });
-    this.#forget(id);
+    this.#forget(id, "This conversation was deleted.");
   }
 
-  #forget(id) {
+  /** A conversation is not there any more, or not for this person. */
+  lose(id) {
+    this.#forget(id, "You cannot see this conversation any more. It was deleted, or its owner has changed who sees it.");
+  }
+
+  #changed(id, what) {
+    const known = this.conversations.get(id);
+    if (known) Object.assign(known, what);
+    this.#emit("conversations");
+  }
+
+  #forget(id, why) {
     for (const turn of this.turnsOf(id)) this.turns.delete(turn.id);
     this.unread.delete(id);
-    if (this.conversations.delete(id)) this.#emit("deleted", id);
+    for (const [name, one] of this.approvals) if (one.conversation_id === id) this.approvals.delete(name);
+    if (this.conversations.delete(id) || this.open === id) this.#emit("deleted", { id, why });
+    this.#emit("approvals");
     this.#emit("conversations");
   }
 
@@ -149,7 +179,7 @@ export class Household extends EventTarget {
       const [config] = await Promise.all([
         this.read("get_config"),
         this.loadConversations(),
-        this.isAdmin ? this.#loadApprovals() : null,
+        this.isGuest ? null : this.#loadApprovals(),
       ]);
       this.config = config;
       this.#emit("config");
@@ -182,8 +212,9 @@ export class Household extends EventTarget {
 
   async #loadApprovals() {
     const { approvals } = await this.read("list_approvals");
+    const isNew = approvals.find((one) => !this.approvals.has(one.approval_id));
     this.approvals = new Map(approvals.map((one) => [one.approval_id, one]));
-    this.#emit("approvals");
+    this.#emit("approvals", isNew && { isNew: true, approval: isNew });
   }
 
   #turn(id, conversation, hasGap) {
@@ -232,23 +263,32 @@ export class Household extends EventTarget {
         return this.#end(this.#turn(id, conversation, true), { state: event.cancelled ? "cancelled" : "failed", error: event.error, response: event.text });
       }
       case "approval.requested":
-        this.approvals.set(event.approval_id, event);
-        return this.#emit("approvals", { isNew: true, approval: event });
+        // The asker hears of it, too, who may not be the one to answer.
+        this.waiting.add(id);
+        this.#emit("approvals");
+        return this.#loadApprovals().catch(() => {});
       case "approval.resolved":
+        this.waiting.delete(id);
         this.approvals.delete(event.approval_id);
         return this.#emit("approvals");
-      case "conversation.renamed": {
-        const known = this.conversations.get(conversation);
-        if (known) known.title = event.title;
-        return this.#emit("conversations");
-      }
+      case "conversation.renamed":
+        return this.#changed(conversation, { title: event.title });
+      case "conversation.shared":
+        return this.#shared(conversation, event);
       case "conversation.deleted":
-        return this.#forget(conversation);
+        return this.#forget(conversation, "This conversation was deleted.");
       case "config.updated":
         return this.#configChanged();
       case "delivery.updated":
         return this.#emit("delivery", event);
     }
+  }
+
+  /** Someone else sees a conversation now: perhaps this person, or this person no more. */
+  #shared(id, { audience }) {
+    if (this.conversations.has(id)) this.#changed(id, { audience });
+    else this.loadConversations().catch(() => {});
+    if (this.conversations.has(id)) this.read("get_messages", { conversation_id: id, limit: 1 }).catch(({ code }) => { if (code === "not_found") this.lose(id); });
   }
 
   #settled(conversation) {
@@ -279,6 +319,7 @@ export class Household extends EventTarget {
       this.conversations.set(conversation, {
         id: conversation, title: message.content.trim().split("\n")[0].slice(0, 60), channel: null,
         created_at: message.timestamp, updated_at: message.timestamp, message_count: 1, isProvisional: true,
+        owner: message.speaker === this.identity?.user ? message.speaker : null, audience: this.config?.privacy?.conversations,
       });
       this.loadConversations().catch(() => {});
     }
@@ -295,6 +336,7 @@ export class Household extends EventTarget {
   }
 
   #notSent(message, error) {
+    if (error.code === "not_found" && message.conversation) this.lose(message.conversation);
     // A failed turn reports itself; this is for messages without a turn.
     if (!message.turn) message.error = error.message;
     this.outgoing = this.outgoing.filter((one) => one !== message || one.error);

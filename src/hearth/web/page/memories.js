@@ -1,5 +1,6 @@
 // The memories of the assistant.
 
+import { audienceIcon } from "./audience.js";
 import { h, moment, ask, iconButton, complain } from "./dom.js";
 
 /** The page. */
@@ -20,8 +21,8 @@ export async function show(household) {
 
   function row(memory) {
     return h("li",
-      h("div.grow", memory.content, h("p.quiet.small", memory.speaker && `${memory.speaker} · `, moment(memory.created_at))),
-      household.maySend && iconButton("trash", `Forget: ${memory.content}`, "Forget", () => drop(memory)));
+      h("div.grow", memory.content, h("p.quiet.small", audienceIcon(memory, household.identity?.user), memory.speaker && `${memory.speaker} · `, moment(memory.created_at))),
+      household.mayChange(memory) && iconButton("trash", `Forget: ${memory.content}`, "Forget", () => drop(memory)));
   }
 
   async function drop(memory) {

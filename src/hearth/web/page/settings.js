@@ -15,9 +15,13 @@ const PROVIDERS = [
 ];
 const EFFORTS = ["", "none", "minimal", "low", "medium", "high", "xhigh", "max"];
 const MODES = [
-  ["ask", "Ask", "An admin approves each tool call, on this page. After a day without an answer it is denied."],
+  ["ask", "Ask", "A person approves each tool call, on this page or in a terminal. After a day without an answer it is denied."],
   ["allow", "Allow", "Every tool runs without approval, even for webhooks. Use this only if no tool can do harm."],
   ["deny", "Deny", "No tool runs, and the model does not see any."],
+];
+const PRIVACY = [
+  ["private", "Private", "Only the person who begins one sees it, until they share it."],
+  ["household", "Household", "Everybody but guests sees it. Its owner can make it private."],
 ];
 const NUMBERS = ["temperature", "max_tokens", "context_tokens"];
 
@@ -58,6 +62,11 @@ export async function show(household) {
           h("input", { type: "radio", name: "permission_mode", value, checked: value === config.permission_mode }),
           h("span", h("strong", label), h("br"), meaning)))),
       h("p.help", "You can override this for each tool on the ", h("a", { href: "#/tools" }, "tools page"), ".")),
+    card("Privacy",
+      h("fieldset", h("legend", "New conversations"),
+        PRIVACY.map(([value, label, meaning]) => h("label.choice",
+          h("input", { type: "radio", name: "conversations", value, checked: value === config.privacy?.conversations }),
+          h("span", h("strong", label), h("br"), meaning))))),
     card("Personality",
       labelled("system_prompt", "System prompt", h("textarea", { rows: 7, value: config.system_prompt }))),
     h("div.save", save, note));
@@ -99,6 +108,8 @@ export async function show(household) {
     if (tokens !== (config.budget?.monthly_tokens ?? null)) changes.budget = tokens === null ? null : { monthly_tokens: tokens };
     const mode = form.querySelector("[name=permission_mode]:checked").value;
     if (mode !== config.permission_mode) changes.permission_mode = mode;
+    const conversations = form.querySelector("[name=conversations]:checked")?.value;
+    if (conversations && conversations !== config.privacy?.conversations) changes.privacy = { ...config.privacy, conversations };
     return changes;
   }
 }

@@ -1,0 +1,183 @@
+//! Approvals on the page: nothing hides in them, and several take little room.
+
+use base::visible::lines;
+use serde_json::{Value, json};
+
+use super::chromium::Chromium;
+use super::pages::look;
+use super::{address, check, say, sign_in};
+use support::home::Home;
+use support::http::post;
+use support::model::{Act, Model};
+use support::receiver::Receiver;
+
+const CASES: &str = include_str!("../data/visible.json");
+
+/// Evaluates to the result of `visible` for each text of an array.
+fn shown(page: &mut super::Page, texts: &Value) -> Value {
+    page.evaluate(&format!(
+        "(async () => {{
+            const script = document.querySelector('script[type=module]').src;
+            const {{ visible }} = await import(new URL('visible.js', script));
+            return {texts}.map((parts) => visible(parts.map((part) => typeof part === 'string' ? part : part[0].repeat(part[1])).join('')));
+        }})()"
+    ))
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn the_page_shows_what_hides_as_the_server_does() {
+    let home = Home::offline();
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    page.open(&address(&home));
+    page.until("document.querySelector('.sign-in form')");
+    let cases: Vec<Value> = serde_json::from_str(CASES).unwrap();
+    let texts: Value = cases.iter().map(|case| case["text"].clone()).collect();
+    let found = shown(&mut page, &texts);
+    for (case, found) in cases.iter().zip(found.as_array().unwrap()) {
+        let expected: String = case["shown"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|part| match part.as_str() {
+                Some(text) => text.to_owned(),
+                None => part[0]
+                    .as_str()
+                    .unwrap()
+                    .repeat(part[1].as_u64().unwrap() as usize),
+            })
+            .collect();
+        assert_eq!(found, &expected, "{case}");
+    }
+    // Every character: the page hides and shows the same ones.
+    let found = page.evaluate(
+        "(async () => {
+            const script = document.querySelector('script[type=module]').src;
+            const { visible } = await import(new URL('visible.js', script));
+            const marked = [];
+            for (let code = 0; code <= 0x10FFFF; code += 1) {
+                const text = `a${String.fromCodePoint(code)}b`;
+                const isSurrogate = code >= 0xD800 && code <= 0xDFFF;
+                if (!isSurrogate && visible(text) !== text) marked.push([marked.at(-1)?.[1] === code - 1 ? marked.pop()[0] : code, code]);
+            }
+            return marked;
+        })()",
+    );
+    let mut expected: Vec<[u32; 2]> = Vec::new();
+    for letter in char::MIN..=char::MAX {
+        let text = format!("a{letter}b");
+        if lines(&text) == text {
+            continue;
+        }
+        let code = u32::from(letter);
+        match expected.last_mut() {
+            Some([_, last]) if *last + 1 == code => *last = code,
+            _ => expected.push([code, code]),
+        }
+    }
+    assert_eq!(found, json!(expected));
+    check(&page, &home);
+}
+
+/// A server whose model runs this command whenever somebody says something.
+fn running(command: String) -> (Model, Home) {
+    let receiver = Receiver::start();
+    let model = Model::start(move |request, _| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "tool" {
+            true => Act::say("done"),
+            false => Act::call("run_command", json!({ "command": command })),
+        }
+    });
+    let mut config = model.config();
+    config["permission_mode"] = json!("ask");
+    config["tools"] = json!({ "run_command": { "enabled": true } });
+    config["channels"] = json!([
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "name": "hooks", "type": "webhook", "accounts": { "door": {
+            "incoming_path": "/hooks/door", "outgoing_url": receiver.url(),
+            "tools": ["run_command"],
+        } } },
+    ]);
+    let home = Home::start(config);
+    (model, home)
+}
+
+const ALLOW: &str = "[...document.querySelectorAll('.approval .primary')]";
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn a_call_is_allowed_once_its_end_was_shown() {
+    let (_model, home) = running(format!(
+        "ls\u{202E}{}{}\nrm -rf ~",
+        "\n".repeat(1_300),
+        "echo so it goes on and on\n".repeat(300)
+    ));
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    say(&mut page, "go");
+    page.until(
+        "document.querySelector('.approval .call')?.textContent.includes('‹1299 empty lines›')",
+    );
+    page.until("document.querySelector('.approval').innerText.includes('Read to the end')");
+    assert_eq!(page.evaluate(&format!("{ALLOW}[0].disabled")), true);
+    look(&mut page, "approval-long");
+    // The end of a part of the text is not the end.
+    let to_end = "document.querySelector('.call').scrollTop = 1e6";
+    page.evaluate(to_end);
+    page.until("document.querySelector('.call').scrollTop > 100");
+    assert_eq!(page.evaluate(&format!("{ALLOW}[0].disabled")), true);
+    page.click(".approval .unfold");
+    page.until("!document.querySelector('.approval .unfold')");
+    page.evaluate("document.querySelector('.call').scrollTop = 0");
+    let text = page.evaluate("document.querySelector('.call dd').textContent");
+    let text = text.as_str().unwrap();
+    assert!(
+        text.starts_with("ls‹U+202E›\n‹1299 empty lines›\necho"),
+        "{text}"
+    );
+    assert!(text.ends_with("rm -rf ~"), "{text}");
+    assert_eq!(page.evaluate(&format!("{ALLOW}[0].disabled")), true);
+    page.evaluate(to_end);
+    page.until(&format!("!{ALLOW}[0].disabled"));
+    page.click(".approval .danger");
+    page.until("!document.querySelector('.approval')");
+    check(&page, &home);
+}
+
+#[test]
+#[ignore = "needs Chromium: make test-browser"]
+fn several_approvals_are_a_list_that_names_who_asks() {
+    let (_model, home) = running("ls -l".to_owned());
+    let browser = Chromium::start();
+    let mut page = browser.page();
+    sign_in(&mut page, &home);
+    for number in 0..3 {
+        let body =
+            json!({ "message": "go", "conversation_id": format!("{number}"), "user_id": "bell" });
+        assert_eq!(post(home.address(), "/hooks/door", &[], &body).status, 202);
+        page.until(&format!(
+            "document.querySelectorAll('.approval').length === {}",
+            number + 1
+        ));
+    }
+    page.until("!document.querySelector('.approval[open]')");
+    let part = page.evaluate("document.querySelector('.tray').offsetHeight / innerHeight");
+    assert!(part.as_f64().unwrap() < 0.3, "{part}");
+    look(&mut page, "approvals");
+    page.click(".approval:nth-child(2) summary");
+    page.until(&format!("!{ALLOW}[1].disabled && {ALLOW}[0].disabled"));
+    let text = page.evaluate("document.querySelector('.approval[open]').innerText");
+    for expected in ["webhook door", "ls -l", "nobody else"] {
+        assert!(
+            text.as_str().unwrap().contains(expected),
+            "{expected}: {text}"
+        );
+    }
+    look(&mut page, "approvals-open");
+    page.click(".approval:nth-child(2) .primary");
+    page.until("document.querySelectorAll('.approval').length === 2");
+    check(&page, &home);
+}
