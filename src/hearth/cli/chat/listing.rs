@@ -17,7 +17,8 @@ pub fn conversations(data: &Value) -> Vec<Action> {
                 Ok(date) => date.strftime("%d %b %Y").to_string(),
                 Err(_) => when.to_owned(),
             };
-            format!("{}  {when}  {}", of("id"), short(of("title"), 60))
+            let seen = seen_by(&conversation["audience"]);
+            format!("{}  {when}  {seen}{}", of("id"), short(of("title"), 60))
         })
         .collect();
     let text = match lines.is_empty() {
@@ -25,6 +26,17 @@ pub fn conversations(data: &Value) -> Vec<Action> {
         false => lines.join("\n"),
     };
     vec![Action::Note(text)]
+}
+
+/// Who sees a conversation besides its owner; empty where the server does not say.
+fn seen_by(audience: &Value) -> String {
+    let names = audience.as_array().into_iter().flatten();
+    let names: Vec<&str> = names.filter_map(Value::as_str).collect();
+    match audience {
+        Value::String(word) => format!("{word:<9}  "),
+        Value::Array(_) => format!("{:<9}  ", names.join(", ")),
+        _ => String::new(),
+    }
 }
 
 /// The beginning of a text, with a mark if it is truncated.

@@ -13,7 +13,7 @@ ANSWER {"status":"ok","id":"chat","data":{"response":"Hello","conversation_id":"
 REFUSED {"status":"error","id":"chat","error":"too much","code":"rate_limited","retry_after":3}
 CANCELLED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"Hel","conversation_id":"conv_1","turn_id":"turn_1"}}
 SILENCED {"status":"ok","id":"chat","data":{"state":"cancelled","response":"","conversation_id":"conv_1","turn_id":"turn_1"}}
-LIST {"status":"ok","id":"list","data":{"conversations":[{"id":"conv_1","title":"Tea","updated_at":"2026-11-21T09:30:00.125Z"}]}}
+LIST {"status":"ok","id":"list","data":{"conversations":[{"id":"conv_1","title":"Tea","updated_at":"2026-11-21T09:30:00.125Z"},{"id":"conv_2","title":"Gift","audience":"private"},{"id":"conv_3","title":"Trip","audience":["ada","bo"]}]}}
 CALL {"type":"event","turn_id":"turn_1","event":"chat.tool_call","tool":"clock","call_id":"c","arguments":{}}
 CALLED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"c","ok":true,"summary":"noon"}
 CALL_FAILED {"type":"event","turn_id":"turn_1","event":"chat.tool_result","call_id":"c","ok":false,"summary":"no clock"}
@@ -81,7 +81,7 @@ fn written(action: &Action) -> String {
         Action::Send(message) => format!("send {message}"),
         Action::Piece(text) => format!("piece {text}"),
         Action::Answer(text) => format!("answer {text}"),
-        Action::Note(text) => format!("note {text}"),
+        Action::Note(text) => format!("note {}", text.replace('\n', "/")),
         Action::Ask(text) => format!("ask {}", text.trim_end()),
         Action::Ready => "ready".to_owned(),
         Action::Break => "break".to_owned(),
@@ -168,7 +168,7 @@ fn a_person_talks() {
         USER => SUBSCRIBE | WAITING | ready
         > /nope => problem unknown command /nope; see /help | ready
         > /conversations => LIST_CONVERSATIONS
-        LIST => note conv_1  21 Nov 2026  Tea | ready
+        LIST => note conv_1  21 Nov 2026  Tea/conv_2    private    Gift/conv_3    ada, bo    Trip | ready
         > /open conv_1 => note continuing conv_1 | OPEN
         > more => CHAT_MORE
 
