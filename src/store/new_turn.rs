@@ -1,5 +1,7 @@
 //! Beginning a turn: the message, its conversation and the turn in one commit.
 
+use std::sync::Arc;
+
 use rusqlite::{Row, params};
 
 use crate::attachments::{self, NewAttachments};
@@ -60,6 +62,9 @@ pub struct NewTurn {
     pub speaker: Option<String>,
     /// Its files.
     pub attachments: NewAttachments,
+    /// The only tools of this turn; absent for all that the asker may have. A token may
+    /// narrow them.
+    pub tools: Option<Arc<[String]>>,
     /// Present when the request carries a key.
     pub idempotency: Option<IdempotencyKey>,
 }
@@ -145,6 +150,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
         conversation_id: placement.conversation_id,
         state: TurnState::Queued,
         user_id: new.owner,
+        tools: new.tools,
         readers: audience::readers(write.connection, placement.audience_id)?,
         channel: new.channel,
         account: new.account,
@@ -162,8 +168,8 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
     write.execute(
         "INSERT INTO turns
              (id, conversation_id, state, channel, account, message_id, created_at, instructions,
-              user_id)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+              user_id, tools)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
             turn.id,
             turn.conversation_id,
@@ -174,6 +180,7 @@ pub(crate) fn begin(write: &Write<'_>, new: NewTurn) -> Outcome<Begun> {
             turn.created_at,
             turn.instructions,
             turn.user_id,
+            turn.tools.as_ref().map(|tools| tools.join(",")),
         ],
     )?;
     if let Some(key) = &new.idempotency {

@@ -297,6 +297,7 @@ impl Store {
                     message,
                     speaker: schedule.owner,
                     attachments: crate::NewAttachments::None,
+                    tools: None,
                     idempotency: None,
                 },
             )?;

@@ -80,6 +80,7 @@ pub fn message(target: Target, text: &str) -> NewTurn {
         message: text.to_owned(),
         speaker: None,
         attachments: NewAttachments::None,
+        tools: None,
         idempotency: None,
     }
 }

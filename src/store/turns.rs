@@ -1,5 +1,7 @@
 //! Turns: a durable state machine. After a crash each continues from its last step.
 
+use std::sync::Arc;
+
 use rusqlite::{Connection, Row, params};
 
 use crate::approvals::{self, Approval, NewApproval};
@@ -12,6 +14,7 @@ use crate::job::Write;
 use crate::messages::{Message, Role, insert_message};
 use crate::query::{self, row, rows};
 use crate::steps::{Step, insert_steps};
+use crate::tokens;
 use crate::usage::{self, Usage};
 use crate::viewer::{Sight, Viewer, seen_columns};
 use crate::words::words;
@@ -71,6 +74,8 @@ pub struct Turn {
     pub channel: String,
     /// Who asked; absent for a webhook account, and for an import.
     pub user_id: Option<UserId>,
+    /// Its only tools; absent for all that the asker may have.
+    pub tools: Option<Arc<[String]>>,
     /// Who saw its conversation when this was read.
     pub readers: Readers,
     /// The webhook account that gets the reply.
@@ -386,8 +391,10 @@ fn end_turn(
 
 /// Of a row that begins with the [`seen_columns`] of its conversation.
 fn from_row(connection: &Connection, row: &Row<'_>) -> rusqlite::Result<Turn> {
+    let tools: Option<String> = row.get("tools")?;
     Ok(Turn {
         user_id: row.get("user_id")?,
+        tools: tools.as_deref().map(tokens::tool_names),
         readers: audience::readers(connection, row.get(0)?)?,
         id: row.get("id")?,
         conversation_id: row.get("conversation_id")?,

@@ -345,6 +345,7 @@ fn long_conversation(folder: &TemporaryDirectory, turns: usize) -> ConversationI
                 message: format!("question {number}"),
                 speaker: Some("admin".to_owned()),
                 attachments: store::NewAttachments::None,
+                tools: None,
                 idempotency: None,
             })
             .unwrap();

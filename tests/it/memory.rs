@@ -262,6 +262,7 @@ fn add_turns(home: &Home, conversation: &str, count: usize) {
                 message: format!("what about number {number}?"),
                 speaker: Some("admin".to_owned()),
                 attachments: store::NewAttachments::None,
+                tools: None,
                 idempotency: None,
             });
             match begun.unwrap().uncommitted() {

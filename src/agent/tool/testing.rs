@@ -102,6 +102,7 @@ impl Household {
                 message: message.to_owned(),
                 speaker: Some("Ann".to_owned()),
                 attachments: store::NewAttachments::None,
+                tools: None,
                 idempotency: None,
             })
             .unwrap();

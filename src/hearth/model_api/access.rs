@@ -10,10 +10,15 @@ use net::http::Head;
 use net::http::checks::{bearer, is_forwarded};
 use store::UserRole;
 
+/// The header with the name of the person for whom a program asks, whose token speaks
+/// for several.
+const ON_BEHALF_OF: &str = "x-hearth-user";
+
 /// Who sends a request to Ollama's interface (`is_ollama`) or OpenAI's.
 ///
 /// # Errors
-/// `invalid_token`; `unauthorized` for a viewer.
+/// `invalid_token`; `unauthorized` for a viewer, and for a person for whom the token does
+/// not speak.
 pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -> Result<Asker> {
     let user = config.openai_api.ollama_user.as_ref();
     let without_token = user.filter(|_| is_ollama && needs_no_token(head));
@@ -25,7 +30,10 @@ pub fn asker(service: &Service, config: &Config, head: &Head, is_ollama: bool) -
         }
         return service.asker_without_token(user);
     }
-    let identity = service.identify(&bearer(head)?)?;
+    let mut identity = service.identify(&bearer(head)?)?;
+    if let Some(name) = head.header(ON_BEHALF_OF) {
+        identity = service.store().speak_for(&identity, name)?;
+    }
     if identity.role < UserRole::User {
         return Err(Error::unauthorized(format!(
             "this needs the role user; yours is {}",

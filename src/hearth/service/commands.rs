@@ -76,6 +76,9 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
     let store = &service.store;
     let user = caller.identity.user.as_str();
     let viewer = &caller.identity.viewer();
+    if let Err(error) = check_scope(caller.identity, &command) {
+        return responder.send(Err::<(), _>(error));
+    }
     let answer: Result<Value> = match command {
         Command::Chat(chat) => return service.chat(caller, chat, responder),
         Command::Subscribe(wanted) => return subscribe(service, caller, &wanted, responder),
@@ -158,6 +161,9 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::ListInvitations => service.list_invitations(),
         Command::RevokeInvitation(revoke) => service.revoke_invitation(&revoke.name, user),
         Command::ChangePassword(change) => service.change_password(caller, &change),
+        Command::DeleteAccount(delete) => {
+            return service.delete_account(caller, &delete.password, responder);
+        }
         Command::ListOwnTokens => service.list_own_tokens(caller),
         Command::RevokeOwnToken(revoke) => service.revoke_own_token(caller, revoke.token_id),
         Command::SetPassword(new) => service.set_password(new, user),
@@ -184,6 +190,22 @@ fn subscribe(service: &Service, caller: &Caller<'_>, wanted: &Subscribe, respond
             })));
         },
     );
+}
+
+/// Refuses what would let a token that is narrowed to some tools have others run: an
+/// answer to an approval, and a schedule, which runs as its owner.
+fn check_scope(identity: &Identity, command: &Command) -> Result<()> {
+    let what = match command {
+        Command::Approve(_) => "answers no approvals",
+        Command::CreateSchedule(_) | Command::PauseSchedule(_) => "changes no schedules",
+        _ => return Ok(()),
+    };
+    match &identity.scope.tools {
+        Some(_) => Err(Error::unauthorized(format!(
+            "a token that is narrowed to some tools {what}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 fn sign_out(service: &Service, caller: &Caller<'_>, responder: Responder) {

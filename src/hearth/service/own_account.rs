@@ -27,6 +27,23 @@ impl Service {
         Ok(json!({ "name": user.name }))
     }
 
+    pub(super) fn delete_account(
+        &self,
+        caller: &Caller<'_>,
+        password: &Secret,
+        responder: Responder,
+    ) {
+        let deleted = self.check_own_password(caller, password).and_then(|user| {
+            let gone = self.store.delete_account(user.id)?;
+            log::info!("user {}: deleted the account", user.name);
+            self.person_gone(&user.name, &gone);
+            Ok(json!({ "name": user.name }))
+        });
+        // The response comes before the connection is closed.
+        responder.send(deleted);
+        self.close_revoked();
+    }
+
     pub(super) fn list_own_tokens(&self, caller: &Caller<'_>) -> Result<Value> {
         let tokens = self.store.tokens_of(caller.identity.user_id)?;
         let tokens: Vec<Value> = tokens

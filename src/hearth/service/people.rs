@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Service, password};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{TokenId, UserId};
+use base::ids::{ConversationId, TokenId, UserId};
 use base::secret::{Secret, fingerprint};
 use config::Person;
 use protocol::command::{AddUser, CreateToken, SetPassword};
@@ -150,10 +150,10 @@ impl Service {
 
     pub(super) fn remove_user(&self, name: &str, by: &str) -> Result<Value> {
         let known = self.find_user(name)?;
-        self.store.remove_user(known.id)?;
+        let gone = self.store.remove_user(known.id)?;
         log::info!("user {}: removed by {by}", known.name);
         self.close_revoked();
-        self.forget_limits(&known.name);
+        self.person_gone(&known.name, &gone);
         Ok(json!({ "name": known.name }))
     }
 
@@ -206,9 +206,12 @@ impl Service {
         self.verifier.hash(password)
     }
 
-    /// Removes the limits of a person who is gone: whoever gets the name next is somebody
-    /// else.
-    pub(super) fn forget_limits(&self, name: &str) {
+    /// Tells of the conversations that went with a person, and removes their limits:
+    /// whoever gets the name next is somebody else.
+    pub(super) fn person_gone(&self, name: &str, conversations: &[ConversationId]) {
+        for &id in conversations {
+            self.hub.publish_deletion(id);
+        }
         match self.settings.forget_person(name) {
             Ok(true) => self.config_changed(&["people".to_owned()]),
             Ok(false) => {}

@@ -145,7 +145,10 @@ impl Service {
     ) -> Result<TurnStream> {
         let has_history = !question.history.is_empty();
         let new = NewTurn {
-            viewer: Viewer::person(asker.user_id, UserRole::User),
+            viewer: match &asker.identity {
+                Some(identity) => identity.viewer(),
+                None => Viewer::person(asker.user_id, UserRole::User),
+            },
             owner: Some(asker.user_id),
             audience: Audience::Household,
             target: Target::ReplayedHistory(ReplayedHistory {
@@ -158,6 +161,10 @@ impl Service {
             message: question.message,
             speaker: Some(asker.user.clone()),
             attachments: NewAttachments::None,
+            tools: asker
+                .identity
+                .as_ref()
+                .and_then(|identity| identity.scope.tools.clone()),
             idempotency: question.idempotency.map(|(key, request)| IdempotencyKey {
                 scope: format!("user:{}:{}", asker.user_id, question.channel),
                 key,

@@ -44,6 +44,7 @@ impl Service {
                 true => NewAttachments::None,
                 false => NewAttachments::Uploaded(caller.identity.user_id, chat.attachments),
             },
+            tools: caller.identity.scope.tools.clone(),
             idempotency: chat.idempotency_key.map(|key| IdempotencyKey {
                 scope: format!("user:{}", caller.identity.user_id),
                 key,

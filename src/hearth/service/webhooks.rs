@@ -108,6 +108,7 @@ impl Service {
                 true => NewAttachments::None,
                 false => NewAttachments::Included(request.attachments, attachments::limits(limits)),
             },
+            tools: None,
             idempotency: request.idempotency_key.map(|key| IdempotencyKey {
                 scope: channel.clone(),
                 key,

@@ -151,12 +151,13 @@ fn set_target(head: &mut Head, target: &str) -> Result<()> {
 
 /// Headers of which a request may have only one value. Two parties that each read
 /// another one would disagree about the sender or the body.
-const SINGLE: [&str; 5] = [
+const SINGLE: [&str; 6] = [
     "content-type",
     "authorization",
     "x-service-secret",
     "x-hub-signature-256",
     "idempotency-key",
+    "x-hearth-user",
 ];
 
 /// What the headers say about the connection and the body.

@@ -360,6 +360,12 @@ commands! {
         new_password: Secret = secret,
     }),
 
+    /// Removes the caller with everything that belongs to them, shared or not.
+    "delete_account" Viewer DeleteAccount(DeleteAccount {
+        /// The caller's, once more.
+        password: Secret = secret,
+    }),
+
     /// Lists the caller's own sessions and tokens.
     "list_own_tokens" Viewer ListOwnTokens,
 
