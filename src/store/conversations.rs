@@ -5,12 +5,11 @@ use std::collections::BinaryHeap;
 
 use rusqlite::{Connection, Row, params};
 
-use crate::audience::{self, Audience, Directory, Readers, UnknownName, intern};
+use crate::audience::{self, Audience, Directory, Readers};
 use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
-use crate::schedules;
 use crate::viewer::{Belongs, Seen, Sight, Viewer, seen_columns};
 use base::clock::Timestamp;
 use base::error::{Error, Result};
@@ -139,71 +138,6 @@ impl Store {
                 params![id, title],
             )?;
             Ok(audience::readers(write.connection, thing.audience_id)?)
-        })
-    }
-
-    /// Changes who sees a conversation with all its messages, turns and callbacks.
-    /// What the model has remembered from it stays as it is.
-    ///
-    /// # Errors
-    /// `not_found`; `unauthorized` for who may see and not change it;
-    /// `invalid_request` for a name that nobody has, and when nobody would see it.
-    pub fn share_conversation(
-        &self,
-        viewer: &Viewer,
-        id: ConversationId,
-        audience: &Audience,
-    ) -> Result<Conversation> {
-        let (viewer, audience) = (viewer.clone(), audience.clone());
-        self.write(move |write| {
-            let thing = check_change(write, &viewer, id)?;
-            let audience_id = intern(write, thing.owner_id, &audience, UnknownName::Refuse)?;
-            write.execute(
-                "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",
-                params![id, audience_id],
-            )?;
-            schedules::follow(write, id, audience_id)?;
-            // An admin may have shared it without themselves.
-            find(
-                write.connection,
-                &Viewer::server().sight(write.connection)?,
-                id,
-            )
-        })
-    }
-
-    /// Gives the conversations of a webhook account this audience. Names that nobody
-    /// has are left out. Costs nothing when it is as it was.
-    ///
-    /// # Errors
-    /// `server_error` when the database cannot be written.
-    pub fn set_account_audience(&self, account: &str, audience: &Audience) -> Result<()> {
-        let (account, audience) = (account.to_owned(), audience.clone());
-        self.write(move |write| {
-            let audience_id = intern(write, None, &audience, UnknownName::Skip)?;
-            let key = format!("audience of {account}");
-            let known = row(
-                write.connection,
-                "SELECT value FROM meta WHERE key = ?",
-                params![key],
-                |row| row.get::<_, AudienceId>(0),
-            )?;
-            if known == Some(audience_id) {
-                return Ok(());
-            }
-            for sql in [
-                "UPDATE conversations SET audience_id = ?2
-                 WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL",
-                "UPDATE schedules SET audience_id = ?2 WHERE account = ?1 AND owner_id IS NULL",
-            ] {
-                write.execute(sql, params![account, audience_id])?;
-            }
-            write.execute(
-                "INSERT INTO meta (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = ?2",
-                params![key, audience_id],
-            )?;
-            Ok(())
         })
     }
 
@@ -354,7 +288,11 @@ pub(crate) fn check_seen(
 ///
 /// # Errors
 /// `unauthorized` for who may see and not change it.
-fn check_change(write: &Write<'_>, viewer: &Viewer, id: ConversationId) -> Outcome<Belongs> {
+pub(crate) fn check_change(
+    write: &Write<'_>,
+    viewer: &Viewer,
+    id: ConversationId,
+) -> Outcome<Belongs> {
     let sight = viewer.sight(write.connection)?;
     let thing = check_seen(write.connection, &sight, id)?;
     sight.check_change(write.connection, "conversation", &thing)?;

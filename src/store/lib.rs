@@ -59,6 +59,7 @@ mod readers;
 mod replayed_history;
 mod schedules;
 mod schema;
+mod sharing;
 mod steps;
 mod tokens;
 mod turns;

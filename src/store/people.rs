@@ -178,6 +178,12 @@ impl Store {
                 params![id],
             )?;
             audience::retire_those_with(write, id)?;
+            // Without an owner it would be the account's own.
+            write.execute(
+                "UPDATE conversations SET account = NULL, external_name = NULL
+                 WHERE owner_id = ?1 AND account IS NOT NULL",
+                params![id],
+            )?;
             write.execute("DELETE FROM users WHERE id = ?", params![id])?;
             Ok(unseen)
         })?;
@@ -192,7 +198,7 @@ impl Store {
 const SEEN_BY_ONE: &str = "SELECT c.id FROM audience_members m
      CROSS JOIN conversations c INDEXED BY conversations_by_audience
          ON c.audience_id = m.audience_id
-     WHERE m.user_id = ?1 AND (c.account IS NULL OR c.owner_id IS NOT NULL)
+     WHERE m.user_id = ?1 AND (c.account IS NULL OR c.owner_id = ?1)
          AND NOT EXISTS (SELECT 1 FROM audience_members
              WHERE audience_id = m.audience_id AND user_id <> ?1)";
 

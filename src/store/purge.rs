@@ -64,7 +64,7 @@ pub(crate) const IDLE: &str = "SELECT c.id FROM audiences a
 /// account stays its own.
 const SEEN_BY_NOBODY: &str = "SELECT c.id FROM audiences a
      CROSS JOIN conversations c INDEXED BY conversations_by_audience ON c.audience_id = a.id
-     WHERE a.id <> 1 AND (c.account IS NULL OR c.owner_id IS NOT NULL)
+     WHERE a.id <> 1 AND c.account IS NULL
          AND NOT EXISTS (SELECT 1 FROM audience_members WHERE audience_id = a.id)
      LIMIT 1";
 

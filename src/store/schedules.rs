@@ -3,7 +3,7 @@
 
 use rusqlite::{Connection, Row, params};
 
-use crate::audience::{self, Audience, Directory, UnknownName, intern};
+use crate::audience::{Audience, Directory, UnknownName, intern};
 use crate::conversations::{self, NewConversation};
 use crate::database::Store;
 use crate::durability::Provisional;
@@ -342,37 +342,6 @@ const SCHEDULE: &str = concat!(
 
 pub(crate) const NEXT_SCHEDULE: &str =
     "SELECT min(next_at) FROM schedules INDEXED BY schedules_due WHERE is_paused = 0";
-
-/// Gives the schedules of a conversation its new audience. One whose owner does not see
-/// the conversation any more gets a conversation of its own.
-pub(crate) fn follow(
-    write: &Write<'_>,
-    conversation: ConversationId,
-    audience_id: AudienceId,
-) -> Outcome<()> {
-    write.execute(
-        "UPDATE schedules SET audience_id = ?2 WHERE conversation_id = ?1",
-        params![conversation, audience_id],
-    )?;
-    if audience_id == AudienceId::HOUSEHOLD {
-        return Ok(());
-    }
-    let parted: Vec<(ScheduleId, UserId)> = rows(
-        write.connection,
-        "SELECT id, owner_id FROM schedules s
-         WHERE conversation_id = ?1 AND owner_id IS NOT NULL AND NOT EXISTS (
-             SELECT 1 FROM audience_members WHERE user_id = s.owner_id AND audience_id = ?2)",
-        params![conversation, audience_id],
-        |row| Ok((row.get(0)?, row.get(1)?)),
-    )?;
-    for (id, owner) in parted {
-        write.execute(
-            "UPDATE schedules SET conversation_id = NULL, audience_id = ?2 WHERE id = ?1",
-            params![id, audience::private(write, owner)?],
-        )?;
-    }
-    Ok(())
-}
 
 fn count(connection: &Connection) -> Outcome<usize> {
     let count = row(

@@ -2,6 +2,7 @@
 
 mod approvals;
 mod attachments;
+mod audiences;
 mod clock_step;
 mod conversations;
 mod data;

@@ -1,0 +1,252 @@
+//! Who changes what, and how it is shared.
+
+use super::*;
+
+/// Who, what they change, and how it ends.
+const CHANGED: &str = "
+    ann   | diary    | done
+    ann   | kitchen  | done
+    ann   | bell     | only an admin may change this
+    bob   | diary    | there is no
+    bob   | kitchen  | only ann or an admin may change this
+    bob   | holiday  | only ann may change this
+    bob   | alarm    | only an admin may change this
+    root  | kitchen  | done
+    root  | bell     | done
+    root  | diary    | there is no
+    root  | holiday  | there is no
+    gina  | party    | only ann may change this
+    gina  | kitchen  | there is no
+    ann, household only | kitchen | done
+    ann, household only | diary   | there is no
+    account door | bell | done
+    account door | bins | only ann or an admin may change this
+    readers of diary | kitchen | only ann or an admin may change this
+    the server | diary | done
+";
+
+#[test]
+fn things_are_changed_by_their_owner_and_shared_ones_by_an_admin() {
+    let house = House::new();
+    let store = &house.store;
+    for line in lines(CHANGED) {
+        let [who, name, end] = line[..] else {
+            panic!("{line:?}")
+        };
+        let (viewer, id) = (&house.viewer(who), house.id(name));
+        let before = store.conversation(&all(), id).unwrap();
+        let memories = store.memories(&all()).unwrap();
+        let content = format!("remember {name}");
+        let memory = memories.iter().find(|one| one.content == content).unwrap();
+        let schedules = store.schedules(&all()).unwrap();
+        let schedule = schedules.iter().find(|one| one.prompt == name).unwrap();
+        let at = schedule.timing.next_at;
+        let check = |what: &str, changed: Result<()>| match changed {
+            Ok(()) => assert_eq!(end, "done", "{who}: {what} {name}"),
+            Err(error) => {
+                assert!(
+                    error.message().contains(end),
+                    "{who}: {what} {name}: {error}"
+                );
+                let unseen = end == "there is no";
+                let code = if unseen {
+                    Code::NotFound
+                } else {
+                    Code::Unauthorized
+                };
+                assert_eq!(error.code(), code, "{who}: {what} {name}");
+            }
+        };
+        let rename = store.rename_conversation(viewer, id, name);
+        check(
+            "rename",
+            rename.map(|readers| assert_eq!(readers, before.readers)),
+        );
+        let share = store.share_conversation(viewer, id, &before.audience);
+        check(
+            "share",
+            share.map(|shared| assert_eq!(shared.audience, before.audience)),
+        );
+        check(
+            "pause",
+            store
+                .pause_schedule(viewer, schedule.id, true, at)
+                .map(drop),
+        );
+        if !who.starts_with("account") {
+            check("forget", store.forget(viewer, memory.id));
+            if end == "done" {
+                let again = NewMemory {
+                    owner_id: memory.owner_id,
+                    seen_as: Some(id),
+                    ..fact(&content, None)
+                };
+                store.remember(again).unwrap();
+            }
+        }
+        // Something is under way in it.
+        match store.delete_conversation(viewer, id) {
+            Err(error) if end == "done" => assert_eq!(error.code(), Code::InvalidRequest),
+            deleted => check("delete", deleted.map(drop)),
+        }
+    }
+    // The model acts for who asked.
+    let [diary, kitchen] = ["diary", "kitchen"].map(|name| house.id(name));
+    let model = |who: Option<&str>, account| {
+        let asker = who.map(|who| house.people[who].0);
+        Viewer::readers_of(diary).asked_by(asker, account)
+    };
+    for (viewer, may) in [
+        (model(Some("ann"), None), true),
+        (model(Some("root"), None), true),
+        (model(Some("bob"), None), false),
+        (model(None, Some("door")), false),
+        (model(None, None), false),
+    ] {
+        let renamed = store.rename_conversation(&viewer, kitchen, "kitchen");
+        assert_eq!(renamed.is_ok(), may, "{viewer:?}");
+    }
+}
+
+#[test]
+fn sharing_shows_and_hides() {
+    let house = House::new();
+    let store = &house.store;
+    let (ann, bob, gina) = ("ann", "bob", "gina");
+    let diary = house.id("diary");
+    let seen_by = |who: &str| store.conversation(&house.viewer(who), diary).is_ok();
+    let share = |audience: Audience| store.share_conversation(&house.viewer(ann), diary, &audience);
+    let people = |names: &[&str]| Audience::People(names.iter().map(|&name| name.into()).collect());
+    // Names in any case; the owner's own says nothing more.
+    let shared = share(people(&["BOB", "ann", "gina"])).unwrap();
+    assert_eq!(shared.audience, people(&[bob, gina]));
+    assert_eq!(shared.owner.as_deref(), Some(ann));
+    assert_eq!(
+        [ann, bob, gina, "root"].map(seen_by),
+        [true, true, true, false]
+    );
+    assert_eq!(
+        share(Audience::Household).unwrap().readers,
+        Readers::Household
+    );
+    assert_eq!(
+        [ann, bob, gina, "root"].map(seen_by),
+        [true, true, false, true]
+    );
+    assert_eq!(share(people(&[])).unwrap().audience, Audience::Private);
+    assert_eq!(
+        [ann, bob, gina, "root"].map(seen_by),
+        [true, false, false, false]
+    );
+    let error = share(people(&["nobody"])).unwrap_err();
+    assert_eq!(error.message(), "there is no user \"nobody\" to share with");
+    let error = store
+        .share_conversation(&house.viewer("root"), house.id("bell"), &Audience::Private)
+        .unwrap_err();
+    assert_eq!(error.code(), Code::InvalidRequest);
+
+    // What was remembered in it stays with those who saw it then.
+    let memories = store.memories(&house.viewer(bob)).unwrap();
+    assert!(memories.iter().all(|one| one.content != "remember diary"));
+}
+
+#[test]
+fn a_schedule_follows_its_conversation_or_its_owner() {
+    let house = House::new();
+    let store = &house.store;
+    let bob = house.people["bob"].0;
+    let schedule = NewSchedule {
+        prompt: "bob's".to_owned(),
+        owner: Some("bob".to_owned()),
+        owner_id: Some(bob),
+        conversation_id: Some(house.id("holiday")),
+        audience: Audience::Household,
+        channel: SCHEDULE_CHANNEL.to_owned(),
+        account: None,
+        timing: once_at(Timestamp::from_millis(1)),
+    };
+    let made = store
+        .add_schedule(&house.viewer("bob"), schedule.clone())
+        .unwrap();
+    assert_eq!(made.audience, Audience::People(vec!["ann".to_owned()]));
+    let elsewhere = NewSchedule {
+        conversation_id: Some(house.id("diary")),
+        ..schedule
+    };
+    let refused = store.add_schedule(&house.viewer("bob"), elsewhere);
+    assert_eq!(refused.unwrap_err().code(), Code::NotFound);
+
+    store
+        .share_conversation(
+            &house.viewer("ann"),
+            house.id("holiday"),
+            &Audience::Private,
+        )
+        .unwrap();
+    let moved = store.schedule(&house.viewer("bob"), made.id).unwrap();
+    assert_eq!(
+        (moved.conversation_id, moved.audience.clone()),
+        (None, Audience::Private)
+    );
+    let begun = store
+        .run_schedule(moved, "bob's".to_owned(), None)
+        .unwrap()
+        .unwrap();
+    assert_eq!(begun.turn().user_id, Some(bob));
+    assert_eq!(begun.turn().readers, Readers::People([bob].into()));
+    let own = begun.turn().conversation_id;
+    assert!(store.conversation(&house.viewer("bob"), own).is_ok());
+    assert!(store.conversation(&house.viewer("ann"), own).is_err());
+}
+
+#[test]
+fn an_account_s_audience_is_that_of_all_its_conversations() {
+    let house = House::new();
+    let store = &house.store;
+    let bob = Audience::People(vec!["bob".to_owned(), "carl".to_owned()]);
+    store.set_account_audience("door", &bob).unwrap();
+    let seen = |who: &str| {
+        let page = store.conversations(&house.viewer(who), 100, None).unwrap();
+        house.names(page.conversations.iter().map(|one| one.id))
+    };
+    assert_eq!(
+        seen("root"),
+        ["kitchen", "bins"],
+        "a person's own stays as it is"
+    );
+    assert_eq!(seen("bob"), ["kitchen", "holiday", "bell", "alarm", "bins"]);
+    // Carl is added later, and the server is started again.
+    let carl = store.add_user("carl", UserRole::User, "-").unwrap().id;
+    let of_carl = Viewer::person(carl, UserRole::User);
+    let bell = house.id("bell");
+    assert!(store.conversation(&of_carl, bell).is_err());
+    store.set_account_audience("door", &bob).unwrap();
+    assert!(store.conversation(&of_carl, bell).is_ok());
+    store
+        .set_account_audience("door", &Audience::Household)
+        .unwrap();
+    assert_eq!(seen("root"), ["kitchen", "bell", "alarm", "bins"]);
+}
+
+#[test]
+fn the_same_words_are_remembered_once_for_each_audience() {
+    let house = House::new();
+    let store = &house.store;
+    let remember = |name: &str| {
+        let new = NewMemory {
+            owner_id: Some(house.people["ann"].0),
+            seen_as: Some(house.id(name)),
+            channel: Some("websocket".to_owned()),
+            ..fact("the key is under the mat", Some("ann"))
+        };
+        store.remember(new).unwrap()
+    };
+    let first = remember("diary");
+    assert_eq!(first.audience, Audience::Private);
+    assert_eq!(remember("diary").id, first.id);
+    assert_eq!(remember("reminder").id, first.id, "ann alone sees both");
+    assert_ne!(remember("kitchen").id, first.id);
+    let of_bob = store.recall(&house.viewer("bob"), "mat", 10).unwrap();
+    assert_eq!(of_bob.len(), 1);
+    assert_eq!(of_bob[0].channel.as_deref(), Some("websocket"));
+}

@@ -1,0 +1,146 @@
+//! What goes with a person, and what stays.
+
+use super::*;
+
+#[test]
+fn a_removed_person_takes_along_what_they_alone_see() {
+    let mut house = House::new();
+    house.made.remove("alarm");
+    let store = &house.store;
+    let ann = house.people["ann"].0;
+    let root = Viewer::person(house.people["root"].0, UserRole::Admin);
+    let left = |viewer: &Viewer| {
+        let page = store.conversations(viewer, 100, None).unwrap();
+        house.names(
+            page.conversations
+                .iter()
+                .map(|one| one.id)
+                .filter(|id| house.made.values().any(|made| made.0 == *id)),
+        )
+    };
+    let mut gone = store.remove_user(ann).unwrap();
+    gone.sort();
+    assert_eq!(gone, ["diary", "reminder"].map(|name| house.id(name)));
+    assert_eq!(
+        left(&all()),
+        ["kitchen", "holiday", "party", "bell", "bins"]
+    );
+    let remembered: Vec<String> = store
+        .memories(&all())
+        .unwrap()
+        .into_iter()
+        .map(|one| one.content)
+        .collect();
+    assert!(
+        !remembered.iter().any(|text| text.ends_with("diary")),
+        "{remembered:?}"
+    );
+    assert!(
+        store
+            .search_messages(&all(), "diary", 10)
+            .unwrap()
+            .is_empty()
+    );
+    let kitchen = store.conversation(&root, house.id("kitchen")).unwrap();
+    assert_eq!((kitchen.owner, kitchen.owner_id), (None, None));
+    let holiday = store
+        .conversation(&house.viewer("bob"), house.id("holiday"))
+        .unwrap();
+    assert_eq!(holiday.audience, Audience::People(vec!["bob".to_owned()]));
+    assert!(
+        store
+            .schedules(&all())
+            .unwrap()
+            .iter()
+            .all(|one| one.prompt == "bell" || one.prompt == "alarm")
+    );
+
+    // Somebody else of the same name, and by chance with the same id.
+    let again = store.add_user("ann", UserRole::User, "-").unwrap().id;
+    assert_ne!(again, ann);
+    for id in [again, ann] {
+        let viewer = Viewer::person(id, UserRole::User);
+        assert_eq!(left(&viewer), ["kitchen", "bell", "bins"], "{id}");
+    }
+    assert_eq!(
+        left(&Viewer::person(again, UserRole::Viewer)),
+        Vec::<&str>::new()
+    );
+    let shared = store
+        .share_conversation(
+            &root,
+            house.id("bell"),
+            &Audience::People(vec!["ann".to_owned(), "bob".to_owned()]),
+        )
+        .unwrap();
+    assert_eq!(left(&Viewer::person(again, UserRole::Viewer)), ["bell"]);
+    assert!(shared.readers.include(again, UserRole::User));
+}
+
+#[test]
+fn a_deleted_account_takes_along_all_that_it_owned() {
+    let house = House::new();
+    let store = &house.store;
+    let mut gone = store.delete_account(house.people["ann"].0).unwrap();
+    gone.sort();
+    let owned = ["diary", "kitchen", "holiday", "party", "reminder", "bins"];
+    assert_eq!(gone, owned.map(|name| house.id(name)));
+    let left = store
+        .conversations(&all(), 100, None)
+        .unwrap()
+        .conversations;
+    assert_eq!(
+        house.names(left.iter().map(|one| one.id)),
+        ["bell", "alarm"]
+    );
+    let memories = store.memories(&all()).unwrap();
+    assert_eq!(memories.len(), 2);
+    let refused = store.delete_account(house.people["root"].0).unwrap_err();
+    assert!(refused.message().contains("last admin"), "{refused}");
+}
+
+#[test]
+fn the_last_reader_takes_along_what_others_left() {
+    let house = House::new();
+    let store = &house.store;
+    store.remove_user(house.people["ann"].0).unwrap();
+    let gone = store.remove_user(house.people["gina"].0).unwrap();
+    assert_eq!(gone, [house.id("party")]);
+    // That of a webhook account stays its own.
+    store.remove_user(house.people["bob"].0).unwrap();
+    let door = Viewer::account("door");
+    assert!(store.conversation(&door, house.id("alarm")).is_ok());
+    assert!(store.conversation(&all(), house.id("holiday")).is_err());
+}
+
+#[test]
+fn usage_is_counted_for_each_person() {
+    let house = House::new();
+    let store = &house.store;
+    let (ann, bob) = (house.people["ann"].0, house.people["bob"].0);
+    for (who, input, output) in [
+        (Some(ann), 100, 10),
+        (Some(bob), 20, 2),
+        (None, 3, 0),
+        (Some(ann), 1, 1),
+    ] {
+        let new = NewTurn {
+            owner: who,
+            ..message(Target::New, "hello")
+        };
+        let turn = store.begin_turn(new).unwrap().into_inner().turn().id;
+        let usage = Usage {
+            input,
+            output,
+            cached: 0,
+        };
+        store
+            .finish_turn(turn, done("hi"), usage, "m", None)
+            .unwrap();
+    }
+    let now = Clock::system().now();
+    assert_eq!(store.tokens_of_month_by(ann, now).unwrap(), 112);
+    assert_eq!(store.tokens_of_month_by(bob, now).unwrap(), 22);
+    let later = now.plus(Duration::from_secs(40 * 24 * 60 * 60));
+    assert_eq!(store.tokens_of_month_by(ann, later).unwrap(), 0);
+}

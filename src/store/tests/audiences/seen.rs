@@ -1,0 +1,260 @@
+//! Who sees and continues what.
+
+use super::*;
+
+#[test]
+fn everybody_sees_their_own_part_of_everything() {
+    let house = House::new();
+    let store = &house.store;
+    for line in lines(SEEN) {
+        let [who, seen] = line[..] else {
+            panic!("{line:?}")
+        };
+        let viewer = &house.viewer(who);
+        let seen: Vec<&str> = seen.split_whitespace().collect();
+        let of_text = |texts: Vec<String>| {
+            let of = |name: &&str| texts.iter().any(|text| text.ends_with(*name));
+            let mut names: Vec<_> = house.made.keys().copied().filter(of).collect();
+            names.sort_by_key(|name| house.id(name));
+            assert_eq!(names.len(), texts.len(), "{who}: {texts:?}");
+            names
+        };
+
+        let listed = store
+            .conversations(viewer, 100, None)
+            .unwrap()
+            .conversations;
+        let mut one_by_one = Vec::new();
+        let mut after = None;
+        loop {
+            let page = store.conversations(viewer, 1, after).unwrap();
+            one_by_one.extend(page.conversations.iter().map(|one| one.id));
+            after = page.next;
+            if after.is_none() {
+                break;
+            }
+        }
+        assert!(listed.iter().map(|one| one.id).eq(one_by_one), "{who}");
+        let memories = store.memories(viewer).unwrap();
+        let schedules = store.schedules(viewer).unwrap();
+        let count = store.counts(viewer).unwrap();
+        let of = |found: Vec<ConversationId>| house.names(found);
+        let search = store.search_messages(viewer, "answered", 100).unwrap();
+        let approvals = store.waiting_approvals(viewer).unwrap();
+        let deliveries = store.deliveries(viewer, None, 100).unwrap();
+        let pending = Some(DeliveryState::Pending);
+        let pending = store.deliveries(viewer, pending, 100).unwrap();
+        let recalled = store.recall(viewer, "remember", 100).unwrap();
+        let relevant = store.relevant_memories(viewer, "remember", 100).unwrap();
+        for (what, found) in [
+            ("list", of(listed.iter().map(|one| one.id).collect())),
+            (
+                "search",
+                of(search.iter().map(|one| one.conversation_id).collect()),
+            ),
+            (
+                "approvals",
+                of(approvals.iter().map(|one| one.conversation_id).collect()),
+            ),
+            (
+                "deliveries",
+                of(deliveries.iter().map(|one| one.conversation_id).collect()),
+            ),
+            (
+                "pending",
+                of(pending.iter().map(|one| one.conversation_id).collect()),
+            ),
+            (
+                "memories",
+                of_text(memories.iter().map(|one| one.content.clone()).collect()),
+            ),
+            (
+                "recall",
+                of_text(recalled.iter().map(|one| one.content.clone()).collect()),
+            ),
+            (
+                "relevant",
+                of_text(relevant.iter().map(|one| one.content.clone()).collect()),
+            ),
+            (
+                "schedules",
+                of_text(schedules.iter().map(|one| one.prompt.clone()).collect()),
+            ),
+        ] {
+            // Memories of an account come without it here, and are the household's or
+            // of those who are named.
+            if who.starts_with("account") && ["memories", "recall", "relevant"].contains(&what) {
+                assert_eq!(found, Vec::<&str>::new(), "{who}: {what}");
+                continue;
+            }
+            assert_eq!(found, seen, "{who}: {what}");
+        }
+        assert_eq!(count.conversations as usize, seen.len(), "{who}");
+        let tally = |rows: &[(_, u64)]| rows.iter().map(|(_, count)| count).sum::<u64>();
+        assert_eq!(tally(&count.turns) as usize, seen.len(), "{who}");
+        let undelivered: u64 = count.deliveries.iter().map(|(_, count)| count).sum();
+        assert_eq!(undelivered as usize, seen.len(), "{who}");
+
+        for (name, &(id, turn)) in &house.made {
+            let is_seen = seen.contains(name);
+            let check = |what: &str, found: Result<()>, unknown: Result<()>, shown: &str| {
+                let what = format!("{who}: {what} of {name}");
+                match (found, is_seen) {
+                    (Ok(()), true) => {}
+                    (Err(error), false) => {
+                        assert_eq!(error.code(), Code::NotFound, "{what}");
+                        // As if it did not exist.
+                        let nothing = unknown.unwrap_err();
+                        let nothing = nothing.message().replace(&unknown_id(shown), shown);
+                        assert_eq!(error.message(), nothing, "{what}");
+                    }
+                    (found, _) => panic!("{what}: {found:?}"),
+                }
+            };
+            let nowhere = ConversationId::from(9);
+            let text = id.to_string();
+            let conversation = |id| store.conversation(viewer, id).map(drop);
+            check(
+                "conversation",
+                conversation(id),
+                conversation(nowhere),
+                &text,
+            );
+            let messages = |id| store.messages(viewer, id, 10, None).map(drop);
+            check("messages", messages(id), messages(nowhere), &text);
+            let after = |id| store.messages_after(viewer, id, 10, None).map(drop);
+            check("messages after", after(id), after(nowhere), &text);
+            let view = |id| store.turn(viewer, id).map(drop);
+            check("turn", view(turn), view(TurnId::from(9)), &turn.to_string());
+            let stored = store.turn(&all(), turn).unwrap().into_inner();
+            let message = |id| store.message(viewer, id).map(drop);
+            let text = stored.message_id.to_string();
+            check(
+                "message",
+                message(stored.message_id),
+                message(9.into()),
+                &text,
+            );
+            let delivery = store.deliveries(&all(), None, 100).unwrap();
+            let delivery = delivery.iter().find(|one| one.turn_id == turn).unwrap().id;
+            let find = |id| store.delivery(viewer, id).map(drop);
+            check(
+                "delivery",
+                find(delivery),
+                find(9.into()),
+                &delivery.to_string(),
+            );
+            let retry = |id| store.retry_delivery(viewer, id).map(drop);
+            check(
+                "retry",
+                retry(delivery),
+                retry(9.into()),
+                &delivery.to_string(),
+            );
+        }
+    }
+}
+
+#[test]
+fn nobody_continues_what_they_do_not_see() {
+    let house = House::new();
+    for line in lines(SEEN) {
+        let [who, seen] = line[..] else {
+            panic!("{line:?}")
+        };
+        for (name, &(id, _)) in &house.made {
+            let say = |id| {
+                house.store.begin_turn(NewTurn {
+                    viewer: house.viewer(who),
+                    ..message(Target::Existing(id), "me too")
+                })
+            };
+            let begun = say(id).map(|begun| begun.into_inner().turn().conversation_id);
+            match seen.split_whitespace().any(|one| one == *name) {
+                true => assert_eq!(begun, Ok(id), "{who}: {name}"),
+                false => {
+                    let nothing = say(9.into()).unwrap_err();
+                    let nothing = nothing
+                        .message()
+                        .replace("conv_0000000000009", &id.to_string());
+                    assert_eq!(begun.unwrap_err().message(), nothing, "{who}: {name}");
+                }
+            }
+        }
+    }
+    // A name that an account may not use for a person's own conversation.
+    let reminder = house.id("reminder").to_string();
+    let through_door = |name: &str| {
+        house.store.begin_turn(NewTurn {
+            viewer: Viewer::account("door"),
+            account: Some("door".to_owned()),
+            ..message(named(name), "what did she say?")
+        })
+    };
+    assert_eq!(through_door(&reminder).unwrap_err().code(), Code::NotFound);
+    let bins = through_door(&house.id("bins").to_string()).unwrap();
+    assert_eq!(bins.into_inner().turn().conversation_id, house.id("bins"));
+}
+
+#[test]
+fn a_repeated_key_does_not_show_what_is_hidden_by_now() {
+    let house = House::new();
+    let store = &house.store;
+    let say = || {
+        store.begin_turn(NewTurn {
+            viewer: house.viewer("bob"),
+            owner: Some(house.people["bob"].0),
+            ..keyed("user:bob", "k", 1, Target::Existing(house.id("holiday")))
+        })
+    };
+    let first = say().unwrap().into_inner().turn().id;
+    assert!(matches!(say().unwrap().into_inner(), Begun::Repeat(turn) if turn.id == first));
+    store
+        .share_conversation(
+            &house.viewer("ann"),
+            house.id("holiday"),
+            &Audience::Private,
+        )
+        .unwrap();
+    assert_eq!(say().unwrap_err().code(), Code::NotFound);
+}
+
+#[test]
+fn a_token_for_the_household_only_makes_things_of_the_household() {
+    let house = House::new();
+    let store = &house.store;
+    let (ann, _) = house.people["ann"];
+    let begun = store
+        .begin_turn(NewTurn {
+            viewer: house.viewer("ann, household only"),
+            owner: Some(ann),
+            audience: Audience::Private,
+            ..message(Target::New, "hello")
+        })
+        .unwrap()
+        .into_inner();
+    assert_eq!(begun.turn().readers, Readers::Household);
+}
+
+#[test]
+fn readers_are_told_without_the_database() {
+    let house = House::new();
+    let (ann, bob) = (house.people["ann"].0, house.people["bob"].0);
+    for (name, role, expected) in [
+        ("diary", UserRole::Admin, [true, false]),
+        ("diary", UserRole::Viewer, [true, false]),
+        ("holiday", UserRole::Viewer, [true, true]),
+        ("kitchen", UserRole::User, [true, true]),
+        ("kitchen", UserRole::Viewer, [false, false]),
+    ] {
+        let turn = house.store.turn(&all(), house.made[name].1).unwrap();
+        let included = [ann, bob].map(|person| turn.readers.include(person, role));
+        assert_eq!(included, expected, "{name} {role:?}");
+    }
+}
+
+/// The id 9 with the prefix of another.
+fn unknown_id(like: &str) -> String {
+    let (prefix, _) = like.split_once('_').unwrap();
+    format!("{prefix}_0000000000009")
+}
