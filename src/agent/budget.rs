@@ -1,29 +1,48 @@
-//! The monthly token budget.
+//! The monthly token budgets: the household's, and those of single people.
 
 use base::clock::Timestamp;
 use base::error::{Code, Error, Result};
-use config::{Config, OFFLINE};
+use base::ids::UserId;
+use config::{Config, OFFLINE, Person};
 use store::{Store, Usage};
 
-/// Checks that the budget allows another request. `unsaved` is what the turn has
-/// used so far and the database does not yet count.
+/// Checks that the budgets allow another request of this person. `unsaved` is what the
+/// turn has used so far and the database does not yet count.
 ///
 /// # Errors
 /// `server_error` with HTTP 503 when the month's tokens are used up.
-pub fn check(config: &Config, store: &Store, now: Timestamp, unsaved: Usage) -> Result<()> {
-    let Some(budget) = config.budget.monthly_tokens else {
-        return Ok(());
-    };
+pub fn check(
+    config: &Config,
+    store: &Store,
+    now: Timestamp,
+    unsaved: Usage,
+    person: Option<(UserId, &Person)>,
+) -> Result<()> {
     if config.provider == OFFLINE {
         return Ok(());
     }
-    let used = store.tokens_of_month(now)? + unsaved.input + unsaved.output;
+    let unsaved = unsaved.input + unsaved.output;
+    if let Some(budget) = config.budget.monthly_tokens {
+        let used = store.tokens_of_month(now)? + unsaved;
+        within(budget, used, "this month's budget", "budget.monthly_tokens")?;
+    }
+    if let Some((id, person)) = person
+        && let Some(budget) = person.monthly_tokens
+    {
+        let used = store.tokens_of_month_by(id, now)? + unsaved;
+        let key = "monthly_tokens of this person";
+        within(budget, used, "this person's monthly budget", key)?;
+    }
+    Ok(())
+}
+
+fn within(budget: u64, used: u64, name: &str, key: &str) -> Result<()> {
     if used < budget {
         return Ok(());
     }
     let text = format!(
-        "this month's budget of {budget} tokens is used up ({used} used): an admin can raise \
-         budget.monthly_tokens, or it goes on next month (UTC)"
+        "{name} of {budget} tokens is used up ({used} used): an admin can raise {key}, or it \
+         goes on next month (UTC)"
     );
     Err(Error::new(Code::ServerError, text).with_status(503))
 }

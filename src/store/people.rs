@@ -80,6 +80,17 @@ impl Store {
         self.read(|connection| by_name(connection, name))
     }
 
+    /// The user of this id, if there still is one.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn user_by_id(&self, id: UserId) -> Result<Option<User>> {
+        self.read(|connection| {
+            let sql = "SELECT * FROM users WHERE id = ?";
+            row(connection, sql, params![id], from_row)
+        })
+    }
+
     /// All users, by name, at most 10,000.
     ///
     /// # Errors

@@ -32,6 +32,7 @@ mod models;
 mod noise;
 mod own_network;
 mod people;
+mod people_limits;
 mod permissions;
 mod program;
 #[cfg(feature = "relay")]

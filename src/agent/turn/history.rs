@@ -73,7 +73,7 @@ impl<'a> History<'a> {
                 true => memories::relevant(run.store, &run.viewer(), &run.message.content)?,
                 false => None,
             },
-            system_prompt: system_prompt(run),
+            system_prompt: system_prompt(run)?,
             has_summarised: false,
             unsaved_cut: None,
             sent: 0,
@@ -267,11 +267,16 @@ impl<'a> History<'a> {
     }
 }
 
-/// The prompt of the settings, followed by the instructions of the client.
-fn system_prompt<'a>(run: &TurnContext<'a>) -> Cow<'a, str> {
+/// The prompt of the settings, followed by the instructions for the person who asks and
+/// those of the client.
+fn system_prompt<'a>(run: &TurnContext<'a>) -> Result<Cow<'a, str>> {
     let own = run.assistant.config.system_prompt.as_str();
-    match &run.turn.instructions {
-        Some(instructions) => Cow::Owned(format!("{}\n\n{instructions}", own.trim_end())),
-        None => Cow::Borrowed(own),
+    let person = run.person()?;
+    let for_person = person.and_then(|(_, person)| person.instructions.as_deref());
+    let of_client = run.turn.instructions.as_deref();
+    let mut prompt = Cow::Borrowed(own);
+    for more in [for_person, of_client].into_iter().flatten() {
+        prompt = Cow::Owned(format!("{}\n\n{more}", prompt.trim_end()));
     }
+    Ok(prompt)
 }

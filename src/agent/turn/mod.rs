@@ -222,7 +222,8 @@ impl TurnLoop<'_, '_> {
     ) -> Result<ModelReply, Stop> {
         let run = self.run;
         let config = &run.assistant.config;
-        budget::check(config, run.store, run.clock.now(), self.usage)?;
+        let now = run.clock.now();
+        budget::check(config, run.store, now, self.usage, run.person()?)?;
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {
             let mut context = history.context(&self.steps, tools, &mut self.usage)?;

@@ -5,8 +5,9 @@ use std::time::Instant;
 
 use crate::assistant::Assistant;
 use base::clock::Clock;
-use base::error::Error;
-use config::WebhookAccount;
+use base::error::{Error, Result};
+use base::ids::UserId;
+use config::{Person, WebhookAccount};
 use net::cancel::Cancel;
 use store::{Message, Store, Turn, Viewer};
 
@@ -37,7 +38,21 @@ pub struct TurnContext<'a> {
     pub is_streamed: &'a dyn Fn() -> bool,
 }
 
-impl TurnContext<'_> {
+impl<'a> TurnContext<'a> {
+    /// Who asked, where the configuration says something about that person.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub(crate) fn person(&self) -> Result<Option<(UserId, &'a Person)>> {
+        let config = &self.assistant.config;
+        let Some(id) = self.turn.user_id.filter(|_| !config.people.is_empty()) else {
+            return Ok(None);
+        };
+        let user = self.store.user_by_id(id)?;
+        let person = user.and_then(|user| config.person(&user.name));
+        Ok(person.map(|person| (id, person)))
+    }
+
     /// What the model sees: no more than everybody who reads the conversation.
     pub(crate) fn viewer(&self) -> Viewer {
         Viewer::readers_of(self.turn.conversation_id)

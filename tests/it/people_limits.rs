@@ -1,0 +1,100 @@
+//! What the configuration says about single people, on a running server.
+
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use support::client::Client;
+use support::home::{Home, TemporaryDirectory, make_people, write_config};
+use support::http::post;
+use support::model::Model;
+use support::program::{Program, hearth, printed, run};
+
+/// The text of the first message, which is the system prompt.
+fn system_prompt(request: &Value) -> &str {
+    request["messages"][0]["content"].as_str().unwrap()
+}
+
+#[test]
+fn a_child_is_added_to_a_running_server_and_is_narrowed_from_the_first_message() {
+    let model = Model::saying("Hello.");
+    let folder = TemporaryDirectory::new();
+    write_config(folder.path(), model.config());
+    let tokens = make_people(folder.path());
+    let program = Program::serve(folder.path());
+    let added = hearth(folder.path())
+        .args(["user", "add", "leo", "--child", "--generate"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    assert!(added.status.success(), "{}", printed(&added));
+    let password = String::from_utf8(added.stdout).unwrap();
+    let sign_in = json!({ "username": "LEO", "password": password.trim() });
+    let session = post(program.address, "/auth", &[], &sign_in).json()["data"]["token"].clone();
+    let mut leo = Client::websocket(program.address);
+    leo.authenticate(session.as_str().unwrap());
+    leo.chat("Hi!");
+    let mut user = Client::websocket(program.address);
+    user.authenticate(&tokens.user);
+    user.chat("Hi!");
+    let requests = model.wait_for_requests(2);
+    let (of_leo, of_user) = (&requests[0], &requests[1]);
+    assert!(system_prompt(of_leo).contains("You are talking with a child."));
+    assert!(!system_prompt(of_user).contains("You are talking with a child."));
+
+    // The limit is changed like any setting, and the server told.
+    let change = ["config", "set", "people.leo.monthly_tokens", "1"];
+    let changed = run(folder.path(), &change);
+    assert!(changed.status.success(), "{}", printed(&changed));
+    leo.send(&json!({ "type": "chat", "message": "And now?" }));
+    let refused = leo.response();
+    let says = refused["error"].as_str().unwrap();
+    assert!(
+        says.contains("this person's monthly budget of 1 tokens"),
+        "{says}"
+    );
+    user.chat("And I?");
+
+    let listed = printed(&run(folder.path(), &["user", "list"]));
+    assert!(listed.contains("1 tokens a month"), "{listed}");
+    let removed = run(folder.path(), &["user", "remove", "leo"]);
+    assert!(removed.status.success(), "{}", printed(&removed));
+    let mut admin = Client::websocket(program.address);
+    admin.authenticate(&tokens.admin);
+    assert_eq!(
+        admin.ask(json!({ "type": "get_config" }))["people"],
+        json!({})
+    );
+}
+
+#[test]
+fn what_is_said_about_others_is_for_admins_and_goes_with_the_user() {
+    let home = Home::start(json!({ "people": {
+        "User": { "monthly_tokens": 1000 },
+        "viewer": { "instructions": "Answers for a guest." },
+    }, "channels": [
+        { "name": "lan", "type": "tcp", "port": 0 },
+        { "type": "webhook", "accounts": {
+            "ci": { "incoming_path": "/ci", "outgoing_url": "http://127.0.0.1:1/" },
+        } },
+    ] }));
+    let people = |client: &mut Client| {
+        let config = client.ask(json!({ "type": "get_config" }));
+        let names = config["people"].as_object().unwrap().keys().cloned();
+        let channels = config["channels"].as_array().unwrap().len();
+        (names.collect::<Vec<String>>(), channels)
+    };
+    let mut admin = home.admin();
+    let mut user = home.websocket(&home.tokens.user);
+    let mut viewer = home.websocket(&home.tokens.viewer);
+    assert_eq!(
+        people(&mut admin),
+        (vec!["User".to_owned(), "viewer".to_owned()], 2)
+    );
+    assert_eq!(people(&mut user), (vec!["User".to_owned()], 2));
+    assert_eq!(people(&mut viewer), (vec!["viewer".to_owned()], 1));
+    admin.ask(json!({ "type": "remove_user", "name": "user" }));
+    assert_eq!(people(&mut admin).0, ["viewer"]);
+    let change = json!({ "type": "update_config", "config": { "people": { "viewer": {} } } });
+    assert_eq!(admin.ask(change)["updated_fields"], json!(["people"]));
+}
