@@ -8,6 +8,7 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, ToSql, params};
 
+use crate::audience::{self, Readers};
 use crate::failure::{Failure, Outcome};
 use crate::query::{each_row, not_found, row, rows};
 use base::error::Error;
@@ -25,6 +26,7 @@ enum Scope {
     Account(String),
     ReadersOf {
         conversation: ConversationId,
+        known: Readers,
         asker: Asker,
     },
 }
@@ -77,10 +79,12 @@ impl Viewer {
     }
 
     /// The model in a conversation: what everybody who reads the conversation may
-    /// see. It changes nothing that has an owner.
-    pub fn readers_of(conversation: ConversationId) -> Viewer {
+    /// see. It changes nothing that has an owner. The readers are those of a turn,
+    /// and count until the conversation itself is committed.
+    pub fn readers_of(conversation: ConversationId, known: &Readers) -> Viewer {
         Viewer(Scope::ReadersOf {
             conversation,
+            known: known.clone(),
             asker: Asker::Nobody,
         })
     }
@@ -123,9 +127,10 @@ impl Viewer {
             ),
             Scope::ReadersOf {
                 conversation,
+                known,
                 asker,
             } => (
-                Seen::Of(audiences_within(connection, *conversation)?),
+                Seen::Of(audiences_within(connection, *conversation, known)?),
                 match asker {
                     Asker::Nobody => Actor::Nobody,
                     Asker::Account(name) => Actor::Account(name.clone()),
@@ -322,12 +327,7 @@ impl Sight {
 
 /// A person, as whom the model acts.
 fn actor(connection: &Connection, id: UserId) -> Outcome<Actor> {
-    let role = row(
-        connection,
-        "SELECT role FROM users WHERE id = ?",
-        params![id],
-        |row| row.get(0),
-    )?;
+    let role = row(connection, ROLE, params![id], |row| row.get(0))?;
     Ok(role.map_or(Actor::Nobody, |role| {
         Actor::Person(Person {
             id,
@@ -356,47 +356,44 @@ fn audiences_of(connection: &Connection, person: Person) -> Outcome<Vec<Audience
 fn audiences_within(
     connection: &Connection,
     conversation: ConversationId,
+    known: &Readers,
 ) -> Outcome<Vec<AudienceId>> {
     let own = row(
         connection,
         "SELECT audience_id FROM conversations WHERE id = ?",
         params![conversation],
-        |row| row.get::<_, AudienceId>(0),
+        |row| row.get(0),
     )?;
-    match own {
-        None => Ok(Vec::new()),
+    let now = match own {
+        Some(own) => &audience::readers(connection, own)?,
+        None => known,
+    };
+    let Readers::People(people) = now else {
         // A narrower audience could lose to whoever joins the household.
-        Some(AudienceId::HOUSEHOLD) => Ok(vec![AudienceId::HOUSEHOLD]),
-        Some(own) => {
-            let mut audiences = rows(connection, AUDIENCES_WITHIN, params![own], |row| row.get(0))?;
-            if audiences.is_empty() {
-                // All its people are removed.
-                return Ok(vec![own]);
+        return Ok(vec![AudienceId::HOUSEHOLD]);
+    };
+    let mut within: Option<Vec<AudienceId>> = None;
+    for &id in people.iter() {
+        let role = row(connection, ROLE, params![id], |row| row.get(0))?;
+        let person = Person {
+            id,
+            role: role.unwrap_or(UserRole::Viewer),
+            household_only: false,
+        };
+        let of_person = audiences_of(connection, person)?;
+        within = Some(match within {
+            Some(mut within) => {
+                within.retain(|audience| of_person.binary_search(audience).is_ok());
+                within
             }
-            let guest = row(
-                connection,
-                A_GUEST_OF,
-                params![own, UserRole::Viewer],
-                |_| Ok(()),
-            )?;
-            if guest.is_none() {
-                audiences.insert(0, AudienceId::HOUSEHOLD);
-            }
-            Ok(audiences)
-        }
+            None => of_person,
+        });
     }
+    // Without people, all of them are removed.
+    Ok(within.unwrap_or_else(|| own.into_iter().collect()))
 }
 
 pub(crate) const AUDIENCES_OF: &str =
     "SELECT audience_id FROM audience_members WHERE user_id = ? ORDER BY audience_id";
 
-pub(crate) const AUDIENCES_WITHIN: &str = "SELECT audience_id FROM audience_members \
-     WHERE user_id IN (SELECT user_id FROM audience_members \
-         INDEXED BY audience_members_by_audience WHERE audience_id = ?1) \
-     GROUP BY audience_id \
-     HAVING count(*) = (SELECT count(*) FROM audience_members \
-         INDEXED BY audience_members_by_audience WHERE audience_id = ?1) \
-     ORDER BY audience_id";
-
-const A_GUEST_OF: &str = "SELECT 1 FROM audience_members m INDEXED BY audience_members_by_audience \
-     CROSS JOIN users u ON u.id = m.user_id WHERE m.audience_id = ?1 AND u.role = ?2";
+const ROLE: &str = "SELECT role FROM users WHERE id = ?";

@@ -13,7 +13,7 @@ use base::ids::{ConversationId, UserId};
 use base::testing::TemporaryDirectory;
 use config::Config;
 use net::cancel::Cancel;
-use store::{Audience, Begun, NewTurn, Store, Target, UserRole, Viewer};
+use store::{Audience, Begun, NewTurn, Readers, Store, Target, UserRole, Viewer};
 
 /// A database in a temporary directory, removed at the end.
 pub struct Household {
@@ -75,7 +75,8 @@ impl Household {
                 store: &self.store,
                 config: &self.config,
                 clock: &self.clock,
-                viewer: Viewer::readers_of(self.conversation_id).asked_by(Some(self.ann), None),
+                viewer: Viewer::readers_of(self.conversation_id, &Readers::Household)
+                    .asked_by(Some(self.ann), None),
                 conversation_id: self.conversation_id,
                 channel: self.channel,
                 account: self.channel.strip_prefix("webhook:"),

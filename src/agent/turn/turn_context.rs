@@ -55,7 +55,7 @@ impl<'a> TurnContext<'a> {
 
     /// What the model sees: no more than everybody who reads the conversation.
     pub(crate) fn viewer(&self) -> Viewer {
-        Viewer::readers_of(self.turn.conversation_id)
+        Viewer::readers_of(self.turn.conversation_id, &self.turn.readers)
             .asked_by(self.turn.user_id, self.turn.account.as_deref())
     }
 }

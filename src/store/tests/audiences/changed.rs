@@ -94,7 +94,7 @@ fn things_are_changed_by_their_owner_and_shared_ones_by_an_admin() {
     let [diary, kitchen] = ["diary", "kitchen"].map(|name| house.id(name));
     let model = |who: Option<&str>, account| {
         let asker = who.map(|who| house.people[who].0);
-        Viewer::readers_of(diary).asked_by(asker, account)
+        Viewer::readers_of(diary, &Readers::Household).asked_by(asker, account)
     };
     for (viewer, may) in [
         (model(Some("ann"), None), true),

@@ -161,7 +161,7 @@ impl House {
             return Viewer::account(account);
         }
         if let Some(conversation) = who.strip_prefix("readers of ") {
-            return Viewer::readers_of(self.id(conversation));
+            return Viewer::readers_of(self.id(conversation), &Readers::Household);
         }
         if who == "the server" {
             return Viewer::server();

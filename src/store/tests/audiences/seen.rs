@@ -258,3 +258,27 @@ fn unknown_id(like: &str) -> String {
     let (prefix, _) = like.split_once('_').unwrap();
     format!("{prefix}_0000000000009")
 }
+
+#[test]
+fn the_first_turn_of_a_conversation_sees_before_its_commit() {
+    let house = House::new();
+    let store = &house.store;
+    let [ann, bob, gina] = ["ann", "bob", "gina"].map(|name| house.people[name].0);
+    let unknown = ConversationId::from(9);
+    for (known, seen) in [
+        (Readers::Household, "kitchen bell bins"),
+        (
+            Readers::People([ann, bob].into()),
+            "kitchen holiday bell bins",
+        ),
+        (Readers::People([ann, gina].into()), "party"),
+        (Readers::People([bob, gina].into()), ""),
+        (Readers::People([].into()), ""),
+    ] {
+        let viewer = Viewer::readers_of(unknown, &known);
+        let page = store.conversations(&viewer, 100, None).unwrap();
+        let found = house.names(page.conversations.iter().map(|one| one.id));
+        let seen: Vec<&str> = seen.split_whitespace().collect();
+        assert_eq!(found, seen, "{known:?}");
+    }
+}
