@@ -23,6 +23,7 @@ directory has full access. Elsewhere, give --url with a token in HEARTH_TOKEN or
     Command::new(
         "\
 list: List the tool calls that wait for an answer
+The column ANSWER says whether you may give it, or others.
 --json
 --url
 --relay-token
@@ -88,10 +89,16 @@ fn list(arguments: &Arguments, context: &mut CliContext) -> CliResult {
         truncated(text.unwrap_or("-"), REASON_CHARACTERS)
     };
     let list = ListView {
-        columns: &["id", "tool", "asked by", "channel", "what"],
+        columns: &["id", "tool", "asked by", "channel", "answer", "what"],
         row: &|approval: &Value| {
-            let names = ["approval_id", "tool", "requested_by", "channel", "reason"];
-            names.map(|name| text(approval, name)).to_vec()
+            let names = ["approval_id", "tool", "requested_by", "channel"];
+            let mut row = names.map(|name| text(approval, name)).to_vec();
+            row.push(match approval["may_answer"] == false {
+                true => "others".to_owned(),
+                false => "you".to_owned(),
+            });
+            row.push(text(approval, "reason"));
+            row
         },
         json: &Value::clone,
         empty: "Nothing waits for approval.",

@@ -14,6 +14,12 @@ pub struct Approval {
     pub id: String,
     pub tool: String,
     pub conversation_id: String,
+    /// Whether the person who is signed in may answer.
+    pub may_answer: bool,
+    /// Whether an answer can cover later calls, too.
+    pub may_last: bool,
+    /// Whether text from outside is in the conversation.
+    is_outside: bool,
     turn_id: String,
     requested_by: String,
     channel: String,
@@ -30,6 +36,9 @@ impl Approval {
             id: value["approval_id"].as_str()?.to_owned(),
             tool: one_line(value["tool"].as_str().unwrap_or("a tool")),
             conversation_id: text("conversation_id"),
+            may_answer: value["may_answer"] != false,
+            may_last: value.get("covers") != Some(&Value::Null),
+            is_outside: value["outside"] == true,
             turn_id: text("turn_id"),
             requested_by: one_line(&text("requested_by")),
             channel: one_line(&text("channel")),
@@ -96,6 +105,9 @@ impl Approval {
                 }
             }
         }
+        if self.is_outside {
+            text.push_str("\nText from outside is in this conversation, so the tool asks again.");
+        }
         text
     }
 
@@ -109,6 +121,9 @@ impl Approval {
 
     /// The question after the text: what each answer covers.
     pub fn question(&self) -> String {
+        if !self.may_last {
+            return "May it?\n(o)nce, (d)eny or (l)ater: ".to_owned();
+        }
         let (here, always) = match self.covers.as_str() {
             "" => (String::new(), String::new()),
             covers => (

@@ -79,8 +79,8 @@ impl Approvals {
             "" if !self.unread.is_empty() => return Answer::Actions(vec![self.show()]),
             _ if !self.unread.is_empty() => return Answer::Actions(vec![self.more()]),
             "o" | "once" => Some("once"),
-            "c" | "conversation" => Some("conversation"),
-            "a" | "always" => Some("always"),
+            "c" | "conversation" if self.may_last() => Some("conversation"),
+            "a" | "always" if self.may_last() => Some("always"),
             // A typing mistake must not decide.
             _ => return Answer::Actions(self.begin().into_iter().collect()),
         };
@@ -90,6 +90,10 @@ impl Approvals {
         }
         actions.extend(self.begin());
         Answer::Actions(actions)
+    }
+
+    fn may_last(&self) -> bool {
+        self.asked.front().is_some_and(|first| first.may_last)
     }
 
     /// Drops the requests because nobody can answer any more; the turn keeps waiting.

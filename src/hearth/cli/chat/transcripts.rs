@@ -22,7 +22,8 @@ MAY_ALSO {"type":"event","turn_id":"turn_1","event":"approval.requested","approv
 MAY_OTHER {"type":"event","turn_id":"turn_9","conversation_id":"conv_9","event":"approval.requested","approval_id":"appr_9","tool":"run","arguments":{},"reason":"","requested_by":"ada"}
 MAY_LONG {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{"c":"1\u000a2\u000a3\u000a4\u000a5\u000a6\u000a7\u000a8\u000a9\u000a10\u000a11\u000a12\u000a13\u000a14\u000a15\u000a16\u000a17\u000a18"},"reason":"long"}
 NONE_WAITING {"status":"ok","id":"waiting","data":{"approvals":[]}}
-NOT_MINE {"status":"ok","id":"check","data":{"approvals":[]}}
+NOT_MINE {"status":"ok","id":"check","data":{"approvals":[{"approval_id":"appr_1","may_answer":false}]}}
+MAY_ONCE {"type":"event","turn_id":"turn_1","event":"approval.requested","approval_id":"appr_1","tool":"run","arguments":{},"reason":"risky","covers":null,"outside":true}
 MINE {"status":"ok","id":"check","data":{"approvals":[{"approval_id":"appr_1"}]}}
 ONE_WAITS {"status":"ok","id":"waiting","data":{"approvals":[{"approval_id":"appr_1"}]}}
 TWO_WAIT {"status":"ok","id":"waiting","data":{"approvals":[{"approval_id":"appr_1"},{"approval_id":"appr_2"}]}}
@@ -56,6 +57,7 @@ DENY_ALSO send {"type":"deny","id":"decide","approval_id":"appr_2"}
 ASK ask Somebody asks.\nrisky\n  x:\n  | 1\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
 ASK_ALSO ask Somebody asks.\nThe assistant wants to run fetch\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
 ASK_WAITING ask ada asks through the webhook door, in conv_1.\nopen\nMay it?\n(o)nce, in this (c)onversation when ada asks, (a)lways when ada asks, (d)eny or (l)ater:
+ASK_ONCE ask Somebody asks.\nrisky\nText from outside is in this conversation, so the tool asks again.\nMay it?\n(o)nce, (d)eny or (l)ater:
 ASK_LONG ask Somebody asks.\nlong\n  c:\n  | 1\n  | 2\n  | 3\n  | 4\n  | 5\n  | 6\n  | 7\n  | 8\n  | 9\n  | 10\n  | 11\n  | 12\n  | 13\n  | 14\n  | 15\n  | 16\n  | 17\nMore follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
 ASK_MORE ask More follows. Press Enter to read on before you allow it, (d)eny or (l)ater:
 ASK_END ask   | 18\nMay it?\n(o)nce, in this (c)onversation, (a)lways, (d)eny or (l)ater:
@@ -228,6 +230,10 @@ fn tools_are_shown_and_permission_is_asked() {
         MAY_LONG => ASK_LONG
         > o => ASK_MORE
         > => ASK_END
+        > o => ONCE
+
+        MAY_ONCE => ASK_ONCE
+        > a => ASK_ONCE
         > o => ONCE
 
         MAY_LONG => ASK_LONG

@@ -37,6 +37,7 @@ export function approvals(tray, household, openConversation) {
   function card(approval) {
     const choice = (decision, label, title, kind) => h("button", { class: kind, title, disabled: decision !== "deny", onclick: () => decide(decision) }, label);
     const covers = approval.covers ?? approval.requested_by ?? "whoever asked";
+    const mayLast = approval.covers !== null;
     const end = h("span.end");
     const call = h("div.call", { tabindex: 0, role: "group", "aria-label": "What would run" },
       approval.reason && h("p", marked(beginning(approval))), argumentsOf(approval.arguments), end);
@@ -47,10 +48,11 @@ export function approvals(tray, household, openConversation) {
       call, hint,
       h("div.row.wrap",
         choice("once", "Allow once", "This call only", "primary"),
-        choice("conversation", "Allow in this conversation", `Calls of this tool in this conversation, when ${covers} asks`, ""),
-        choice("always", "Always allow", `Calls of this tool from now on, when ${covers} asks`, ""),
+        mayLast && choice("conversation", "Allow in this conversation", `Calls of this tool in this conversation, when ${covers} asks`, ""),
+        mayLast && choice("always", "Always allow", `Calls of this tool from now on, when ${covers} asks`, ""),
         choice("deny", "Deny", "The assistant continues without this call", "danger")),
-      h("p.quiet.small", "Once is this call. The conversation and always cover ", h("code", ...marked(visible(approval.tool))), " when ", h("strong", ...marked(visible(covers))), " asks, and nobody else."));
+      approval.outside && h("p.quiet.small", "Text from outside is in this conversation, so the tool asks again."),
+      mayLast && h("p.quiet.small", "Once is this call. The conversation and always cover ", h("code", ...marked(visible(approval.tool))), " when ", h("strong", ...marked(visible(covers))), " asks, and nobody else."));
     element.dataset.approval = approval.approval_id;
     summary.addEventListener("click", () => { element.dataset.chosen = "yes"; });
     // What was scrolled away, or is not unfolded, was not read.

@@ -212,8 +212,10 @@ export class Household extends EventTarget {
 
   async #loadApprovals() {
     const { approvals } = await this.read("list_approvals");
-    const isNew = approvals.find((one) => !this.approvals.has(one.approval_id));
-    this.approvals = new Map(approvals.map((one) => [one.approval_id, one]));
+    this.waiting = new Set(approvals.map((one) => one.turn_id));
+    const mine = approvals.filter((one) => one.may_answer !== false);
+    const isNew = mine.find((one) => !this.approvals.has(one.approval_id));
+    this.approvals = new Map(mine.map((one) => [one.approval_id, one]));
     this.#emit("approvals", isNew && { isNew: true, approval: isNew });
   }
 
@@ -275,8 +277,11 @@ export class Household extends EventTarget {
         return this.#changed(conversation, { title: event.title });
       case "conversation.shared":
         return this.#shared(conversation, event);
-      case "conversation.deleted":
-        return this.#forget(conversation, "This conversation was deleted.");
+      case "conversation.deleted": {
+        // What is no longer shared is as good as deleted.
+        const { owner } = this.conversations.get(conversation) ?? {};
+        return owner && owner !== this.identity?.user ? this.lose(conversation) : this.#forget(conversation, "This conversation was deleted.");
+      }
       case "config.updated":
         return this.#configChanged();
       case "delivery.updated":
@@ -284,11 +289,10 @@ export class Household extends EventTarget {
     }
   }
 
-  /** Someone else sees a conversation now: perhaps this person, or this person no more. */
-  #shared(id, { audience }) {
-    if (this.conversations.has(id)) this.#changed(id, { audience });
+  /** Other people see a conversation now, perhaps also this person. */
+  #shared(id, { owner, audience }) {
+    if (this.conversations.has(id)) this.#changed(id, { owner, audience });
     else this.loadConversations().catch(() => {});
-    if (this.conversations.has(id)) this.read("get_messages", { conversation_id: id, limit: 1 }).catch(({ code }) => { if (code === "not_found") this.lose(id); });
   }
 
   #settled(conversation) {

@@ -52,6 +52,8 @@ impl ChatClient {
     /// Handles a list of what waits for approval.
     pub(super) fn listed(&mut self, purpose: Listing, waiting: Vec<Approval>) -> Vec<Action> {
         let mut actions = Vec::new();
+        let mut waiting = waiting;
+        waiting.retain(|approval| approval.may_answer);
         match purpose {
             Listing::Count => match waiting.len() {
                 0 => return actions,
