@@ -9,10 +9,10 @@
 //! 3. `History::open` reads the past of the conversation and the memories that fit
 //!    the message; `History::context` fits them into the model's token budget
 //!    ([`context::fit::fit`]) and summarises what no longer fits.
-//! 4. [`permission::offered`] chooses the tools that the model may call.
+//! 4. [`permission::Actor::offered`] chooses the tools that the model may call.
 //! 5. [`model::Provider::complete`] asks the model; [`provider`] has the walk
 //!    through it.
-//! 6. `settle_calls` gives each call its result: [`permission::decide`] allows it,
+//! 6. `settle_calls` gives each call its result: [`permission::Actor::decide`] allows it,
 //!    refuses it or asks the owner, and [`tool::Tool::run`] runs it. A question to
 //!    the owner suspends the turn.
 //! 7. Steps 3 to 6 repeat until the model answers without calls, repeats itself

@@ -17,7 +17,7 @@
 //! that people see it, too.
 
 use base::secret::{base32_lower, sha256};
-use store::Message;
+use store::{Memory, Message};
 
 /// Characters kept of a speaker's name.
 pub(crate) const NAME_CHARS: usize = 64;
@@ -118,6 +118,20 @@ pub(crate) fn printable_name(name: &str) -> String {
         UNKNOWN.to_owned()
     } else {
         name
+    }
+}
+
+/// Who said what is remembered, and through which webhook account: its callers may
+/// speak under any name.
+pub(crate) fn provenance(memory: &Memory) -> Option<String> {
+    let speaker = memory.speaker.as_deref().map(printable_name);
+    match (speaker, &memory.account) {
+        (speaker, Some(account)) => Some(format!(
+            "{} by webhook {}",
+            speaker.as_deref().unwrap_or(UNKNOWN),
+            printable_name(account)
+        )),
+        (speaker, None) => speaker,
     }
 }
 

@@ -94,6 +94,7 @@ mod tests {
                     ok: true,
                     content: (*content).to_owned(),
                     outside: false,
+                    private: false,
                 }),
         );
         steps

@@ -169,6 +169,15 @@ events! {
         arguments: Value,
         /// Why it asks, in words for a person.
         reason: String,
+        /// The person or the webhook account that asked, where known.
+        requested_by: Option<String>,
+        /// Where the message came from.
+        channel: String,
+        /// Whom an answer for the conversation, or for always, covers.
+        covers: Option<String>,
+        /// Whether text from outside is in the conversation: then a tool with an effect
+        /// asks again next time.
+        outside: bool,
     },
 
     /// An approval was decided, by a person or by time.

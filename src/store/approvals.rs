@@ -8,11 +8,11 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{self, row, rows};
 use crate::steps::ToolCall;
-use crate::viewer::{Viewer, seen_columns};
+use crate::viewer::Viewer;
 use crate::words::words;
 use base::clock::Timestamp;
 use base::error::{Error, Result};
-use base::ids::{ApprovalId, ConversationId, TurnId};
+use base::ids::{ApprovalId, ConversationId, TurnId, UserId};
 
 /// Most rows of one list.
 const MOST: i64 = 1000;
@@ -26,6 +26,16 @@ pub struct Approval {
     pub turn_id: TurnId,
     /// The turn's conversation.
     pub conversation_id: ConversationId,
+    /// Who asked; absent for a webhook account, and in turns of older versions.
+    pub user_id: Option<UserId>,
+    /// The webhook account that asked.
+    pub account: Option<String>,
+    /// The name of that person or account; of older turns, what the message says.
+    pub requested_by: Option<String>,
+    /// Where the message came from, as [`Turn::channel`](crate::Turn::channel).
+    pub channel: String,
+    /// Whether text from outside was in the conversation.
+    pub is_outside: bool,
     /// The [`ToolCall::id`](crate::ToolCall::id).
     pub call_id: String,
     /// The tool that would run.
@@ -61,6 +71,8 @@ pub struct NewApproval {
     pub arguments: String,
     /// Why approval is needed, as text for a person.
     pub reason: String,
+    /// Whether text from outside is in the conversation.
+    pub is_outside: bool,
 }
 
 /// A person's decision, or a timeout.
@@ -77,9 +89,9 @@ pub struct Decision {
 pub enum Verdict {
     /// Approved for this call.
     ApprovedOnce,
-    /// Approved for the rest of the conversation.
+    /// Approved for the rest of the conversation, for the one who asked.
     ApprovedConversation,
-    /// Approved from now on.
+    /// Approved from now on, for the one who asked.
     ApprovedAlways,
     /// The call is refused; the turn continues without it.
     Denied,
@@ -114,16 +126,37 @@ pub struct DecisionOutcome {
     pub resumes: bool,
 }
 
+/// Reads approvals with those who asked. A webhook's turn is its account's, whoever
+/// its caller says that speaks.
+macro_rules! approvals_from {
+    ($hint:literal) => {
+        concat!(
+            "SELECT a.*, t.channel,
+                 iif(t.channel LIKE 'webhook:%', NULL, t.user_id) AS user_id,
+                 iif(t.channel LIKE 'webhook:%', t.account, NULL) AS account,
+                 iif(t.channel LIKE 'webhook:%', t.account, ifnull(u.name, m.speaker))
+                     AS requested_by
+             FROM approvals a ",
+            $hint,
+            " CROSS JOIN turns t ON t.id = a.turn_id
+             LEFT JOIN users u ON u.id = t.user_id
+             LEFT JOIN messages m ON m.id = t.message_id"
+        )
+    };
+}
+
 impl Store {
-    /// Undecided approvals, oldest first, at most 1,000.
+    /// Undecided approvals, oldest first, at most 1,000: an admin's viewer sees all,
+    /// a person's those that they asked for.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
     pub fn waiting_approvals(&self, viewer: &Viewer) -> Result<Vec<Approval>> {
         self.read(|connection| {
-            let sight = viewer.sight(connection)?;
-            let most = MOST as usize;
-            sight.rows(connection, WAITING_APPROVALS, params![], most, from_row)
+            let mut found = rows(connection, WAITING_APPROVALS, params![], from_row)?;
+            found.retain(|approval| viewer.sees_approval_of(approval.user_id));
+            found.truncate(MOST as usize);
+            Ok(found)
         })
     }
 
@@ -135,7 +168,10 @@ impl Store {
         self.read(|connection| {
             rows(
                 connection,
-                "SELECT * FROM approvals WHERE turn_id = ?1 ORDER BY id LIMIT ?2",
+                concat!(
+                    approvals_from!(""),
+                    " WHERE a.turn_id = ?1 ORDER BY a.id LIMIT ?2"
+                ),
                 params![turn, MOST],
                 from_row,
             )
@@ -168,30 +204,52 @@ impl Store {
         })
     }
 
-    /// Whether this tool was approved for the rest of this conversation.
+    /// An approval, seen as by [`Store::waiting_approvals`].
+    ///
+    /// # Errors
+    /// `not_found`.
+    pub fn approval(&self, viewer: &Viewer, id: ApprovalId) -> Result<Approval> {
+        self.read(|connection| {
+            let approval = find(connection, id)?;
+            match viewer.sees_approval_of(approval.user_id) {
+                true => Ok(approval),
+                false => Err(query::not_found("approval", id)),
+            }
+        })
+    }
+
+    /// Whether this tool was approved for the rest of this conversation, for this
+    /// person or this webhook account.
     ///
     /// # Errors
     /// `server_error` when the database cannot be read.
-    pub fn is_allowed_in(&self, conversation: ConversationId, tool: &str) -> Result<bool> {
+    pub fn is_granted(
+        &self,
+        conversation: ConversationId,
+        tool: &str,
+        user: Option<UserId>,
+        account: Option<&str>,
+    ) -> Result<bool> {
         self.read(|connection| {
-            let allowed = row(
+            let granted = row(
                 connection,
-                "SELECT 1 FROM allowed_tools WHERE conversation_id = ?1 AND tool = ?2",
-                params![conversation, tool],
+                GRANT,
+                params![conversation, tool, user, account],
                 |_| Ok(()),
             )?;
-            Ok(allowed.is_some())
+            Ok(granted.is_some())
         })
     }
 }
 
 pub(crate) const WAITING_APPROVALS: &str = concat!(
-    "SELECT ",
-    seen_columns!("c"),
-    ", a.* FROM approvals a INDEXED BY approvals_undecided \
-     CROSS JOIN conversations c ON c.id = a.conversation_id \
-     WHERE a.verdict IS NULL ORDER BY a.id"
+    approvals_from!("INDEXED BY approvals_undecided"),
+    " WHERE a.verdict IS NULL ORDER BY a.id"
 );
+
+pub(crate) const GRANT: &str = "SELECT 1 FROM grants \
+     WHERE conversation_id = ?1 AND tool = ?2 \
+         AND ifnull(user_id, 0) = ifnull(?3, 0) AND ifnull(account, '') = ifnull(?4, '')";
 
 pub(crate) const EXPIRED_APPROVALS: &str = "SELECT id FROM approvals \
      INDEXED BY approvals_undecided WHERE verdict IS NULL AND expires_at <= ?1 \
@@ -204,35 +262,26 @@ pub(crate) fn insert(
     new: NewApproval,
     expires_at: Timestamp,
 ) -> Outcome<Approval> {
-    let approval = Approval {
-        id: write.id(),
-        turn_id,
-        conversation_id,
-        call_id: new.call_id,
-        tool: new.tool,
-        arguments: new.arguments,
-        reason: new.reason,
-        created_at: write.now,
-        expires_at,
-        decision: None,
-    };
+    let id = write.id();
     write.execute(
         "INSERT INTO approvals
-             (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+             (id, turn_id, conversation_id, call_id, tool, arguments, reason, created_at,
+              expires_at, is_outside)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         params![
-            approval.id,
-            approval.turn_id,
-            approval.conversation_id,
-            approval.call_id,
-            approval.tool,
-            approval.arguments,
-            approval.reason,
-            approval.created_at,
-            approval.expires_at,
+            id,
+            turn_id,
+            conversation_id,
+            new.call_id,
+            new.tool,
+            new.arguments,
+            new.reason,
+            write.now,
+            expires_at,
+            new.is_outside,
         ],
     )?;
-    Ok(approval)
+    find(write.connection, id)
 }
 
 fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<DecisionOutcome> {
@@ -249,10 +298,19 @@ fn decide(write: &Write<'_>, id: ApprovalId, decision: Decision) -> Outcome<Deci
         "UPDATE approvals SET verdict = ?2, decided_by = ?3, decided_at = ?4 WHERE id = ?1",
         params![id, decision.verdict, decision.by, write.now],
     )?;
-    if decision.verdict == Verdict::ApprovedConversation {
+    // Of an older turn, nobody knows who asked: then it holds for this call alone.
+    if decision.verdict == Verdict::ApprovedConversation
+        && (approval.user_id.is_some() || approval.account.is_some())
+    {
         write.execute(
-            "INSERT OR IGNORE INTO allowed_tools (conversation_id, tool) VALUES (?1, ?2)",
-            params![approval.conversation_id, approval.tool],
+            "INSERT OR IGNORE INTO grants (conversation_id, tool, user_id, account)
+             VALUES (?1, ?2, ?3, ?4)",
+            params![
+                approval.conversation_id,
+                approval.tool,
+                approval.user_id,
+                approval.account,
+            ],
         )?;
     }
     let queued = write.execute(
@@ -282,7 +340,7 @@ fn find(connection: &Connection, id: ApprovalId) -> Outcome<Approval> {
     query::find(
         connection,
         "approval",
-        "SELECT * FROM approvals WHERE id = ?",
+        concat!(approvals_from!(""), " WHERE a.id = ?"),
         id,
         from_row,
     )
@@ -294,6 +352,11 @@ fn from_row(row: &Row<'_>) -> rusqlite::Result<Approval> {
         id: row.get("id")?,
         turn_id: row.get("turn_id")?,
         conversation_id: row.get("conversation_id")?,
+        user_id: row.get("user_id")?,
+        account: row.get("account")?,
+        requested_by: row.get("requested_by")?,
+        channel: row.get("channel")?,
+        is_outside: row.get("is_outside")?,
         call_id: row.get("call_id")?,
         tool: row.get("tool")?,
         arguments: row.get("arguments")?,

@@ -49,6 +49,8 @@ pub struct Past {
     pub has_more: bool,
     /// Turns that wait for a person's decision and are answered later.
     pub suspended: usize,
+    /// Whether text from outside was ever shown to the model in this conversation.
+    pub has_outside_text: bool,
 }
 
 /// Most turns at once, whatever a caller asks for.
@@ -119,13 +121,49 @@ impl Store {
                 });
             }
             turns.reverse();
+            let has_outside_text =
+                row(connection, HAS_OUTSIDE_TEXT, params![id], |row| row.get(0))?;
             Ok(Past {
                 summary,
                 turns,
                 has_more,
                 suspended: suspended.map_or(0, |count: i64| count as usize),
+                has_outside_text: has_outside_text.unwrap_or(false),
             })
         })
+    }
+
+    /// Whether text from outside was ever shown to the model in one of these
+    /// conversations.
+    ///
+    /// # Errors
+    /// `server_error` when the database cannot be read.
+    pub fn have_outside_text(
+        &self,
+        conversations: impl IntoIterator<Item = ConversationId>,
+    ) -> Result<bool> {
+        self.read(|connection| {
+            for id in conversations {
+                let has = row(connection, HAS_OUTSIDE_TEXT, params![id], |row| row.get(0))?;
+                if has.unwrap_or(false) {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        })
+    }
+
+    /// Notes that text from outside is shown to the model in this conversation: what
+    /// it says from now on may come of that, and so may every summary. Does not wait;
+    /// a write that follows is not on disk before it.
+    pub fn note_outside_text(&self, id: ConversationId) {
+        self.post(move |write| {
+            write.execute(
+                "UPDATE conversations SET has_outside_text = 1 WHERE id = ?",
+                params![id],
+            )?;
+            Ok(())
+        });
     }
 
     /// Stores the summary that replaces the turns up to `turn_id`, durably.
@@ -163,6 +201,8 @@ pub(crate) const PAST_TURNS: &str = "SELECT t.id, t.message_id, t.reply_id, t.ch
 
 pub(crate) const SUSPENDED: &str = "SELECT count(*) FROM turns INDEXED BY turns_unfinished \
      WHERE conversation_id = ? AND finished_at IS NULL AND state = 'waiting_approval'";
+
+const HAS_OUTSIDE_TEXT: &str = "SELECT has_outside_text FROM conversations WHERE id = ?";
 
 pub(crate) const PAST_STEPS: &str =
     "SELECT body FROM steps WHERE turn_id = ?1 ORDER BY id LIMIT ?2";

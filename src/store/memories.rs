@@ -38,6 +38,8 @@ pub struct Memory {
     pub account: Option<String>,
     /// When it was first remembered.
     pub created_at: Timestamp,
+    /// Whether text from outside was in the conversation.
+    pub is_outside: bool,
 }
 
 /// A fact to remember.
@@ -55,6 +57,8 @@ pub struct NewMemory {
     pub channel: Option<String>,
     /// The webhook account through which it came.
     pub account: Option<String>,
+    /// Whether text from outside was in the conversation.
+    pub is_outside: bool,
 }
 
 impl Store {
@@ -94,12 +98,14 @@ impl Store {
                 audience: directory.audience(write.connection, new.owner_id, audience_id)?,
                 channel: new.channel,
                 account: new.account,
+                is_outside: new.is_outside,
                 created_at: write.now,
             };
             write.execute(
                 "INSERT INTO memories
-                     (id, content, speaker, created_at, owner_id, audience_id, channel, account)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                     (id, content, speaker, created_at, owner_id, audience_id, channel, account,
+                      is_outside)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 params![
                     memory.id,
                     memory.content,
@@ -109,6 +115,7 @@ impl Store {
                     audience_id,
                     memory.channel,
                     memory.account,
+                    memory.is_outside,
                 ],
             )?;
             Ok(memory)
@@ -227,6 +234,7 @@ fn from_row(
         audience: directory.audience(connection, thing.owner_id, thing.audience_id)?,
         channel: row.get("channel")?,
         account: thing.account,
+        is_outside: row.get("is_outside")?,
         id: row.get("id")?,
         content: row.get("content")?,
         speaker: row.get("speaker")?,

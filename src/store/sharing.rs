@@ -8,6 +8,7 @@ use crate::database::Store;
 use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::{row, rows};
+use crate::steps;
 use crate::viewer::Viewer;
 use base::error::Result;
 use base::ids::{AudienceId, ConversationId, ScheduleId, UserId};
@@ -33,6 +34,9 @@ impl Store {
                 "UPDATE conversations SET audience_id = ?2 WHERE id = ?1",
                 params![id, audience_id],
             )?;
+            if audience_id != thing.audience_id {
+                steps::withdraw_private(write, id)?;
+            }
             follow(write, id, audience_id)?;
             // An admin may have shared it without themselves.
             conversations::find(
@@ -61,6 +65,17 @@ impl Store {
             )?;
             if known == Some(audience_id) {
                 return Ok(());
+            }
+            let changed: Vec<ConversationId> = rows(
+                write.connection,
+                "SELECT id FROM conversations
+                 WHERE account = ?1 AND external_name IS NOT NULL AND owner_id IS NULL
+                     AND audience_id <> ?2",
+                params![account, audience_id],
+                |row| row.get(0),
+            )?;
+            for id in changed {
+                steps::withdraw_private(write, id)?;
             }
             for sql in [
                 "UPDATE conversations SET audience_id = ?2

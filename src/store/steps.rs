@@ -10,7 +10,7 @@ use crate::failure::Outcome;
 use crate::job::Write;
 use crate::query::rows;
 use base::error::{Error, Result};
-use base::ids::TurnId;
+use base::ids::{ConversationId, TurnId};
 
 /// Most steps that are read of one turn.
 const MOST_STEPS: i64 = 10_000;
@@ -75,6 +75,10 @@ pub enum Step {
         /// Whether the text comes from outside the household, such as a web page.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         outside: bool,
+        /// Whether the text holds what only the readers of the conversation may see,
+        /// as they were then.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        private: bool,
     },
 }
 
@@ -91,6 +95,8 @@ struct StepMembers {
     content: Option<String>,
     #[serde(default)]
     outside: bool,
+    #[serde(default)]
+    private: bool,
 }
 
 impl TryFrom<StepMembers> for Step {
@@ -112,6 +118,7 @@ impl TryFrom<StepMembers> for Step {
                 ok: members.ok.ok_or(missing)?,
                 content: members.content.ok_or(missing)?,
                 outside: members.outside,
+                private: members.private,
             },
             _ => return Err("a step has an unknown kind"),
         })
@@ -146,6 +153,44 @@ pub(crate) fn insert_steps(write: &Write<'_>, id: TurnId, steps: &[Step]) -> Out
     }
     Ok(())
 }
+
+/// Removes what tools found for the readers of a conversation, because it gets more of
+/// them: these must not learn it from the model. The summary goes too; the next turn
+/// that needs one makes it anew.
+pub(crate) fn withdraw_private(write: &Write<'_>, id: ConversationId) -> Outcome<()> {
+    let found = rows(write.connection, PRIVATE_STEPS, params![id], |row| {
+        Ok((row.get::<_, i64>("id")?, step_from_row(row)?))
+    })?;
+    for (step_id, mut step) in found {
+        if let Step::Result {
+            content, private, ..
+        } = &mut step
+            && *private
+        {
+            WITHDRAWN.clone_into(content);
+            *private = false;
+            let body = serde_json::to_string(&step)
+                .map_err(|error| Error::server("the turn's steps could not be stored", error))?;
+            write.execute(
+                "UPDATE steps SET body = ?2 WHERE id = ?1",
+                params![step_id, body],
+            )?;
+        }
+    }
+    write.execute(
+        "DELETE FROM conversation_summaries WHERE conversation_id = ?",
+        params![id],
+    )?;
+    Ok(())
+}
+
+/// What the model reads in place of a private result.
+const WITHDRAWN: &str = "[removed: the conversation was shared with more people since]";
+
+pub(crate) const PRIVATE_STEPS: &str = "SELECT s.id, s.body \
+     FROM turns t INDEXED BY turns_by_conversation \
+     CROSS JOIN steps s INDEXED BY steps_by_turn ON s.turn_id = t.id \
+     WHERE t.conversation_id = ? AND s.body LIKE '%\"private\":true%'";
 
 /// The step in the column `body`.
 pub(crate) fn step_from_row(row: &Row<'_>) -> rusqlite::Result<Step> {

@@ -112,6 +112,7 @@ pub fn question(tool: &str) -> NewApproval {
         tool: tool.to_owned(),
         arguments: "{}".to_owned(),
         reason: "it writes".to_owned(),
+        is_outside: false,
     }
 }
 

@@ -111,6 +111,16 @@ impl Viewer {
         }
     }
 
+    /// Whether an approval is seen for which this person asked; none stands for a
+    /// webhook account. Whoever may answer for others sees what they asked for.
+    pub(crate) fn sees_approval_of(&self, asker: Option<UserId>) -> bool {
+        match &self.0 {
+            Scope::Server => true,
+            Scope::Person(person) => person.role >= UserRole::Admin || asker == Some(person.id),
+            Scope::Account(_) | Scope::ReadersOf { .. } => false,
+        }
+    }
+
     /// Whether only what is the household's is seen and made.
     pub(crate) fn is_household_only(&self) -> bool {
         matches!(&self.0, Scope::Person(person) if person.household_only)

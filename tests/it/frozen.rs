@@ -184,7 +184,7 @@ fn everything_of_0_1_0_is_still_there() {
     check_integrity(&database);
     for (table, rows) in [
         ("machines", 1),
-        ("allowed_tools", 1),
+        ("grants", 0),
         ("conversation_summaries", 1),
         ("retold_conversations", 1),
         ("idempotency", 2),

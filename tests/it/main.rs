@@ -19,6 +19,7 @@ mod handbook;
 mod handbook_examples;
 mod held_commits;
 mod http;
+mod injections;
 mod late_replies;
 mod mcp;
 mod mcp_http;

@@ -120,11 +120,192 @@ fn what_is_remembered_holds_as_long_as_it_says() {
     );
     assert!(turn(&mut client, true, "always"), "another conversation");
     assert!(!turn(&mut client, true, "-"), "always");
-    let shown = client.ask(json!({ "type": "get_config" }));
-    assert_eq!(shown["tool_permissions"], json!({ "remember": "allow" }));
     let saved = fs::read_to_string(home.folder.path().join("config.json")).unwrap();
     let saved: Value = serde_json::from_str(&saved).unwrap();
-    assert_eq!(saved["tool_permissions"]["remember"], "allow");
+    let own = json!({ "admin": { "tool_permissions": { "remember": "allow" } } });
+    assert_eq!(saved["people"], own);
+    assert_eq!(saved.get("tool_permissions"), None);
+}
+
+/// Says something in a conversation, and returns the question that an admin gets, if
+/// there is one, and the conversation. The question gets this answer.
+fn asks(
+    speaker: &mut Client,
+    admin: &mut Client,
+    conversation: Option<&Value>,
+    answer: &Value,
+) -> (Option<Value>, Value) {
+    let mut chat = json!({ "type": "chat", "message": "remember x" });
+    if let Some(conversation) = conversation {
+        chat["conversation_id"] = conversation.clone();
+    }
+    speaker.send(&chat);
+    let mut asked = None;
+    loop {
+        let message = admin.receive();
+        if message["event"] == "approval.requested" {
+            let mut answer = answer.clone();
+            answer["approval_id"] = message["approval_id"].clone();
+            admin.send(&answer);
+            asked = Some(message);
+        } else if message["event"] == "chat.done" {
+            return (asked, message["conversation_id"].clone());
+        }
+    }
+}
+
+/// An answer for the conversation, or for always, covers the one who asked: another
+/// person and a webhook are asked about again.
+#[test]
+fn an_answer_covers_the_one_who_asked() {
+    let model = calling("switch", json!({}));
+    let receiver = Receiver::start();
+    let switch = json!({
+        "name": "switch", "description": "Switches.", "parameters": {}, "trusted": true,
+        "command": ["true"],
+    });
+    let mut config = model.config_with(json!({
+        "permission_mode": "ask",
+        "privacy": { "conversations": "household" },
+        "tools": { "custom": [switch] },
+        "channels": [
+            { "name": "lan", "type": "tcp", "port": 0 },
+            { "name": "hooks", "type": "webhook", "accounts": {
+                "ci": {
+                    "incoming_path": "/webhook/ci", "outgoing_url": receiver.url(),
+                    "trusted": true,
+                },
+                "careful": {
+                    "incoming_path": "/webhook/careful", "outgoing_url": receiver.url(),
+                    "trusted": true, "permission_mode": "ask",
+                },
+            } },
+        ],
+    }));
+    config["limits"] = json!({ "commands_per_second": 10_000, "commands_burst": 10_000 });
+    let home = Home::start(config);
+    let (mut admin, mut user) = (home.admin(), home.websocket(&home.tokens.user));
+    let mut deciding = home.admin();
+    deciding.ask(json!({ "type": "subscribe", "events": ["approval.requested", "chat.done"] }));
+    let answer = |remember: &str| json!({ "type": "approve", "remember": remember });
+
+    let (asked, shared) = asks(&mut user, &mut deciding, None, &answer("conversation"));
+    let asked = asked.expect("a user is asked for");
+    assert_eq!(asked["requested_by"], "user");
+    assert_eq!(asked["covers"], "user");
+    assert_eq!(asked["channel"], "websocket");
+    let mut asked_of = |client: &mut Client, place: Option<&Value>, remember: &str| {
+        asks(client, &mut deciding, place, &answer(remember)).0
+    };
+    assert_eq!(asked_of(&mut user, Some(&shared), "once"), None);
+    let other = asked_of(&mut admin, Some(&shared), "once").expect("not the same person");
+    assert_eq!(other["requested_by"], "admin");
+    assert!(
+        asked_of(&mut user, None, "always").is_some(),
+        "another conversation"
+    );
+    assert_eq!(asked_of(&mut user, None, "once"), None, "always");
+    assert!(
+        asked_of(&mut admin, None, "once").is_some(),
+        "not for everybody"
+    );
+
+    // The same of two webhook accounts: what narrows one stays.
+    let mut listing = home.admin();
+    let mut waiting = |path: &str| {
+        let before = receiver.callbacks().len();
+        let body = json!({ "message": "remember x", "conversation_id": "one" });
+        assert_eq!(post(home.address(), path, &[], &body).status, 202);
+        eventually("it waits or is answered", || {
+            let waiting = listing.ask(json!({ "type": "list_approvals" }))["approvals"].clone();
+            if let Some(asked) = waiting.get(0) {
+                return Some(Some(asked.clone()));
+            }
+            (receiver.callbacks().len() > before).then_some(None)
+        })
+    };
+    let asked = waiting("/webhook/ci").expect("a webhook is asked for");
+    assert_eq!(asked["requested_by"], "ci");
+    assert_eq!(asked["covers"], "the webhook account ci");
+    let mut deciding = home.admin();
+    let mut answer = |asked: &Value, remember: &str| {
+        let id = asked["approval_id"].clone();
+        deciding.send(&json!({ "type": "approve", "approval_id": id, "remember": remember }));
+        deciding.response()
+    };
+    assert_eq!(answer(&asked, "conversation")["status"], "ok");
+    receiver.wait_for(1);
+    assert_eq!(waiting("/webhook/ci"), None, "allowed in this conversation");
+    let asked = waiting("/webhook/careful").expect("another account");
+    let refused = answer(&asked, "always");
+    assert_eq!(refused["code"], "invalid_request", "{refused}");
+    assert!(
+        refused["error"].to_string().contains("permission_mode"),
+        "{refused}"
+    );
+    assert_eq!(answer(&asked, "once")["status"], "ok");
+    receiver.wait_for(3);
+    assert!(waiting("/webhook/careful").is_some(), "once was once");
+}
+
+/// Admins answer for everybody; whoever asked answers where `approves` says so, and
+/// nobody else so much as sees it.
+#[test]
+fn who_may_answer_an_approval() {
+    for (tool, arguments, approves, may) in [
+        ("remember", json!({ "content": "x" }), Value::Null, true),
+        (
+            "web_fetch",
+            json!({ "url": "http://127.0.0.1:1/" }),
+            Value::Null,
+            false,
+        ),
+        (
+            "run_command",
+            json!({ "command": "true" }),
+            Value::Null,
+            false,
+        ),
+        (
+            "web_fetch",
+            json!({ "url": "http://127.0.0.1:1/" }),
+            json!(["web_fetch"]),
+            true,
+        ),
+        ("remember", json!({ "content": "x" }), json!([]), false),
+    ] {
+        let model = calling(tool, arguments);
+        let home = asking(
+            &model,
+            json!({
+                "tools": { "run_command": { "enabled": true } },
+                "people": { "User": { "approves": approves } },
+            }),
+        );
+        let mut user = home.websocket(&home.tokens.user);
+        home.websocket(&home.tokens.user)
+            .send(&json!({ "type": "chat", "message": "go" }));
+        let asked = eventually("the question is asked", || {
+            let listed = user.ask(json!({ "type": "list_approvals" }));
+            listed["approvals"].get(0).cloned()
+        });
+        let id = asked["approval_id"].clone();
+        assert_eq!(asked["may_answer"], may, "{tool} {asked}");
+        let mut admin = home.admin();
+        let listed = admin.ask(json!({ "type": "list_approvals" }));
+        assert_eq!(listed["approvals"][0]["may_answer"], true);
+        // A second user neither sees nor answers it.
+        let mut guest = home.websocket(&home.tokens.viewer);
+        let refused = guest.refused(json!({ "type": "approve", "approval_id": id }));
+        assert_eq!(refused, "unauthorized");
+        let approve = json!({ "type": "approve", "approval_id": id });
+        if may {
+            user.ask(approve);
+        } else {
+            assert_eq!(user.refused(approve.clone()), "unauthorized", "{tool}");
+            admin.ask(approve);
+        }
+    }
 }
 
 /// A server with one account, narrowed by `account`.
@@ -156,7 +337,8 @@ fn send(home: &Home, message: &str) {
 fn a_webhook_s_question_reaches_every_owner_and_its_answer_the_caller() {
     let model = calling("remember", json!({ "content": "x" }));
     let receiver = Receiver::start();
-    let home = webhook_home(&model, &receiver, json!({}), "ask");
+    let account = json!({ "tools": ["remember"] });
+    let home = webhook_home(&model, &receiver, account, "ask");
     let (mut one, mut two) = (home.admin(), home.websocket(&home.tokens.admin));
     let mut lines = Client::lines(home.address());
     lines.authenticate(&home.tokens.admin);
@@ -188,7 +370,8 @@ fn a_webhook_s_question_reaches_every_owner_and_its_answer_the_caller() {
 fn a_webhook_s_question_that_nobody_answers_is_denied() {
     let model = calling("remember", json!({ "content": "x" }));
     let receiver = Receiver::start();
-    let home = webhook_home(&model, &receiver, json!({}), "ask");
+    let account = json!({ "tools": ["remember"] });
+    let home = webhook_home(&model, &receiver, account, "ask");
     let mut client = home.admin();
     watch(&mut client);
     send(&home, "remember x");
@@ -245,7 +428,7 @@ fn a_webhook_account_narrows_what_may_be_done() {
     let home = webhook_home(
         &model,
         &receiver,
-        json!({ "permission_mode": "ask" }),
+        json!({ "permission_mode": "ask", "tools": ["remember"] }),
         "allow",
     );
     send(&home, "remember x");

@@ -89,13 +89,13 @@ fn each_command_needs_its_role() {
             json!({ "type": "revoke_token", "token_id": "tok_0000000000001" }),
         ),
         ("admin", json!({ "type": "update_config", "config": {} })),
-        ("admin", json!({ "type": "list_approvals" })),
+        ("user", json!({ "type": "list_approvals" })),
         (
-            "admin",
+            "user",
             json!({ "type": "approve", "approval_id": "appr_0000000000001" }),
         ),
         (
-            "admin",
+            "user",
             json!({ "type": "deny", "approval_id": "appr_0000000000001" }),
         ),
         ("admin", json!({ "type": "list_deliveries" })),

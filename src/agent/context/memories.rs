@@ -1,6 +1,6 @@
 //! The memories that go with a message.
 
-use crate::message_text::printable_name;
+use crate::message_text::{OUTSIDE_TAG, fenced, provenance};
 use crate::tool::output::shorten;
 use base::error::Result;
 use store::{Memory, Store, Viewer};
@@ -12,21 +12,36 @@ const MOST_BYTES: usize = 1_500;
 /// Characters kept of each.
 const MEMORY_CHARS: usize = 400;
 
-/// The memories that fit `message`, one a line, best first, with speaker and day;
-/// none if none fits.
-pub(crate) fn relevant(store: &Store, viewer: &Viewer, message: &str) -> Result<Option<String>> {
-    let mut lines = String::new();
+/// Memories for the model.
+pub(crate) struct Remembered {
+    /// One a line, best first, with who said it and when.
+    pub text: String,
+    /// Whether any of them comes from outside.
+    pub is_outside: bool,
+}
+
+/// The memories that fit `message` and that the viewer sees; none if none fits.
+pub(crate) fn relevant(
+    store: &Store,
+    viewer: &Viewer,
+    message: &str,
+) -> Result<Option<Remembered>> {
+    let mut known = Remembered {
+        text: String::new(),
+        is_outside: false,
+    };
     for memory in store.relevant_memories(viewer, message, MOST_MEMORIES)? {
         let line = line(&memory);
-        if lines.len() + 1 + line.len() > MOST_BYTES {
+        if known.text.len() + 1 + line.len() > MOST_BYTES {
             break;
         }
-        if !lines.is_empty() {
-            lines.push('\n');
+        if !known.text.is_empty() {
+            known.text.push('\n');
         }
-        lines.push_str(&line);
+        known.text.push_str(&line);
+        known.is_outside |= memory.is_outside;
     }
-    Ok((!lines.is_empty()).then_some(lines))
+    Ok((!known.text.is_empty()).then_some(known))
 }
 
 fn line(memory: &Memory) -> String {
@@ -34,11 +49,15 @@ fn line(memory: &Memory) -> String {
     let words = words.join(" ");
     let time = memory.created_at.to_string();
     let day = time.split('T').next().unwrap_or_default();
-    let said = match &memory.speaker {
-        Some(name) => format!("{}, {day}", printable_name(name)),
+    let said = match provenance(memory) {
+        Some(name) => format!("{name}, {day}"),
         None => day.to_owned(),
     };
-    format!("- {} ({said})", shorten(&words, MEMORY_CHARS))
+    let line = format!("- {} ({said})", shorten(&words, MEMORY_CHARS));
+    match memory.is_outside || memory.account.is_some() {
+        true => fenced(OUTSIDE_TAG, &line),
+        false => line,
+    }
 }
 
 #[cfg(test)]
@@ -46,6 +65,7 @@ mod tests {
     use store::Audience;
 
     use super::*;
+    use crate::message_text::printable_name;
     use base::clock::Timestamp;
     use base::ids::MemoryId;
 
@@ -74,8 +94,24 @@ mod tests {
                 channel: None,
                 account: None,
                 created_at: Timestamp::from_millis(1_795_253_400_125),
+                is_outside: false,
             };
             assert_eq!(line(&memory), text);
+            let through_webhook = Memory {
+                account: Some("shop".to_owned()),
+                ..memory.clone()
+            };
+            let name = speaker.map_or("unknown".to_owned(), printable_name);
+            let shown = line(&through_webhook);
+            assert!(shown.starts_with("<outside "), "{shown}");
+            let says_who = format!("({name} by webhook shop, 2026-11-21)\n</outside ");
+            assert!(shown.contains(&says_who), "{shown}");
+            let from_outside = Memory {
+                is_outside: true,
+                ..memory
+            };
+            let shown = line(&from_outside);
+            assert!(shown.contains(&format!("\n{text}\n</outside ")), "{shown}");
         }
     }
 }

@@ -83,6 +83,8 @@ pub struct PromptInput<'a> {
     pub steps: &'a [Step],
     /// Where the present message came from.
     pub channel: &'a str,
+    /// Whether text from outside is shown elsewhere, such as among the tools.
+    pub is_outside: bool,
 }
 
 /// How much is shown of the results of tools.
@@ -101,7 +103,8 @@ impl PromptInput<'_> {
         let mut past = self.past.iter();
         let named = is_named(self.present) || past.any(|turn| is_named(&turn.message));
         let mut past = self.past.iter();
-        let untrusted = is_untrusted(self.channel)
+        let untrusted = self.is_outside
+            || is_untrusted(self.channel)
             || brings_outside_text(self.steps)
             || !self.present.attachments.is_empty()
             || past.any(|turn| {
@@ -255,6 +258,7 @@ fn push_results(
                 ok,
                 content,
                 outside,
+                ..
             } => Some((call_id.as_str(), *ok, content.as_str(), *outside)),
             Step::Reply { .. } | Step::Started { .. } => None,
         })

@@ -64,5 +64,6 @@ pub fn result(id: &str, ok: bool, content: &str) -> Step {
         ok,
         content: content.to_owned(),
         outside: false,
+        private: false,
     }
 }

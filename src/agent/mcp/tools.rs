@@ -12,7 +12,9 @@ use super::session::RemoteTool;
 use super::transport::seconds;
 use crate::model::ToolSpec;
 use crate::tool::output::shorten;
-use crate::tool::{Arguments, Definition, Source, Tool, ToolContext, cancelled, turn_is_over};
+use crate::tool::{
+    Arguments, Definition, Origin, Source, Tool, ToolContext, cancelled, turn_is_over,
+};
 use net::cancel::Cancel;
 
 /// Longest time for one call, regardless of progress, unless the configuration
@@ -48,7 +50,11 @@ impl McpTool {
                 // again.
                 is_read_only: false,
                 // Nobody knows where the server gets its text from.
-                brings_outside_text: true,
+                origin: match server.config().trusted {
+                    true => Origin::Trusted,
+                    false => Origin::Outside,
+                },
+                is_private: false,
             },
         }
     }

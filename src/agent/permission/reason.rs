@@ -56,7 +56,7 @@ mod tests {
     use super::*;
     use crate::model::ToolSpec;
     use crate::tool::testing::Household;
-    use crate::tool::{Definition, ToolContext};
+    use crate::tool::{Definition, Origin, ToolContext};
     use base::testing::rows;
 
     /// A tool that never runs.
@@ -89,7 +89,8 @@ mod tests {
                 },
                 source,
                 is_read_only: false,
-                brings_outside_text: false,
+                origin: Origin::Tool,
+                is_private: false,
             },
             intent: intent.map(str::to_owned),
         };

@@ -1,6 +1,7 @@
 //! What a tool is: its definition, what it may use while it runs, and how long.
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -36,9 +37,22 @@ pub struct Definition {
     /// Whether it only reads, so that running it twice, or in parallel, does no
     /// harm.
     pub is_read_only: bool,
-    /// Whether its results hold text from outside the household: the model then
-    /// sees them marked as such.
-    pub brings_outside_text: bool,
+    /// Where the text of its results comes from, unless a run says otherwise.
+    pub origin: Origin,
+    /// Whether its results depend on who may read the conversation.
+    pub is_private: bool,
+}
+
+/// Where the text of a result comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The tool's own words.
+    Tool,
+    /// From others, marked as such for the model, but nobody who is not trusted wrote
+    /// it.
+    Trusted,
+    /// From outside the household, marked as such for the model.
+    Outside,
 }
 
 impl Definition {
@@ -62,7 +76,8 @@ impl Definition {
             },
             source: Source::Builtin,
             is_read_only: false,
-            brings_outside_text: false,
+            origin: Origin::Tool,
+            is_private: false,
         }
     }
 
@@ -76,13 +91,25 @@ impl Definition {
             },
             source: Source::Custom,
             is_read_only: tool.read_only,
-            brings_outside_text: true,
+            origin: match tool.trusted {
+                true => Origin::Trusted,
+                false => Origin::Outside,
+            },
+            is_private: false,
         }
     }
 
     /// The same tool, with results that anybody may have written.
     pub(super) fn bringing_outside_text(mut self) -> Definition {
-        self.brings_outside_text = true;
+        self.origin = Origin::Outside;
+        self
+    }
+
+    /// The same tool, with results of which each run says whether anybody may have
+    /// written them, and which the readers of the conversation may see.
+    pub(super) fn for_readers(mut self) -> Definition {
+        self.origin = Origin::Trusted;
+        self.is_private = true;
         self
     }
 
@@ -156,6 +183,10 @@ pub struct ToolContext<'a> {
     pub user_id: Option<UserId>,
     /// Who asked, by name.
     pub speaker: Option<&'a str>,
+    /// Whether text from outside is among what the model is shown.
+    pub is_outside: bool,
+    /// Where the text of the result comes from, if the run found that out.
+    pub found: OnceLock<Origin>,
     /// When the tool must be finished: its own limit or the turn's, whichever
     /// is sooner.
     pub deadline: Instant,
@@ -163,6 +194,14 @@ pub struct ToolContext<'a> {
     pub cancel: &'a Cancel,
     /// Where programs run by default.
     pub data_dir: &'a Path,
+}
+
+impl ToolContext<'_> {
+    /// Says where the text of the result comes from.
+    pub fn found(&self, origin: Origin) {
+        // A tool knows it once.
+        let _ = self.found.set(origin);
+    }
 }
 
 /// Something that the model can do.

@@ -3,9 +3,9 @@
 //! A tool call passes through these functions:
 //!
 //! ```text
-//! Toolbox::from_config      the tools there are; permission::offered: what the model sees
+//! Toolbox::from_config      the tools there are; Actor::offered: what the model sees
 //! check_arguments           the model's JSON against the tool's schema
-//! permission::decide        whether it runs, a person is asked (Tool::intent), or it is refused
+//! Actor::decide             whether it runs, a person is asked (Tool::intent), or it is refused
 //! Tool::run                 builtin | files | web_fetch | run_command | custom_* | mcp
 //!   RunLimit::new           its own time limit or the turn's
 //!   process::run            programs: net::process;  HttpClient::exchange: requests
@@ -30,7 +30,7 @@ mod toolbox;
 mod web_fetch;
 
 pub use definition::{
-    Arguments, Definition, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
+    Arguments, Definition, Origin, Source, Start, Tool, ToolContext, cancelled, turn_is_over,
 };
 pub(crate) use files::Workspace;
 pub use schema::{check_arguments, parameter_types};

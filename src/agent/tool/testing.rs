@@ -1,6 +1,7 @@
 //! A database in a temporary directory, for the tests of the tools.
 
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -85,6 +86,8 @@ impl Household {
                 deadline: Instant::now() + Duration::from_secs(20),
                 cancel: &Cancel::default(),
                 data_dir: &self.directory,
+                is_outside: false,
+                found: OnceLock::new(),
             },
         )
     }

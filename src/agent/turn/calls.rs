@@ -2,17 +2,18 @@
 //! approval.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 
+use super::asker::grantee;
 use super::turn_context::Stop;
 use super::{Progress, TurnLoop};
 use crate::model::{ModelReply, make_call_id};
 use crate::parallel::run_parallel;
-use crate::permission;
-use crate::tool::{Start, Tool, ToolContext, check_arguments, output};
+use crate::permission::{self, Circumstances};
+use crate::tool::{Origin, Start, Tool, ToolContext, check_arguments, output};
 use base::error::Result;
 use base::ids::TurnId;
 use config::Permission;
@@ -99,6 +100,7 @@ impl<'a> TurnLoop<'a, '_> {
                     call_id: call.id,
                     tool: call.tool,
                     arguments: call.arguments,
+                    is_outside: self.is_outside,
                 }),
             }
         }
@@ -159,10 +161,18 @@ impl<'a> TurnLoop<'a, '_> {
             Ok(arguments) => arguments,
             Err(why) => return Ok(CallDecision::Refuse(why)),
         };
+        let actor = self.asker.actor(run);
         let asked = approvals.iter().find(|approval| approval.is_for(call));
-        let verdict = asked.and_then(|approval| approval.decision.as_ref());
-        let is_allowed_here = match verdict {
-            Some(decision) if decision.verdict.is_approval() => true,
+        let decision = asked.and_then(|approval| approval.decision.as_ref());
+        let permission = match decision {
+            // What has been denied in general since stays denied.
+            Some(decision) if decision.verdict.is_approval() => {
+                let circumstances = Circumstances {
+                    is_granted: true,
+                    is_outside: false,
+                };
+                actor.decide(tool.definition(), circumstances)
+            }
             Some(decision) => {
                 return Ok(CallDecision::Refuse(format!(
                     "the owner did not allow this ({} by {})",
@@ -170,23 +180,27 @@ impl<'a> TurnLoop<'a, '_> {
                     decision.by
                 )));
             }
-            None => run
-                .store
-                .is_allowed_in(run.turn.conversation_id, &call.tool)?,
+            None => {
+                let (user, account) = grantee(run);
+                let conversation = run.turn.conversation_id;
+                let store = run.store;
+                let is_granted = store.is_granted(conversation, &call.tool, user, account)?;
+                let circumstances = Circumstances {
+                    is_granted,
+                    is_outside: self.is_outside,
+                };
+                actor.decide(tool.definition(), circumstances)
+            }
         };
-        Ok(
-            match permission::decide(&call.tool, &self.rules(), is_allowed_here) {
-                Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
-                Permission::Ask => {
-                    let tool = tool.as_ref();
-                    let viewer = run.viewer();
-                    CallDecision::Ask(permission::reason(tool, &arguments, run.store, &viewer))
-                }
-                Permission::Deny => {
-                    CallDecision::Refuse("this tool is not permitted here".to_owned())
-                }
-            },
-        )
+        Ok(match permission {
+            Permission::Allow => CallDecision::Run(Arc::clone(tool), arguments),
+            Permission::Ask => {
+                let viewer = run.viewer();
+                let (tool, store) = (tool.as_ref(), run.store);
+                CallDecision::Ask(permission::reason(tool, &arguments, store, &viewer))
+            }
+            Permission::Deny => CallDecision::Refuse("this tool is not permitted here".to_owned()),
+        })
     }
 
     fn tool_context(&self, start: Start) -> ToolContext<'a> {
@@ -200,8 +214,10 @@ impl<'a> TurnLoop<'a, '_> {
             conversation_id: run.turn.conversation_id,
             channel: &run.turn.channel,
             account: run.turn.account.as_deref(),
-            user_id: run.turn.user_id,
             speaker: run.message.speaker.as_deref(),
+            user_id: run.turn.user_id,
+            is_outside: self.is_outside,
+            found: OnceLock::new(),
             deadline: run.deadline,
             cancel: run.cancel,
             data_dir: run.data_dir,
@@ -219,9 +235,9 @@ impl<'a> TurnLoop<'a, '_> {
             run_tool(turn, call, tool.as_ref(), arguments, context)
         });
         for ((call, runnable), result) in calls.iter().zip(results) {
-            let outside =
-                matches!(runnable, Ok((tool, ..)) if tool.definition().brings_outside_text);
-            self.add_result(call, result, outside);
+            let found = runnable.as_ref().ok();
+            let found = found.map(|(tool, _, context)| Found::by(tool.as_ref(), context));
+            self.add_result(call, result, found.unwrap_or(NOTHING));
         }
         Ok(())
     }
@@ -241,7 +257,7 @@ impl<'a> TurnLoop<'a, '_> {
         self.steps.push(Step::Started { call_id });
         let context = self.tool_context(Start::stored(&started));
         let result = run_tool(turn, call, tool, arguments, &context);
-        self.add_result(call, result, tool.definition().brings_outside_text);
+        self.add_result(call, result, Found::by(tool, &context));
         self.save()
     }
 
@@ -249,8 +265,11 @@ impl<'a> TurnLoop<'a, '_> {
         &mut self,
         call: &ToolCall,
         result: std::result::Result<String, String>,
-        outside: bool,
+        found: Found,
     ) {
+        if found.origin == Origin::Outside {
+            self.note_outside_text();
+        }
         let ok = result.is_ok();
         let text = result.unwrap_or_else(|why| why);
         let content = output::cap_result(text);
@@ -264,8 +283,33 @@ impl<'a> TurnLoop<'a, '_> {
             call_id: call.id.clone(),
             ok,
             content,
-            outside,
+            outside: found.origin != Origin::Tool,
+            private: found.is_private,
         });
+    }
+}
+
+/// What a result is made of.
+#[derive(Clone, Copy)]
+struct Found {
+    origin: Origin,
+    is_private: bool,
+}
+
+/// Of a call that did not run.
+const NOTHING: Found = Found {
+    origin: Origin::Tool,
+    is_private: false,
+};
+
+impl Found {
+    /// What a tool found in a run.
+    fn by(tool: &dyn Tool, context: &ToolContext<'_>) -> Found {
+        let definition = tool.definition();
+        Found {
+            origin: *context.found.get().unwrap_or(&definition.origin),
+            is_private: definition.is_private,
+        }
     }
 }
 

@@ -11,7 +11,8 @@ use std::time::Instant;
 use super::turn_context::{Stop, TurnContext};
 use crate::context::estimate::{TokenSample, text_tokens, tool_tokens};
 use crate::context::fit::{Fitted, TokenBudget, fit};
-use crate::context::{Context, PromptInput, memories, summary, window};
+use crate::context::memories::{self, Remembered};
+use crate::context::{Context, PromptInput, summary, window};
 use crate::model::{ChatMessage, ModelRequest, ProviderError, ToolSpec};
 use crate::tool::output::MAX_RESULT_CHARS;
 use base::error::Result;
@@ -39,7 +40,7 @@ pub struct History<'a> {
     /// Most tokens of a request, as the provider counts them.
     budget: usize,
     past: Past,
-    memories: Option<String>,
+    memories: Option<Remembered>,
     system_prompt: Cow<'a, str>,
     /// Whether a model was asked for a summary in this run.
     has_summarised: bool,
@@ -81,7 +82,7 @@ impl<'a> History<'a> {
     }
 
     /// The next request's content, after these steps of the present turn and with
-    /// these tools. Summarises the oldest turns if they no longer fit; adds the cost
+    /// these tools; `is_outside` says whether any of it comes from outside. Summarises the oldest turns if they no longer fit; adds the cost
     /// to `usage`.
     ///
     /// # Errors
@@ -90,23 +91,45 @@ impl<'a> History<'a> {
         &mut self,
         steps: &[Step],
         tools: &[ToolSpec],
+        is_outside: bool,
         usage: &mut Usage,
     ) -> Result<Context, Stop> {
         let tool_tokens = tool_tokens(tools);
         let budget = self.token_budget();
-        let mut fitted = fit(&self.input(steps), tool_tokens, budget, false);
+        let mut fitted = fit(&self.input(steps, is_outside), tool_tokens, budget, false);
         if fitted.left_out > 0 && !self.has_summarised {
             self.summarise_oldest(fitted.left_out, budget, usage)?;
-            fitted = fit(&self.input(steps), tool_tokens, self.token_budget(), false);
+            fitted = fit(
+                &self.input(steps, is_outside),
+                tool_tokens,
+                self.token_budget(),
+                false,
+            );
         }
         if fitted.left_out > 0 {
-            fitted = fit(&self.input(steps), tool_tokens, self.token_budget(), true);
+            fitted = fit(
+                &self.input(steps, is_outside),
+                tool_tokens,
+                self.token_budget(),
+                true,
+            );
         }
         let Fitted {
             context, tokens, ..
         } = fitted;
         self.sent = tokens;
         Ok(context)
+    }
+
+    /// Whether text from outside is among the past or the memories, or was once.
+    pub fn has_outside_text(&self) -> bool {
+        let memories = self.memories.as_ref();
+        self.past.has_outside_text || memories.is_some_and(|known| known.is_outside)
+    }
+
+    /// Whether the database knows that.
+    pub fn is_noted(&self) -> bool {
+        self.past.has_outside_text
     }
 
     /// Records that the model has answered the newest context, and how many tokens
@@ -159,7 +182,7 @@ impl<'a> History<'a> {
         }
     }
 
-    fn input<'m>(&'m self, steps: &'m [Step]) -> PromptInput<'m> {
+    fn input<'m>(&'m self, steps: &'m [Step], is_outside: bool) -> PromptInput<'m> {
         PromptInput {
             system_prompt: &self.system_prompt,
             summary: self
@@ -167,13 +190,14 @@ impl<'a> History<'a> {
                 .summary
                 .as_ref()
                 .map(|summary| summary.content.as_str()),
-            memories: self.memories.as_deref(),
+            memories: self.memories.as_ref().map(|known| known.text.as_str()),
             past: &self.past.turns,
             suspended: self.past.suspended,
             turn: self.run.turn.id,
             present: self.run.message,
             steps,
             channel: &self.run.turn.channel,
+            is_outside,
         }
     }
 

@@ -4,6 +4,7 @@
 //! Every step is on disk before anything with an effect depends on it, so that
 //! the loop can continue from the steps alone after a crash.
 
+mod asker;
 mod calls;
 mod history;
 mod turn_context;
@@ -13,8 +14,9 @@ use std::time::Instant;
 use crate::context::Context;
 use crate::message_text::is_untrusted;
 use crate::model::{ModelReply, ModelRequest, ProviderError, ToolSpec};
-use crate::permission::{Narrowing, Rules};
-use crate::{budget, permission, repetition};
+use crate::permission::{self, Circumstances};
+use crate::{budget, repetition};
+use asker::{Asker, is_from_outside};
 use base::error::{Error, Result};
 use config::Permission;
 use history::History;
@@ -74,6 +76,7 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         .unwrap_or(&config.model);
     let mut turn_loop = TurnLoop {
         run,
+        asker: Asker::default(),
         model,
         observe,
         steps: Vec::new(),
@@ -81,6 +84,8 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
         usage: Usage::default(),
         answered_by: None,
         written: String::new(),
+        is_outside: false,
+        is_noted: false,
     };
     let outcome = match turn_loop.drive() {
         Ok(outcome) => outcome,
@@ -98,6 +103,7 @@ pub fn run(run: &TurnContext<'_>, observe: &mut dyn FnMut(Progress<'_>)) -> Turn
 
 struct TurnLoop<'a, 'b> {
     run: &'a TurnContext<'a>,
+    asker: Asker,
     model: &'a String,
     observe: &'b mut dyn FnMut(Progress<'_>),
     /// Everything that happened so far; the last `unsaved` are not on disk yet.
@@ -108,6 +114,10 @@ struct TurnLoop<'a, 'b> {
     answered_by: Option<String>,
     /// The pieces of the reply that the model writes at present.
     written: String,
+    /// Whether text from outside is among what the model is shown.
+    is_outside: bool,
+    /// Whether the database knows that of the conversation.
+    is_noted: bool,
 }
 
 /// What the model has written in a turn: in each of its steps, and after them.
@@ -128,13 +138,21 @@ impl TurnLoop<'_, '_> {
     fn drive(&mut self) -> Result<Outcome, Stop> {
         let run = self.run;
         let (store, turn) = (run.store, run.turn);
+        self.asker = Asker::of(run)?;
         let mut history = History::open(run, self.model, self.may_recall())?;
+        self.is_noted = history.is_noted();
+        if history.has_outside_text() || is_from_outside(run) {
+            self.note_outside_text();
+        }
         let mut approvals = Vec::new();
         if run.is_resumed {
             self.steps = store.steps(turn.id)?;
             approvals = store.approvals_of(turn.id)?;
         }
-        let offered = permission::offered(&run.assistant.toolbox, &self.rules());
+        let toolbox = &run.assistant.toolbox;
+        let offered = self.asker.actor(run).offered(toolbox);
+        // Not noted: the descriptions go when the server does.
+        self.is_outside |= permission::describes_from_outside(toolbox, &offered);
         let most_rounds = run.assistant.config.limits.tool_rounds;
         let mut reminder = None;
         loop {
@@ -186,30 +204,30 @@ impl TurnLoop<'_, '_> {
         Ok(())
     }
 
-    /// The permissions of this turn. A turn whose account no longer exists may do
-    /// nothing without approval.
-    fn rules(&self) -> Rules<'_> {
-        let run = self.run;
-        let config = &run.assistant.config;
-        Rules {
-            mode: config.permission_mode,
-            overrides: &config.tool_permissions,
-            narrowing: run
-                .turn
-                .account
-                .as_ref()
-                .map(|_| Narrowing::of_account(run.account)),
-        }
-    }
-
     /// Whether memories may be added to the message. A stranger's message gets
     /// them only if `recall` needs no approval.
     fn may_recall(&self) -> bool {
-        match permission::decide("recall", &self.rules(), false) {
+        let run = self.run;
+        let Some(recall) = run.assistant.toolbox.get("recall") else {
+            return false;
+        };
+        let actor = self.asker.actor(run);
+        match actor.decide(recall.definition(), Circumstances::default()) {
             Permission::Allow => true,
-            Permission::Ask => !is_untrusted(&self.run.turn.channel),
+            Permission::Ask => !is_untrusted(&run.turn.channel),
             Permission::Deny => false,
         }
+    }
+
+    /// Notes that text from outside is shown to the model from now on. The database
+    /// learns it before it learns of any call that comes of it.
+    fn note_outside_text(&mut self) {
+        if !self.is_noted {
+            self.run
+                .store
+                .note_outside_text(self.run.turn.conversation_id);
+        }
+        (self.is_outside, self.is_noted) = (true, true);
     }
 
     /// Asks the model, and once more with less of the past if the conversation is
@@ -226,7 +244,8 @@ impl TurnLoop<'_, '_> {
         budget::check(config, run.store, now, self.usage, run.person()?)?;
         let mut refused: Option<(ProviderError, Context)> = None;
         loop {
-            let mut context = history.context(&self.steps, tools, &mut self.usage)?;
+            let mut context =
+                history.context(&self.steps, tools, self.is_outside, &mut self.usage)?;
             if let Some(reminder) = reminder {
                 context.system.push('\n');
                 context.system.push_str(reminder);

@@ -1,30 +1,76 @@
-//! Approvals of tool calls: decided by a person, or by time.
+//! Approvals of tool calls: decided by a person who may, or by time.
+//!
+//! An approval is seen by the person who asked and by admins. Admins may answer it,
+//! and the person who asked, where `approves` in `people.NAME` has the tool.
 
 use serde_json::Value;
 
 use super::{Service, views};
+use agent::permission;
 use base::error::{Error, Result};
 use base::ids::ApprovalId;
-use config::Permission;
+use config::{Grantee, Permission};
 use protocol::command::Remember;
-use store::{Approval, Decision, Verdict, Viewer};
+use store::{Approval, Decision, Identity, UserRole, Verdict};
 
 /// The decider on record when nobody decided in time.
 pub(super) const BY_TIME: &str = "timeout";
 
 impl Service {
-    /// Allows a waiting call. `always` is written to `tool_permissions` first,
-    /// so that a failure to write leaves the call undecided.
-    pub(super) fn approve(&self, id: ApprovalId, remember: Remember, by: &str) -> Result<Value> {
+    /// The waiting approvals that this person sees.
+    pub(super) fn list_approvals(&self, identity: &Identity) -> Result<Value> {
+        let waiting = self.store.waiting_approvals(&identity.viewer())?;
+        let may_answer = |approval: &Approval| self.may_answer(approval, identity);
+        Ok(views::approvals(&waiting, may_answer))
+    }
+
+    /// Allows a waiting call. `always` is written to the configuration first, so that
+    /// a failure to write leaves the call undecided.
+    pub(super) fn approve(
+        &self,
+        id: ApprovalId,
+        remember: Remember,
+        by: &Identity,
+    ) -> Result<Value> {
+        let approval = self.answerable(id, by)?;
         let verdict = match remember {
             Remember::Once => Verdict::ApprovedOnce,
             Remember::Conversation => Verdict::ApprovedConversation,
             Remember::Always => {
-                self.allow_always(id)?;
+                self.allow_always(&approval)?;
                 Verdict::ApprovedAlways
             }
         };
-        self.decide(id, verdict, by)
+        self.decide(id, verdict, &by.user)
+    }
+
+    /// Refuses a waiting call.
+    pub(super) fn deny(&self, id: ApprovalId, by: &Identity) -> Result<Value> {
+        self.answerable(id, by)?;
+        self.decide(id, Verdict::Denied, &by.user)
+    }
+
+    /// An approval that this person may answer.
+    ///
+    /// # Errors
+    /// `not_found` where they do not see it; `unauthorized`.
+    fn answerable(&self, id: ApprovalId, by: &Identity) -> Result<Approval> {
+        let approval = self.store.approval(&by.viewer(), id)?;
+        if !self.may_answer(&approval, by) {
+            let tool = &approval.tool;
+            return Err(Error::unauthorized(format!(
+                "an admin must answer this: you may not allow {tool:?} for yourself"
+            )));
+        }
+        Ok(approval)
+    }
+
+    fn may_answer(&self, approval: &Approval, by: &Identity) -> bool {
+        let assistant = self.assistant();
+        let (config, toolbox) = (&assistant.config, &assistant.toolbox);
+        by.role >= UserRole::Admin
+            || (approval.user_id == Some(by.user_id)
+                && permission::may_answer_own(config, &by.user, toolbox, &approval.tool))
     }
 
     /// Refuses calls that nobody decided in time.
@@ -37,17 +83,43 @@ impl Service {
         Ok(())
     }
 
-    fn allow_always(&self, id: ApprovalId) -> Result<()> {
-        let waiting = self.store.waiting_approvals(&Viewer::server())?;
-        let approval = waiting
-            .iter()
-            .find(|approval| approval.id == id)
-            .ok_or_else(|| {
-                Error::not_found(format!("no approval {id} waits: it may be decided already"))
-            })?;
+    /// Permits the tool to whoever asked, and to nobody else.
+    fn allow_always(&self, approval: &Approval) -> Result<()> {
+        let id = approval.id;
+        if approval.decision.is_some() {
+            return Err(Error::invalid_request(format!(
+                "the approval {id} was decided already"
+            )));
+        }
+        let config = self.settings.current();
+        let person = approval.user_id.and(approval.requested_by.as_deref());
+        let (grantee, mode, field) = match (person, &approval.account) {
+            (Some(person), _) => {
+                let own = config.person(person);
+                let mode = own.and_then(|person| person.permission_mode);
+                (Grantee::Person(person), mode, "people")
+            }
+            (None, Some(account)) => {
+                let mode = config.existing_account(account)?.permission_mode;
+                (Grantee::Account(account), mode, "channels")
+            }
+            (None, None) => {
+                return Err(Error::invalid_request(
+                    "it is not known who asked, so this can be allowed once only",
+                ));
+            }
+        };
+        if mode.is_some_and(|mode| mode != Permission::Allow) {
+            return Err(Error::invalid_request(format!(
+                "{} has a \"permission_mode\" of its own, which \"always\" does not lift: allow \
+                 this once or for the conversation",
+                approval.requested_by.as_deref().unwrap_or_default()
+            )));
+        }
+        let tool = &approval.tool;
         self.settings
-            .permit_tool(&approval.tool, Permission::Allow)?;
-        self.config_changed(&["tool_permissions".to_owned()]);
+            .permit_tool_to(grantee, tool, Permission::Allow)?;
+        self.config_changed(&[field.to_owned()]);
         Ok(())
     }
 

@@ -5,14 +5,14 @@ use serde_json::{Map, Value};
 
 use super::caller::{Caller, Responder};
 use super::{Service, views};
-use agent::permission::{self, Rules};
+use agent::permission::{Actor, Circumstances};
 use agent::tool::{Source, parameter_types};
 use base::error::{Error, Result};
 use base::secret::Secret;
 use config::Permission;
 use protocol::command::{Command, Subscribe};
 use serde_json::json;
-use store::{DeliveryState, Identity, Verdict, Viewer};
+use store::{DeliveryState, Identity, Viewer};
 
 /// The data of the response to `auth`.
 #[derive(Serialize)]
@@ -101,7 +101,7 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::GetMessages(get) => service
             .settled(|| store.messages(viewer, get.conversation_id, get.limit, get.before))
             .map(views::messages),
-        Command::ListTools => Ok(list_tools(service)),
+        Command::ListTools => Ok(list_tools(service, user)),
         Command::Ping => Ok(json!({ "time": service.clock.now() })),
         Command::GetTurn(get) => service.turn_view(viewer, get.turn_id),
         Command::Cancel(cancel) => service.cancel(viewer, cancel.turn_id, user),
@@ -125,9 +125,11 @@ pub fn run(service: &Service, caller: &Caller<'_>, command: Command, responder: 
         Command::PutAttachment(put) => service.put_attachment(caller.identity, put),
         Command::PutAttachmentPart(put) => service.put_attachment_part(caller.identity, put),
         Command::GetAttachment(get) => service.get_attachment(viewer, &get),
-        Command::ListApprovals => store.waiting_approvals(viewer).map(views::approvals),
-        Command::Approve(approve) => service.approve(approve.approval_id, approve.remember, user),
-        Command::Deny(deny) => service.decide(deny.approval_id, Verdict::Denied, user),
+        Command::ListApprovals => service.list_approvals(caller.identity),
+        Command::Approve(approve) => {
+            service.approve(approve.approval_id, approve.remember, caller.identity)
+        }
+        Command::Deny(deny) => service.deny(deny.approval_id, caller.identity),
         Command::ListMemories => store.memories(viewer).map(views::memories),
         Command::DeleteMemory(delete) => store
             .forget(viewer, delete.memory_id)
@@ -224,20 +226,16 @@ fn delivery_state(word: Option<&str>) -> Result<Option<DeliveryState>> {
     .transpose()
 }
 
-fn list_tools(service: &Service) -> Value {
+fn list_tools(service: &Service, user: &str) -> Value {
     let assistant = service.assistant();
     let config = &assistant.config;
-    let rules = Rules {
-        mode: config.permission_mode,
-        overrides: &config.tool_permissions,
-        narrowing: None,
-    };
+    let actor = Actor::of_turn(config, None, Some(user));
     let tools: Vec<Value> = assistant
         .toolbox
         .iter()
         .map(|tool| {
             let spec = tool.spec();
-            let permission = permission::decide(&spec.name, &rules, false);
+            let permission = actor.decide(tool.definition(), Circumstances::default());
             json!({
                 "name": spec.name,
                 "description": spec.description,

@@ -121,9 +121,24 @@ pub fn found_messages(found: Vec<Message>, query: &str) -> Value {
 }
 
 /// The data of `list_approvals`.
-pub fn approvals(approvals: Vec<Approval>) -> Value {
-    let approvals: Vec<Value> = approvals.iter().map(approval).collect();
+pub fn approvals(approvals: &[Approval], may_answer: impl Fn(&Approval) -> bool) -> Value {
+    let shown = |one: &Approval| {
+        let mut shown = approval(one);
+        shown["may_answer"] = json!(may_answer(one));
+        shown
+    };
+    let approvals: Vec<Value> = approvals.iter().map(shown).collect();
     json!({ "approvals": approvals })
+}
+
+/// Whom an answer for the conversation, or for always, covers; nobody where it is not
+/// known who asked.
+pub fn covers(approval: &Approval) -> Option<String> {
+    match (&approval.account, approval.user_id) {
+        (Some(account), _) => Some(format!("the webhook account {account}")),
+        (None, Some(_)) => approval.requested_by.clone(),
+        (None, None) => None,
+    }
 }
 
 /// One approval.
@@ -135,6 +150,10 @@ pub fn approval(approval: &Approval) -> Value {
         "tool": approval.tool,
         "arguments": arguments(&approval.arguments),
         "reason": approval.reason,
+        "requested_by": approval.requested_by,
+        "channel": approval.channel,
+        "covers": covers(approval),
+        "outside": approval.is_outside,
         "created_at": approval.created_at,
         "expires_at": approval.expires_at,
         "decision": approval.decision.as_ref().map(|decision| decision.verdict.as_str()),

@@ -190,10 +190,10 @@ commands! {
     }),
 
     /// Lists the tool calls that wait for a decision.
-    "list_approvals" Admin ListApprovals,
+    "list_approvals" User ListApprovals,
 
     /// Lets a tool call run.
-    "approve" Admin Approve(Approve {
+    "approve" User Approve(Approve {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
         /// Whether the same tool asks again.
@@ -201,7 +201,7 @@ commands! {
     }),
 
     /// Refuses a tool call. The model learns of it, and the turn continues.
-    "deny" Admin Deny(Deny {
+    "deny" User Deny(Deny {
         /// An approval that is still undecided.
         approval_id: ApprovalId = id,
     }),

@@ -6,7 +6,12 @@ use crate::testing::*;
 use base::error::Code;
 
 fn suspended(store: &Store, tools: &[&str]) -> (Turn, Vec<Approval>) {
-    let turn = begin(store, Target::New, "do it");
+    let new = NewTurn {
+        channel: "webhook:ci".to_owned(),
+        account: Some("ci".to_owned()),
+        ..message(Target::New, "do it")
+    };
+    let turn = store.begin_turn(new).unwrap().turn().clone();
     let step = Step::Started {
         call_id: "1".to_owned(),
     };
@@ -56,11 +61,10 @@ fn a_turn_goes_on_after_the_last_decision() {
         ]
     );
     for (tool, allowed) in [("run", true), ("write", false)] {
-        assert_eq!(
-            store.is_allowed_in(turn.conversation_id, tool).unwrap(),
-            allowed,
-            "{tool}"
-        );
+        for (account, is_asker) in [(Some("ci"), true), (Some("shop"), false), (None, false)] {
+            let granted = store.is_granted(turn.conversation_id, tool, None, account);
+            assert_eq!(granted.unwrap(), allowed && is_asker, "{tool} {account:?}");
+        }
     }
 }
 

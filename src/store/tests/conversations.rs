@@ -101,6 +101,8 @@ fn a_deleted_conversation_leaves_nothing() {
     let kept = conversation(&store, "the word stays");
     let new = NewTurn {
         message: "the word goes".to_owned(),
+        channel: "webhook:ci".to_owned(),
+        account: Some("ci".to_owned()),
         ..keyed("a", "b", 0, named("x"))
     };
     let Begun::New { turn, .. } = store.begin_turn(new).unwrap().into_inner() else {
@@ -132,7 +134,7 @@ fn a_deleted_conversation_leaves_nothing() {
         ("turns", 1),
         ("steps", 0),
         ("approvals", 0),
-        ("allowed_tools", 0),
+        ("grants", 0),
         ("deliveries", 0),
         ("idempotency", 0),
     ] {

@@ -30,6 +30,7 @@ fn steps() -> Vec<Step> {
             ok: false,
             content: "no".to_owned(),
             outside: true,
+            private: true,
         },
     ]
 }

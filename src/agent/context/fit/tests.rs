@@ -33,6 +33,7 @@ fn input<'a>(past: &'a [PastTurn], present: &'a Message, steps: &'a [Step]) -> P
         present,
         steps,
         channel: "websocket",
+        is_outside: false,
     }
 }
 
@@ -222,6 +223,7 @@ impl Numbers {
                         ok: self.below(2) == 0,
                         content: self.text(longest),
                         outside: false,
+                        private: false,
                     });
                 }
             }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::function::{FunctionTool, public};
-use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
 use crate::tool::output::minute;
 use store::{Message, Role, excerpt};
 
@@ -25,7 +25,7 @@ pub(super) fn search() -> FunctionTool {
             }),
             &["query"],
         )
-        .bringing_outside_text()
+        .for_readers()
         .read_only(),
         intent: |arguments, _, _| {
             let query = text(arguments, "query")?;
@@ -44,6 +44,11 @@ fn run(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, Strin
         .map_err(public)?;
     if messages.is_empty() {
         return Ok(format!("No message holds all words of {query:?}."));
+    }
+    let conversations = messages.iter().map(|message| message.conversation_id);
+    let store = context.store;
+    if store.have_outside_text(conversations).map_err(public)? {
+        context.found(Origin::Outside);
     }
     let lines: Vec<String> = messages
         .iter()

@@ -1,12 +1,13 @@
 //! Memories: what the assistant was asked to remember.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::function::{FunctionTool, public};
-use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::message_text::{is_untrusted, provenance};
+use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
 use crate::tool::output::{minute, shorten};
 use base::ids::MemoryId;
-use store::{NewMemory, Store, Viewer};
+use store::{Audience, NewMemory, Store, Viewer};
 
 /// Most characters of one memory: a fact, not a document.
 const MAX_MEMORY_CHARS: usize = 4_000;
@@ -20,10 +21,22 @@ pub(super) fn remember() -> FunctionTool {
         definition: Definition::builtin(
             "remember",
             "Keep a fact for later conversations.",
-            json!({"content": {"type": "string", "description": "One self-contained sentence"}}),
+            json!({
+                "content": {"type": "string", "description": "One self-contained sentence"},
+                "share": {
+                    "type": "boolean",
+                    "description": "Only if the speaker wants everybody here to know it",
+                },
+            }),
             &["content"],
         ),
-        intent: |arguments, _, _| Some(format!("remember: {}", text(arguments, "content")?)),
+        intent: |arguments, _, _| {
+            let content = text(arguments, "content")?;
+            Some(match is_shared(arguments) {
+                true => format!("remember, for everybody in the household: {content}"),
+                false => format!("remember: {content}"),
+            })
+        },
         run: run_remember,
     }
 }
@@ -36,6 +49,7 @@ pub(super) fn recall() -> FunctionTool {
             json!({"query": {"type": "string", "description": "A few key words"}}),
             &["query"],
         )
+        .for_readers()
         .read_only(),
         intent: |arguments, _, _| {
             let query = text(arguments, "query")?;
@@ -66,18 +80,33 @@ fn run_remember(arguments: &Arguments, context: &ToolContext<'_>) -> Result<Stri
             "a memory has at most {MAX_MEMORY_CHARS} characters, not {length}: keep what matters"
         ));
     }
+    let is_person = context.user_id.is_some();
     let memory = context
         .store
         .remember(NewMemory {
             content: content.to_owned(),
             speaker: context.speaker.map(str::to_owned),
             owner_id: context.user_id,
-            seen_as: Some(context.conversation_id),
+            seen_as: (!(is_person && is_shared(arguments))).then_some(context.conversation_id),
             channel: Some(context.channel.to_owned()),
-            account: context.account.map(str::to_owned),
+            account: is_untrusted(context.channel)
+                .then_some(context.account)
+                .flatten()
+                .map(str::to_owned),
+            is_outside: context.is_outside,
         })
         .map_err(public)?;
-    Ok(format!("Remembered as {}.", memory.id))
+    let readers = match &memory.audience {
+        Audience::Household => "everybody in the household sees it".to_owned(),
+        Audience::Private => format!("only {} sees it", memory.speaker.unwrap_or_default()),
+        Audience::People(_) => "those who see this conversation see it".to_owned(),
+    };
+    Ok(format!("Remembered as {}; {readers}.", memory.id))
+}
+
+/// Whether everybody in the household is to know it.
+fn is_shared(arguments: &Arguments) -> bool {
+    arguments.get("share").and_then(Value::as_bool) == Some(true)
 }
 
 fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, String> {
@@ -89,10 +118,13 @@ fn run_recall(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String
     if memories.is_empty() {
         return Ok(format!("Nothing remembered fits {query:?}."));
     }
+    if memories.iter().any(|memory| memory.is_outside) {
+        context.found(Origin::Outside);
+    }
     let lines: Vec<String> = memories
         .iter()
         .map(|memory| {
-            let speaker = match &memory.speaker {
+            let speaker = match provenance(memory) {
                 Some(name) => format!(", from {name}"),
                 None => String::new(),
             };
@@ -142,7 +174,7 @@ mod tests {
             .unwrap();
         let id = kept
             .strip_prefix("Remembered as ")
-            .and_then(|rest| rest.strip_suffix('.'))
+            .and_then(|rest| rest.strip_suffix("; everybody in the household sees it."))
             .unwrap();
         let found = household.run("recall", json!({"query": "tea"})).unwrap();
         assert!(found.starts_with(&format!("{id} (")), "{found}");

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::function::{FunctionTool, public};
 use crate::message_text::is_untrusted;
-use crate::tool::definition::{Arguments, Definition, ToolContext, required_text, text};
+use crate::tool::definition::{Arguments, Definition, Origin, ToolContext, required_text, text};
 use base::calendar::Timing;
 use base::ids::ScheduleId;
 use store::{Audience, NewSchedule, SCHEDULE_CHANNEL, Schedule, Store, Viewer};
@@ -26,7 +26,8 @@ pub(super) fn schedule() -> FunctionTool {
                 "schedule_id": {"type": "string"},
             }),
             &["action"],
-        ),
+        )
+        .for_readers(),
         intent,
         run,
     }
@@ -103,10 +104,15 @@ fn create(arguments: &Arguments, context: &ToolContext<'_>) -> Result<String, St
 }
 
 fn list(context: &ToolContext<'_>) -> Result<String, String> {
-    let schedules = context.store.schedules(&context.viewer).map_err(public)?;
-    let lines: Vec<String> = schedules
+    let listed = context.store.schedules(&context.viewer).map_err(public)?;
+    let conversations = listed.iter().filter_map(|listed| listed.conversation_id);
+    let has_outside_text = context.store.have_outside_text(conversations);
+    let is_foreign = |schedule: &Schedule| is_untrusted(&schedule.channel);
+    if listed.iter().any(is_foreign) || has_outside_text.map_err(public)? {
+        context.found(Origin::Outside);
+    }
+    let lines: Vec<String> = listed
         .iter()
-        .filter(|schedule| is_visible(schedule, context))
         .map(|schedule| line(schedule, context))
         .collect();
     Ok(match lines.is_empty() {

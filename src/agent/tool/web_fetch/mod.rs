@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 
 use super::custom_http::{cause, read};
 use super::definition::{
-    Arguments, Definition, RunLimit, Tool, ToolContext, cancelled, required_text,
+    Arguments, Definition, Origin, RunLimit, Tool, ToolContext, cancelled, required_text,
 };
 use super::output::{page, shorten};
 use super::readable;
 use address::{check, join};
 use base::address::AddressScope;
+use base::url::Url;
 use config::{self, Reachable};
 use net::http_client::{
     AddressCheck, ClientError, ClientRequest, ClientResponse, HttpClient, is_own_network,
@@ -68,6 +69,8 @@ impl WebFetch {
     fn fetch(&self, url: String, context: &ToolContext<'_>) -> Result<Document, String> {
         let limit = RunLimit::new(self.timeout_seconds, context.deadline);
         let mut url = check(&url)?;
+        // Whoever redirects chooses the address, which the model is shown.
+        let mut is_trusted = true;
         for _ in 0..=MAX_REDIRECTS {
             let outgoing = ClientRequest {
                 method: "GET",
@@ -77,12 +80,17 @@ impl WebFetch {
                 deadline: limit.deadline,
                 cancel: context.cancel,
             };
+            let settings = &context.config.tools.web_fetch;
+            is_trusted &= host(&url).is_some_and(|host| settings.trusts(&host));
             let fetched = self
                 .http_client
                 .exchange(&outgoing, |answer| self.take(answer));
             match fetched {
                 Ok(Fetched::Document(mut document)) => {
                     document.url = url;
+                    if is_trusted {
+                        context.found(Origin::Trusted);
+                    }
                     return Ok(document);
                 }
                 Ok(Fetched::Redirect(target)) => {
@@ -147,6 +155,13 @@ impl WebFetch {
             is_cut,
         }))
     }
+}
+
+/// The host of an address.
+fn host(url: &str) -> Option<String> {
+    Url::parse(url)
+        .ok()
+        .map(|url| url.authority.host.to_string())
 }
 
 /// What came of one request.

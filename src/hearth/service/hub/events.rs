@@ -91,6 +91,10 @@ impl Hub {
                 tool: approval.tool.clone(),
                 arguments: views::arguments(&approval.arguments),
                 reason: approval.reason.clone(),
+                requested_by: approval.requested_by.clone(),
+                channel: approval.channel.clone(),
+                covers: views::covers(approval),
+                outside: approval.is_outside,
             };
             self.publish(of_turn(turn, kind));
         }
